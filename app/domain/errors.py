@@ -1,0 +1,25 @@
+"""The root of our exceptions. Each says what was found, what was expected and what to do."""
+
+
+class KnownGoodError(Exception):
+    """Anything we refuse on purpose; its text is fit to show. Status and exit codes are the edges' choice."""
+
+
+class UnknownBuild(KnownGoodError):
+    """A build id that does not parse, or that names no build of this catalogue."""
+
+
+class UnknownIssue(KnownGoodError):
+    """An issue id that names no issue of this catalogue."""
+
+
+class BadRequest(KnownGoodError):
+    """A question that cannot be asked: a flag, parameter or filter whose value has no meaning."""
+
+
+class BadBundle(KnownGoodError):
+    """A result bundle that is damaged, foreign, or of a format this release cannot read. Nothing of it was imported."""
+
+
+class StoreUnusable(KnownGoodError):
+    """The database cannot be opened, is not ours, or is of a newer release."""

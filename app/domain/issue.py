@@ -1,0 +1,313 @@
+"""An issue: one upstream bug with its links, claims, signature, repro and workarounds.
+
+And what follows from it purely: what an environment for it must hold, whether it applies to a build, and what a result
+of it is bound to.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from app.domain.build import Build
+
+
+class Culprit(StrEnum):
+    TORCH = "torch"
+    TRITON = "triton"
+    CUDA = "cuda"
+    THIRD_PARTY = "third_party"
+    USAGE = "usage"
+
+
+class Severity(StrEnum):
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+class Fidelity(StrEnum):
+    """How near the repro is to the report: the reporter's own code, cut down, or made anew from its description."""
+
+    ORIGINAL = "original"
+    REDUCED = "reduced"
+    RE_CREATED = "re-created"
+
+
+class Status(StrEnum):
+    BUG = "bug"
+    LIMITATION = "limitation"
+    USAGE = "usage"
+
+
+class LinkKind(StrEnum):
+    REPORT = "report"
+    FIX = "fix"
+    EVIDENCE = "evidence"
+
+
+class Device(StrEnum):
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class SignatureKind(StrEnum):
+    MESSAGE = "message"
+    WRONG_RESULT = "wrong_result"
+    SIGNAL = "signal"
+    HANG = "hang"
+
+
+CONTROL = "control"
+BASELINE = "baseline"
+
+PROBES = ("dynamo_graph", "inductor_cpp", "inductor_triton", "triton_launch", "xla_compile", "eager")
+OPERATOR_PROBE = "operator:"  # followed by ns::name
+
+
+@dataclass(frozen=True)
+class Link:
+    kind: LinkKind
+    url: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What upstream or a blog says; shown beside what was measured, never counted.
+
+    `says` is `affected`, `fixed`, `cure`, `cause` or empty.
+    """
+
+    text: str
+    source: str
+    dated: date | None = None
+    url: str = ""
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How a failure of this issue looks.
+
+    `pattern` is a regular expression searched in the failure's text (exception with traceback, then the log); for
+    `hang` it is searched in the dumped stacks. `signals` are names (`SIGABRT`) for kind `signal`. For `wrong_result`
+    the arm raises a class named WrongResult; `pattern`, where not empty, must then match its text too.
+    """
+
+    kind: SignatureKind
+    pattern: str = ""
+    signals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A size or setting that arms are repeated with. `params` become keyword arguments of the arm's function.
+
+    `arms` names the arms it applies to (empty: all of them).
+    """
+
+    id: str
+    title: str
+    params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
+    arms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One thing the repro runs. `code` is the digest of the arm's code with all it uses in the script, comments and
+    docstrings included; `env` are variables set before the interpreter starts; `applies_to` is a torch specifier.
+    """
+
+    id: str
+    exercises: tuple[str, ...]
+    code: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    applies_to: str = ""
+
+
+@dataclass(frozen=True)
+class Workaround:
+    """What a user can do on an affected build; `body` holds the snippet to paste (Markdown). Its arm has the same id."""
+
+    id: str
+    title: str
+    body: str
+    trade_off: str
+    title_zh: str = ""
+    body_zh: str = ""
+    trade_off_zh: str = ""
+
+
+@dataclass(frozen=True)
+class Requires:
+    """Where the issue can exist at all. `torch` is a specifier; `python` likewise; `compute_capability` a minimum."""
+
+    device: Device = Device.CPU
+    torch: str = ""
+    python: str = ""
+    compute_capability: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Extra packages. `requirements` may hold `{torch}` (release of torch, without local part).
+
+    `per_release` maps `2.7` to what replaces `requirements` there; `no_deps` names packages installed without their
+    dependencies; `mutates` says that the repro edits site-packages and needs copies instead of hard links.
+    """
+
+    requirements: tuple[str, ...] = ()
+    per_release: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    no_deps: tuple[str, ...] = ()
+    mutates: bool = False
+
+
+@dataclass(frozen=True)
+class Issue:
+    id: str
+    title: str
+    summary: str
+    links: tuple[Link, ...]
+    component: str
+    culprit: Culprit
+    severity: Severity
+    silent: bool
+    fidelity: Fidelity
+    status: Status
+    claims: tuple[Claim, ...]
+    requires: Requires
+    packages: Packages
+    signature: Signature
+    variants: tuple[Variant, ...]
+    arms: tuple[Arm, ...]
+    workarounds: tuple[Workaround, ...]
+    timeout_s: float
+    script: str
+    title_zh: str = ""
+    summary_zh: str = ""
+
+    def arm(self, id_: str) -> Arm:
+        return next(arm for arm in self.arms if arm.id == id_)
+
+    def workaround(self, id_: str) -> Workaround:
+        return next(one for one in self.workarounds if one.id == id_)
+
+    @property
+    def revision(self) -> str:
+        """The digest of everything an issue says; a new one is a new row of the issue's revisions."""
+        return digest(repr(self))
+
+
+@dataclass(frozen=True)
+class EnvironmentRequest:
+    """What to provision for (build, issue): everything that decides what gets installed, and nothing else."""
+
+    build: str
+    requirements: tuple[str, ...]
+    no_deps: tuple[str, ...]
+    mutates: bool
+
+    @property
+    def digest(self) -> str:
+        return digest(json.dumps([self.build, self.requirements, self.no_deps, self.mutates]))
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """Extra packages with an exact version, by name: these are checked after import."""
+        split = (requirement.partition("==") for requirement in (*self.requirements, *self.no_deps))
+        return {name.strip(): version.strip() for name, sep, version in split if sep}
+
+
+def digest(text: str) -> str:
+    """The first 32 hexadecimal digits of SHA-256 over UTF-8: short enough to read, long enough never to collide."""
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def environment_request(issue: Issue, build: Build) -> EnvironmentRequest:
+    """What `issue` needs beside `build`. Issues that ask for nothing share the bare environment of the build."""
+    packages = issue.packages
+    asked = packages.per_release.get(build.minor, packages.requirements)
+    release = build.build_id.version.public
+    filled = tuple(sorted(text.replace("{torch}", release) for text in asked))
+    bare = {text.partition("==")[0].strip() for text in packages.no_deps}
+    return EnvironmentRequest(
+        build=build.id,
+        requirements=tuple(text for text in filled if text.partition("==")[0].strip() not in bare),
+        no_deps=tuple(text for text in filled if text.partition("==")[0].strip() in bare),
+        mutates=packages.mutates,
+    )
+
+
+def variants_of(issue: Issue, arm: str) -> tuple[Variant, ...]:
+    """The variants an arm is run with; an issue without variants has the one called `default`."""
+    if not issue.variants:
+        return (Variant(id="default", title=""),)
+    return tuple(variant for variant in issue.variants if not variant.arms or arm in variant.arms)
+
+
+def binding(arm: Arm, variant: Variant, request: EnvironmentRequest) -> str:
+    """The digest of what ran: a result counts for as long as this is unchanged.
+
+    Words, claims, signature and proof rules are left out on purpose: they are applied when verdicts are derived, so
+    that a mended regular expression or summary costs no run.
+    """
+    ran = {
+        "code": arm.code,
+        "env": dict(sorted(arm.env.items())),
+        "variant": variant.id,
+        "params": dict(sorted(variant.params.items())),
+        "environment": request.digest,
+    }
+    return digest(json.dumps(ran, sort_keys=True))
+
+
+def inapplicable(issue: Issue, build: Build, hardware: str) -> str | None:
+    """Say why the issue cannot exist on (build, hardware class); None where it can."""
+    requires = issue.requires
+    if requires.torch and not _holds(requires.torch, build):
+        return f"applies to torch {requires.torch}; this is {build.torch}"
+    if requires.python and Version(build.python) not in SpecifierSet(requires.python):
+        return f"applies to Python {requires.python}; this is {build.python}"
+    if requires.device is Device.CUDA:
+        return _no_cuda(requires, build, hardware)
+    if not hardware.startswith("cpu-"):
+        return f"runs on the CPU; its verdict stands under the CPU class, not under {hardware}"
+    return None
+
+
+def _no_cuda(requires: Requires, build: Build, hardware: str) -> str | None:
+    if build.cuda is None:
+        return "needs CUDA, and this build has none"
+    capability = parse_capability(hardware)
+    if capability is None:
+        return f"needs a CUDA GPU; {hardware} has none (measure it on a GPU worker)"
+    if requires.compute_capability is not None and capability < requires.compute_capability:
+        major, minor = requires.compute_capability
+        return f"needs compute capability {major}.{minor} or newer; {hardware} is older"
+    return None
+
+
+def parse_capability(hardware: str) -> tuple[int, int] | None:
+    """(9, 0) for `cuda-sm_90`, (10, 0) for `cuda-sm_100`; None for a CPU class."""
+    if not hardware.startswith("cuda-sm_"):
+        return None
+    digits = hardware.removeprefix("cuda-sm_").rstrip("abcdefghijklmnopqrstuvwxyz")
+    return int(digits[:-1]), int(digits[-1])
+
+
+def arm_inapplicable(arm: Arm, build: Build) -> str | None:
+    """Say why a workaround cannot be tried on this build; None where it can."""
+    if arm.applies_to and not _holds(arm.applies_to, build):
+        return f"this workaround is for torch {arm.applies_to}"
+    return None
+
+
+def _holds(specifier: str, build: Build) -> bool:
+    return SpecifierSet(specifier).contains(build.build_id.version, prereleases=True)

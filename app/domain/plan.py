@@ -1,0 +1,155 @@
+"""What to run next: wanted cells minus what is known, grouped into jobs. Pure; the store keeps the queue."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from app.domain.build import Build
+from app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Arm,
+    EnvironmentRequest,
+    Issue,
+    Variant,
+    arm_inapplicable,
+    binding,
+    environment_request,
+    inapplicable,
+    variants_of,
+)
+from app.domain.outcome import Outcome
+from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict
+
+CONFIRMING = 3  # attempts on both sides of a change
+SETTLING = 10  # attempts where a baseline both failed and passed
+
+
+@dataclass(frozen=True)
+class ArmKey:
+    """What an attempt is counted under: the same binding means that the same thing ran."""
+
+    issue: str
+    build: str
+    hardware: str
+    arm: str
+    variant: str
+    binding: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the store holds: counted outcomes per key, and the highest ordinal ever given out (0: none)."""
+
+    outcomes: Mapping[ArmKey, Sequence[Outcome]] = field(default_factory=dict)
+    ordinals: Mapping[ArmKey, int] = field(default_factory=dict)
+    cells: Mapping[tuple[str, str, str], Cell] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for.
+
+    `repeat` is the number of settled attempts each arm shall have; `confirm` asks for three on both sides of every
+    change along the line of releases and ten where mixed; `force` runs `repeat` more, whatever is known.
+    """
+
+    repeat: int = 1
+    confirm: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class PlannedArm:
+    issue: str
+    arm: str
+    variant: str
+    ordinal: int
+    binding: str
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """One environment on one hardware class, and the arms that share it in the order to run them."""
+
+    build: Build
+    hardware: str
+    request: EnvironmentRequest
+    arms: tuple[PlannedArm, ...]
+
+
+def plan_jobs(
+    issues: Iterable[Issue],
+    builds: Sequence[Build],
+    hardware: Collection[str],
+    known: Known,
+    wanted: Wanted,
+) -> tuple[PlannedJob, ...]:
+    """Jobs for every (issue, build, hardware class) that applies, in the order of `builds`.
+
+    Outcomes that say nothing (infrastructure, cancelled) are never counted as done, so the same question asks again.
+    Controls run before baselines and these before workarounds, so that an interrupted job has said what matters most.
+    """
+    issues = tuple(issues)
+    jobs = []
+    for build in builds:
+        for class_ in hardware:
+            grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
+            for issue in issues:
+                if inapplicable(issue, build, class_) is None:
+                    arms = _missing(issue, build, class_, builds, known, wanted)
+                    grouped.setdefault(environment_request(issue, build), []).extend(arms)
+            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
+    return tuple(jobs)
+
+
+def _missing(
+    issue: Issue, build: Build, hardware: str, builds: Sequence[Build], known: Known, wanted: Wanted
+) -> list[PlannedArm]:
+    request = environment_request(issue, build)
+    planned = []
+    for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
+        if arm_inapplicable(arm, build):
+            continue
+        for variant in variants_of(issue, arm.id):
+            key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
+            needed = _needed(arm, variant, key, builds, known, wanted)
+            first = known.ordinals.get(key, 0) + 1
+            planned += [
+                PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
+                for ordinal in range(first, first + needed)
+            ]
+    return planned
+
+
+def _rank(arm: str) -> int:
+    return {CONTROL: 0, BASELINE: 1}.get(arm, 2)
+
+
+def _needed(arm: Arm, variant: Variant, key: ArmKey, builds: Sequence[Build], known: Known, wanted: Wanted) -> int:
+    if wanted.force:
+        return wanted.repeat
+    settled = sum(1 for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE)
+    target = wanted.repeat
+    if wanted.confirm and arm.id == BASELINE:
+        target = max(target, _confirming(variant, key, builds, known))
+    return max(0, target - settled)
+
+
+def _confirming(variant: Variant, key: ArmKey, builds: Sequence[Build], known: Known) -> int:
+    """How often a baseline is to be run where its verdict matters: at a change, and where it is mixed."""
+    own = _verdict(variant, key.issue, key.build, key.hardware, known)
+    if own is Verdict.FLAKY:
+        return SETTLING
+    line = [build.id for build in builds if not build.is_mismatched]
+    if key.build not in line or own not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
+        return 1
+    at = line.index(key.build)
+    beside = (line[at - 1 : at] if at else []) + line[at + 1 : at + 2]
+    verdicts = {_verdict(variant, key.issue, build, key.hardware, known) for build in beside}
+    return CONFIRMING if verdicts & ({Verdict.AFFECTED, Verdict.NOT_AFFECTED} - {own}) else 1
+
+
+def _verdict(variant: Variant, issue: str, build: str, hardware: str, known: Known) -> Verdict:
+    cell = known.cells.get((issue, build, hardware))
+    found = [one.verdict for one in cell.variants if one.variant == variant.id] if cell else []
+    return found[0] if found else Verdict.NOT_RUN
