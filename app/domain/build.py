@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import total_ordering
+from functools import cached_property, lru_cache, total_ordering
 
 from packaging.version import InvalidVersion, Version
 
@@ -39,7 +39,7 @@ class BuildId:
             parts.append(f"py{self.python.replace('.', '')}")
         return "~".join(parts)
 
-    @property
+    @cached_property
     def version(self) -> Version:
         return Version(self.torch)
 
@@ -53,6 +53,7 @@ class BuildId:
         return self._key() < other._key()
 
 
+@lru_cache(maxsize=4096)  # a page of the matrix asks for the same few builds thousands of times
 def parse_build_id(text: str) -> BuildId:
     """Read a build id. A space stands for `+`, which is what URLs and shells make of it.
 

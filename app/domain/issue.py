@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -134,7 +135,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Workaround:
-    """What a user can do on an affected build; `body` holds the snippet to paste (Markdown). Its arm has the same id."""
+    """What a user can do on an affected build; `body` holds the snippet to paste. Its arm has the same id."""
 
     id: str
     title: str
@@ -270,7 +271,12 @@ def binding(arm: Arm, variant: Variant, request: EnvironmentRequest) -> str:
 
 def inapplicable(issue: Issue, build: Build, hardware: str) -> str | None:
     """Say why the issue cannot exist on (build, hardware class); None where it can."""
-    requires = issue.requires
+    return unmet(issue.requires, build, hardware)
+
+
+@lru_cache(maxsize=65536)  # a page of the matrix asks for every cell, and specifiers are slow to compare
+def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
+    """Say which need (build, hardware class) does not meet; None where all are met."""
     if requires.torch and not _holds(requires.torch, build):
         return f"applies to torch {requires.torch}; this is {build.torch}"
     if requires.python and Version(build.python) not in SpecifierSet(requires.python):

@@ -1,0 +1,62 @@
+import pytest
+
+from app.domain.build import Build
+from app.domain.history import history_of
+from app.domain.verdict import Verdict
+from tests.make import make_build
+
+WORDS = {
+    "x": Verdict.AFFECTED,
+    "~": Verdict.FLAKY,
+    "o": Verdict.NOT_AFFECTED,
+    "?": Verdict.INCONCLUSIVE,
+    ".": Verdict.NOT_RUN,
+    "d": Verdict.DIFFERENT_FAILURE,
+    "-": Verdict.NO_BUILD,
+}
+
+
+def line(text: str) -> list[tuple[Build, Verdict]]:
+    return [(make_build(f"2.{minor}.0+cu124"), WORDS[sign]) for minor, sign in enumerate(text, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("ooo", "passes on all 3 measured"),
+        ("xxx", "fails on all 3 measured"),
+        ("x", "fails on 2.1.0, the one measured"),
+        ("o", "passes on 2.1.0, the one measured"),
+        ("", "no release answered yet"),
+        ("..?-", "no release answered yet"),
+        ("dd", "fails differently on 2 releases"),
+        ("ooxxoo", "fails in 2.3.0 to 2.4.0, fixed in (2.4.0, 2.5.0]"),
+        ("oxo", "fails in 2.2.0, fixed in (2.2.0, 2.3.0]"),
+        ("xxoo", "fails up to 2.2.0, fixed in (2.2.0, 2.3.0]"),
+        ("ooxx", "fails since (2.2.0, 2.3.0]"),
+        ("x..o", "fails up to 2.1.0, fixed in (2.1.0, 2.4.0]"),
+        ("x?o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0]"),
+        ("o.x", "fails since (2.1.0, 2.3.0]"),
+        ("x?x", "fails on all 2 measured"),
+        ("xd", "fails on 2.1.0, the one measured"),
+        ("o~o", "fails in 2.2.0, fixed in (2.2.0, 2.3.0]"),
+        ("xoxo", "fails up to 2.1.0, fixed in (2.1.0, 2.2.0]; fails in 2.3.0, fixed in (2.3.0, 2.4.0]"),
+    ],
+)
+def test_intervals_name_only_builds_that_were_measured(text: str, sentence: str) -> None:
+    assert history_of(line(text)).sentence == sentence
+
+
+def test_mismatched_triton_and_other_pythons_are_not_on_the_line() -> None:
+    cells = [
+        *line("xo"),
+        (make_build("2.9.0+cu128", triton="3.9.0"), Verdict.AFFECTED),
+        (make_build("2.9.0+cu128", python="3.12"), Verdict.AFFECTED),
+        (make_build("2.9.0+cu118", origin="cu118"), Verdict.AFFECTED),
+    ]
+    assert history_of(cells) == history_of(line("xo"))
+
+
+def test_the_order_of_arrival_changes_nothing() -> None:
+    cells = line("oxx.o?xd")
+    assert history_of(cells[::-1]) == history_of(cells)

@@ -1,0 +1,176 @@
+"""The truth table of `classify`: one row, one reason."""
+
+from typing import Any
+
+import pytest
+
+from app.domain.issue import BASELINE, Signature, SignatureKind
+from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode, classify
+from tests.make import SIGNATURE_TEXT, make_build, make_issue, make_record
+
+WRONG = Raised("WrongResult", "expected 1, got 2", "Traceback", marked="wrong_result")
+TYPED = Raised("torch._inductor.exc.InductorError", f"CppCompileError\n{SIGNATURE_TEXT}\nmore", "Traceback")
+OTHER = Raised("builtins.ValueError", "no", "Traceback")
+
+
+def judged(signature: Signature, record: RunRecord, log: str = "") -> Outcome:
+    return classify(record, make_issue(signature=signature), BASELINE, make_build(), log).outcome
+
+
+MESSAGE = Signature(SignatureKind.MESSAGE, r"conflicting declaration .*tmp_acc\d+")
+NUMBERS = Signature(SignatureKind.WRONG_RESULT)
+ABORT = Signature(SignatureKind.SIGNAL, "deleted or donated buffer", ("SIGABRT",))
+HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
+
+
+@pytest.mark.parametrize(
+    ("expected", "signature", "base", "changes", "log"),
+    [
+        pytest.param(Outcome.PASS, MESSAGE, Outcome.PASS, {}, "", id="returned with proof"),
+        pytest.param(Outcome.HARNESS_ERROR, MESSAGE, Outcome.PASS, {"probes": {}}, "", id="returned, path not proven"),
+        pytest.param(
+            Outcome.HARNESS_ERROR, MESSAGE, Outcome.PASS, {"probes": {"dynamo_graph": 1}}, "", id="half the path proven"
+        ),
+        pytest.param(Outcome.HARNESS_ERROR, MESSAGE, Outcome.PASS, {"observed": {}}, "", id="returned nothing"),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.PASS,
+            {"imported": {"torch": "2.7.0+cu126"}},
+            "",
+            id="another torch was imported, though it passed",
+        ),
+        pytest.param(Outcome.MATCH, MESSAGE, Outcome.MATCH, {}, "", id="the message"),
+        pytest.param(Outcome.MATCH, MESSAGE, Outcome.MATCH, {"raised": TYPED}, "", id="the message, other class"),
+        pytest.param(Outcome.MATCH, MESSAGE, Outcome.CRASH, {}, SIGNATURE_TEXT, id="the message, then a crash"),
+        pytest.param(
+            Outcome.MATCH,
+            MESSAGE,
+            Outcome.PASS,
+            {"ending": Ending.EXITED, "exit_code": 1},
+            SIGNATURE_TEXT,
+            id="the message, then exit 1",
+        ),
+        pytest.param(
+            Outcome.HARNESS_ERROR,
+            MESSAGE,
+            Outcome.PASS,
+            {"ending": Ending.EXITED, "exit_code": 0},
+            SIGNATURE_TEXT,
+            id="exit 0 before the arm returned proves nothing",
+        ),
+        pytest.param(
+            Outcome.OTHER_FAILURE, MESSAGE, Outcome.PASS, {"ending": Ending.EXITED, "exit_code": 3}, "", id="exit 3"
+        ),
+        pytest.param(Outcome.OTHER_FAILURE, MESSAGE, Outcome.OTHER_FAILURE, {}, "", id="another exception"),
+        pytest.param(
+            Outcome.OTHER_FAILURE, MESSAGE, Outcome.MATCH, {"raised": WRONG}, "", id="loud issue, wrong result"
+        ),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"trouble": Trouble(TroubleCode.NO_COMPILER, "no compiler")},
+            "",
+            id="trouble outweighs a matching text",
+        ),
+        pytest.param(Outcome.TIMEOUT, MESSAGE, Outcome.TIMEOUT, {}, SIGNATURE_TEXT, id="a timeout is no message"),
+        pytest.param(Outcome.CRASH, MESSAGE, Outcome.CRASH, {}, "", id="a crash without the text"),
+        pytest.param(
+            Outcome.ENV_ERROR, MESSAGE, Outcome.CRASH, {"signal": "SIGKILL"}, SIGNATURE_TEXT, id="killed from outside"
+        ),
+        pytest.param(Outcome.ENV_ERROR, MESSAGE, Outcome.MATCH, {"ending": Ending.OVER_MEMORY}, "", id="over memory"),
+        pytest.param(
+            Outcome.ENV_ERROR, MESSAGE, Outcome.MATCH, {"ending": Ending.OVER_PROCESSES}, "", id="over processes"
+        ),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"raised": Raised("torch.OutOfMemoryError", SIGNATURE_TEXT, "")},
+            "",
+            id="CUDA out of memory",
+        ),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"raised": Raised("OSError", f"[Errno 28] No space left on device: {SIGNATURE_TEXT}", "")},
+            "",
+            id="disk full",
+        ),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"raised": Raised("ModuleNotFoundError", "No module named 'einops'", "")},
+            "",
+            id="a package of the issue is missing",
+        ),
+        pytest.param(
+            Outcome.OTHER_FAILURE,
+            MESSAGE,
+            Outcome.MATCH,
+            {"raised": Raised("ModuleNotFoundError", "No module named 'torch.nn.attention.flex_attention'", "")},
+            "",
+            id="torch itself has no such module",
+        ),
+        pytest.param(Outcome.ENV_ERROR, MESSAGE, Outcome.MATCH, {"imported": {}}, "", id="torch could not be imported"),
+        pytest.param(
+            Outcome.ENV_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"ending": Ending.NOT_STARTED, "trouble": Trouble(TroubleCode.INDEX_UNREACHABLE, "no index")},
+            "",
+            id="the index could not be reached",
+        ),
+        pytest.param(
+            Outcome.NOT_APPLICABLE,
+            MESSAGE,
+            Outcome.MATCH,
+            {"ending": Ending.NOT_STARTED, "trouble": Trouble(TroubleCode.NO_BUILD, "no wheel")},
+            "",
+            id="no such wheel",
+        ),
+        pytest.param(
+            Outcome.HARNESS_ERROR,
+            MESSAGE,
+            Outcome.MATCH,
+            {"trouble": Trouble(TroubleCode.HARNESS, "the worker died")},
+            "",
+            id="our own harness",
+        ),
+        pytest.param(Outcome.NOT_APPLICABLE, MESSAGE, Outcome.NOT_APPLICABLE, {}, "", id="the script says so"),
+        pytest.param(Outcome.CANCELLED, MESSAGE, Outcome.CANCELLED, {}, SIGNATURE_TEXT, id="cancelled"),
+        pytest.param(Outcome.MATCH, NUMBERS, Outcome.MATCH, {"raised": WRONG}, "", id="wrong numbers"),
+        pytest.param(Outcome.OTHER_FAILURE, NUMBERS, Outcome.MATCH, {"raised": OTHER}, "", id="silent issue made loud"),
+        pytest.param(
+            Outcome.MATCH,
+            ABORT,
+            Outcome.CRASH,
+            {"signal": "SIGABRT"},
+            "Check failed: deleted or donated buffer\n",
+            id="abort with the text",
+        ),
+        pytest.param(Outcome.CRASH, ABORT, Outcome.CRASH, {"signal": "SIGABRT"}, "other text", id="abort, other text"),
+        pytest.param(
+            Outcome.CRASH, ABORT, Outcome.CRASH, {"signal": "SIGSEGV"}, "deleted or donated buffer", id="other signal"
+        ),
+        pytest.param(Outcome.MATCH, HANG, Outcome.TIMEOUT, {}, "File x.py in wait_for_pool", id="hang with the stack"),
+        pytest.param(Outcome.TIMEOUT, HANG, Outcome.TIMEOUT, {}, "File x.py in compile", id="hang elsewhere"),
+    ],
+)
+def test_each_ending_has_one_meaning(
+    expected: Outcome, signature: Signature, base: Outcome, changes: dict[str, Any], log: str
+) -> None:
+    assert judged(signature, make_record(base, **changes), log) is expected
+
+
+def test_a_match_shows_the_line_that_carries_the_signature() -> None:
+    found = classify(make_record(Outcome.MATCH, raised=TYPED), make_issue(), BASELINE, make_build(), "")
+    assert found.line == SIGNATURE_TEXT
+
+
+def test_a_pass_says_what_proves_it() -> None:
+    found = classify(make_record(), make_issue(), BASELINE, make_build(), "")
+    assert found.reason == "passed; path proven (dynamo_graph 1x, inductor_cpp 1x)"

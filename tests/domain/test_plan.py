@@ -1,0 +1,140 @@
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from app.domain.build import Build
+from app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Device,
+    Issue,
+    Packages,
+    Requires,
+    Variant,
+    binding,
+    environment_request,
+    variants_of,
+)
+from app.domain.outcome import Outcome
+from app.domain.plan import ArmKey, Known, Wanted, plan_jobs
+from app.domain.verdict import derive_cell
+from tests.make import HARDWARE, make_build, make_issue, make_judged
+
+BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]
+ISSUE = make_issue()
+ONCE = Wanted()
+
+
+def key(issue: Issue, build: Build, arm: str, variant: Variant | None = None) -> ArmKey:
+    variant = variant or variants_of(issue, arm)[0]
+    bound = binding(issue.arm(arm), variant, environment_request(issue, build))
+    return ArmKey(issue.id, build.id, HARDWARE, arm, variant.id, bound)
+
+
+def known(outcomes: Mapping[Build | str, Sequence[Outcome]], issue: Issue = ISSUE) -> Known:
+    """Every arm of `issue` ran on each build named by its torch, the baseline with the outcomes given."""
+    found, cells, ordinals = {}, {}, {}
+    for build in BUILDS:
+        if build.torch not in outcomes:
+            continue
+        results = {CONTROL: [Outcome.PASS], BASELINE: list(outcomes[build.torch]), "aot_eager": [Outcome.PASS]}
+        for arm, seen in results.items():
+            found[key(issue, build, arm)] = seen
+            ordinals[key(issue, build, arm)] = len(seen)
+        judged = [make_judged(o, arm, n=n) for arm, seen in results.items() for n, o in enumerate(seen)]
+        cells[issue.id, build.id, HARDWARE] = derive_cell(issue, build, HARDWARE, judged)
+    return Known(found, ordinals, cells)
+
+
+def planned(state: Known, wanted: Wanted = ONCE, issue: Issue = ISSUE) -> Counter[tuple[str, str]]:
+    jobs = plan_jobs([issue], BUILDS, [HARDWARE], state, wanted)
+    return Counter((job.build.torch, arm.arm) for job in jobs for arm in job.arms)
+
+
+def test_with_nothing_known_every_arm_is_planned_once_controls_first() -> None:
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    assert [arm.arm for arm in jobs[0].arms] == [CONTROL, BASELINE, "aot_eager"]
+
+
+def test_what_is_known_is_not_run_again() -> None:
+    assert not planned(known({build.torch: [Outcome.PASS] for build in BUILDS}))
+
+
+@pytest.mark.parametrize("outcome", [Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED])
+def test_what_said_nothing_is_run_again_under_a_new_ordinal(outcome: Outcome) -> None:
+    state = known({"2.6.0+cu124": [outcome]})
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], state, Wanted())
+    assert [(arm.arm, arm.ordinal) for arm in jobs[0].arms] == [(BASELINE, 2)]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.TIMEOUT, Outcome.CRASH, Outcome.OTHER_FAILURE, Outcome.NOT_APPLICABLE])
+def test_an_answer_is_an_answer_also_when_it_is_not_the_issue(outcome: Outcome) -> None:
+    assert not planned(known({build.torch: [outcome] for build in BUILDS}))
+
+
+def test_a_changed_arm_is_run_again_and_only_that_arm() -> None:
+    arms = tuple(
+        arm if arm.id != BASELINE else type(arm)(arm.id, arm.exercises, code="baseline-2") for arm in ISSUE.arms
+    )
+    state = known({build.torch: [Outcome.PASS] for build in BUILDS})
+    assert set(planned(state, issue=make_issue(arms=arms))) == {(build.torch, BASELINE) for build in BUILDS}
+
+
+def test_mended_words_and_signature_cost_no_run() -> None:
+    mended = make_issue(summary="Better words.", title="A better title", timeout_s=90.0)
+    assert not planned(known({build.torch: [Outcome.PASS] for build in BUILDS}), issue=mended)
+
+
+def test_force_runs_again_whatever_is_known() -> None:
+    state = known({build.torch: [Outcome.PASS] for build in BUILDS})
+    assert planned(state, Wanted(repeat=2, force=True))["2.6.0+cu124", BASELINE] == 2
+
+
+def test_repeat_tops_up_to_the_number_asked_for() -> None:
+    state = known({build.torch: [Outcome.PASS] for build in BUILDS})
+    assert planned(state, Wanted(repeat=3))["2.7.0+cu126", BASELINE] == 2
+
+
+def test_both_sides_of_a_change_are_confirmed_by_three_attempts() -> None:
+    state = known(
+        {
+            "2.6.0+cu124": [Outcome.PASS],
+            "2.7.0+cu126": [Outcome.MATCH],
+            "2.7.1+cu126": [Outcome.MATCH],
+            "2.8.0+cu128": [Outcome.MATCH],
+        }
+    )
+    assert planned(state, Wanted(confirm=True)) == {("2.6.0+cu124", BASELINE): 2, ("2.7.0+cu126", BASELINE): 2}
+
+
+def test_a_flaky_baseline_is_settled_by_ten_attempts() -> None:
+    state = known({"2.6.0+cu124": [Outcome.PASS, Outcome.MATCH]})
+    assert planned(state, Wanted(confirm=True))["2.6.0+cu124", BASELINE] == 8
+
+
+def test_an_issue_that_does_not_apply_plans_nothing() -> None:
+    assert not planned(Known(), issue=make_issue(requires=Requires(device=Device.CUDA)))
+
+
+def test_a_workaround_for_newer_torch_is_not_planned_on_older() -> None:
+    arms = tuple(
+        arm if arm.id != "aot_eager" else type(arm)(arm.id, arm.exercises, arm.code, applies_to=">=2.8")
+        for arm in ISSUE.arms
+    )
+    found = planned(Known(), issue=make_issue(arms=arms))
+    assert [torch for torch, arm in found if arm == "aot_eager"] == ["2.8.0+cu128"]
+
+
+def test_issues_share_an_environment_unless_they_ask_for_more() -> None:
+    einops = make_issue("toy-3", packages=Packages(("einops==0.8.1",)))
+    jobs = plan_jobs([ISSUE, make_issue("toy-2"), einops], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    assert [{arm.issue for arm in job.arms} for job in jobs] == [{"toy-1", "toy-2"}, {"toy-3"}]
+
+
+def test_packages_follow_the_release_of_torch() -> None:
+    issue = make_issue(
+        packages=Packages(("torch_xla=={torch}",), {"2.7": ("deepmd-kit==3.1.0",)}, no_deps=("deepmd-kit",))
+    )
+    assert environment_request(issue, BUILDS[0]).requirements == ("torch_xla==2.6.0",)
+    assert environment_request(issue, BUILDS[1]).no_deps == ("deepmd-kit==3.1.0",)

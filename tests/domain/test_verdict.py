@@ -1,0 +1,247 @@
+"""Verdicts: the printed mixture table, truth tables, and properties over arbitrary outcomes."""
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
+from app.domain.outcome import Outcome
+from app.domain.verdict import (
+    INFRASTRUCTURE,
+    Cell,
+    Judged,
+    Verdict,
+    WorkaroundVerdict,
+    derive_cell,
+    is_stale,
+    mixture,
+)
+from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
+
+GLOSSARY = Path(__file__).parents[2] / "GLOSSARY.md"
+BUILD = make_build()
+ISSUE = make_issue()
+SILENT = make_issue(signature=Signature(SignatureKind.WRONG_RESULT))
+
+
+def printed_table() -> list[tuple[str, str]]:
+    table = GLOSSARY.read_text().partition("### The mixture table")[2].partition("Then, for the cell")[0]
+    return [(a, b) for a, b in re.findall(r"^\| (.+?) \| (\w+) \|$", table, re.MULTILINE) if a != "outcomes"]
+
+
+@pytest.mark.parametrize(("outcomes", "verdict"), printed_table())
+def test_the_table_printed_in_the_glossary_is_the_rule(outcomes: str, verdict: str) -> None:
+    names = [] if outcomes == "nothing" else outcomes.split(" + ")
+    choices = [tuple(INFRASTRUCTURE) if name == "infrastructure" else (Outcome(name),) for name in names]
+    for mixed in product(*choices):
+        assert mixture(mixed) == verdict
+
+
+def test_the_printed_table_holds_every_mixture() -> None:
+    outcomes = 6  # match, pass, other_failure, crash, timeout, infrastructure
+    assert len({row for row, _ in printed_table()}) == 2**outcomes - 1 + len(["not_applicable", "nothing"])
+
+
+def cell(*judged: Judged, issue: Issue = ISSUE) -> Cell:
+    return derive_cell(issue, BUILD, HARDWARE, judged)
+
+
+def control(outcome: Outcome = Outcome.PASS, variant: str = "default") -> Judged:
+    return make_judged(outcome, CONTROL, variant)
+
+
+@pytest.mark.parametrize(
+    ("controls", "verdict"),
+    [
+        ([Outcome.PASS], Verdict.AFFECTED),
+        ([Outcome.PASS, Outcome.ENV_ERROR], Verdict.AFFECTED),
+        ([Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE),
+        ([Outcome.MATCH], Verdict.INCONCLUSIVE),
+        ([Outcome.CRASH], Verdict.INCONCLUSIVE),
+        ([Outcome.TIMEOUT], Verdict.INCONCLUSIVE),
+        ([Outcome.ENV_ERROR], Verdict.INCONCLUSIVE),
+        ([Outcome.PASS, Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE),
+        ([], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_a_match_counts_only_beside_a_control_that_passed(controls: Sequence[Outcome], verdict: Verdict) -> None:
+    judged = [make_judged(outcome, CONTROL, n=n) for n, outcome in enumerate(controls)]
+    found = cell(make_judged(Outcome.MATCH), *judged)
+    assert found.verdict is verdict
+    assert found.line, "the match is kept as evidence"
+
+
+def test_a_failed_control_is_named_as_the_reason() -> None:
+    assert cell(make_judged(Outcome.MATCH), control(Outcome.OTHER_FAILURE)).reason.startswith("control failed: because")
+
+
+THREE = make_issue(variants=(Variant("n1", ""), Variant("n2", ""), Variant("n3", "", arms=(CONTROL, BASELINE))))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ([Outcome.PASS, Outcome.PASS, Outcome.PASS], Verdict.NOT_AFFECTED),
+        ([Outcome.PASS, Outcome.MATCH, Outcome.PASS], Verdict.AFFECTED),
+        ([Outcome.PASS, Outcome.MATCH, Outcome.OTHER_FAILURE], Verdict.AFFECTED),
+        ([Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.ENV_ERROR], Verdict.DIFFERENT_FAILURE),
+        ([Outcome.PASS, Outcome.ENV_ERROR, Outcome.PASS], Verdict.INCONCLUSIVE),
+        ([Outcome.PASS, None, Outcome.PASS], Verdict.INCONCLUSIVE),
+        ([Outcome.PASS, Outcome.NOT_APPLICABLE, Outcome.PASS], Verdict.NOT_AFFECTED),
+        ([Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE], Verdict.NOT_APPLICABLE),
+        ([None, None, None], Verdict.NOT_RUN),
+        ([None, Outcome.MATCH, None], Verdict.AFFECTED),
+    ],
+)
+def test_a_cell_is_judged_over_its_variants(outcomes: Sequence[Outcome | None], verdict: Verdict) -> None:
+    judged = [control(variant=f"n{n}") for n in (1, 2, 3)]
+    judged += [make_judged(one, variant=f"n{n}") for n, one in enumerate(outcomes, start=1) if one]
+    assert cell(*judged, issue=THREE).verdict is verdict
+
+
+def test_a_flaky_variant_says_how_often() -> None:
+    judged = [make_judged(Outcome.MATCH, n=n) for n in range(2)] + [make_judged(Outcome.PASS, n=n) for n in range(2, 5)]
+    found = cell(control(), *judged)
+    assert (found.verdict, found.variants[0].k, found.variants[0].n) == (Verdict.FLAKY, 2, 5)
+
+
+def test_no_wheel_is_told_apart_from_not_applicable() -> None:
+    gone = make_judged(Outcome.NOT_APPLICABLE, no_build=True, reason="no wheels with a matching Python ABI tag")
+    found = cell(gone)
+    assert (found.verdict, found.reason) == (Verdict.NO_BUILD, "no wheels with a matching Python ABI tag")
+
+
+def test_an_issue_that_needs_a_gpu_does_not_apply_on_a_cpu_and_says_why() -> None:
+    found = cell(issue=make_issue(requires=Requires(device=Device.CUDA)))
+    assert found.verdict is Verdict.NOT_APPLICABLE
+    assert "GPU" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("baseline", "arm", "marked", "expected"),
+    [
+        (Outcome.MATCH, Outcome.PASS, "", WorkaroundVerdict.EFFECTIVE),
+        (Outcome.MATCH, Outcome.MATCH, "", WorkaroundVerdict.INEFFECTIVE),
+        (Outcome.MATCH, Outcome.OTHER_FAILURE, "", WorkaroundVerdict.INEFFECTIVE),
+        (Outcome.MATCH, Outcome.CRASH, "", WorkaroundVerdict.INEFFECTIVE),
+        (Outcome.MATCH, Outcome.OTHER_FAILURE, "wrong_result", WorkaroundVerdict.HARMFUL),
+        (Outcome.MATCH, Outcome.TIMEOUT, "", WorkaroundVerdict.UNVERIFIED),
+        (Outcome.MATCH, Outcome.ENV_ERROR, "", WorkaroundVerdict.UNVERIFIED),
+        (Outcome.MATCH, Outcome.NOT_APPLICABLE, "", WorkaroundVerdict.UNVERIFIED),
+        (Outcome.MATCH, None, "", WorkaroundVerdict.UNVERIFIED),
+        (Outcome.PASS, Outcome.PASS, "", WorkaroundVerdict.UNNECESSARY),
+        (Outcome.PASS, Outcome.MATCH, "", WorkaroundVerdict.HARMFUL),
+        (Outcome.PASS, Outcome.OTHER_FAILURE, "", WorkaroundVerdict.HARMFUL),
+        (Outcome.OTHER_FAILURE, Outcome.PASS, "", WorkaroundVerdict.UNVERIFIED),
+        (Outcome.ENV_ERROR, Outcome.PASS, "", WorkaroundVerdict.UNVERIFIED),
+        (None, Outcome.PASS, "", WorkaroundVerdict.UNVERIFIED),
+    ],
+)
+def test_a_workaround_is_judged_beside_its_baseline(
+    baseline: Outcome | None, arm: Outcome | None, marked: str, expected: WorkaroundVerdict
+) -> None:
+    judged = [control()]
+    judged += [make_judged(baseline)] if baseline else []
+    judged += [make_judged(arm, "aot_eager", marked=marked)] if arm else []
+    assert cell(*judged).workarounds["aot_eager"].verdict is expected
+
+
+def test_a_workaround_that_only_turns_silence_into_an_error_is_ineffective_and_says_so() -> None:
+    judged = [control(), make_judged(Outcome.MATCH), make_judged(Outcome.OTHER_FAILURE, "aot_eager")]
+    found = cell(*judged, issue=SILENT).workarounds["aot_eager"]
+    assert (found.verdict, found.note[:13]) == (WorkaroundVerdict.INEFFECTIVE, "makes it loud")
+
+
+def test_a_workaround_that_both_passes_and_fails_is_unverified() -> None:
+    judged = [control(), make_judged(Outcome.MATCH)]
+    judged += [make_judged(outcome, "aot_eager") for outcome in (Outcome.PASS, Outcome.MATCH)]
+    assert cell(*judged).workarounds["aot_eager"].verdict is WorkaroundVerdict.UNVERIFIED
+
+
+def test_a_cure_must_work_with_every_variant_that_fails() -> None:
+    judged = [control(variant=v) for v in ("n1", "n2", "n3")]
+    judged += [make_judged(Outcome.MATCH, variant=v) for v in ("n1", "n2", "n3")]
+    judged += [make_judged(Outcome.PASS, "aot_eager", "n1"), make_judged(Outcome.MATCH, "aot_eager", "n2")]
+    assert cell(*judged, issue=THREE).workarounds["aot_eager"].verdict is WorkaroundVerdict.INEFFECTIVE
+
+
+def test_a_hang_beside_a_slow_control_is_only_a_timeout() -> None:
+    hang = make_issue(signature=Signature(SignatureKind.HANG, "pool"), timeout_s=60)
+    slow, quick = make_judged(Outcome.PASS, CONTROL, wall_s=7.0), make_judged(Outcome.PASS, CONTROL, wall_s=5.0)
+    assert cell(make_judged(Outcome.MATCH), slow, issue=hang).verdict is Verdict.INCONCLUSIVE
+    assert cell(make_judged(Outcome.MATCH), quick, issue=hang).verdict is Verdict.AFFECTED
+
+
+def test_old_evidence_is_marked_stale_by_the_kind_of_build() -> None:
+    found = cell(make_judged(Outcome.PASS), control())
+    nightly = make_build("2.12.0.dev20260401+cu130")
+    assert not is_stale(found, BUILD, NOON + timedelta(days=179))
+    assert is_stale(found, BUILD, NOON + timedelta(days=181))
+    assert is_stale(found, nightly, NOON + timedelta(days=8))
+
+
+ARMS = st.sampled_from([BASELINE, CONTROL, "aot_eager"])
+JUDGED = st.builds(
+    make_judged,
+    st.sampled_from(Outcome),
+    ARMS,
+    st.sampled_from(["n1", "n2", "n3"]),
+    st.integers(0, 3),
+)
+EVIDENCE = st.lists(JUDGED, max_size=14)
+
+
+@given(EVIDENCE)
+def test_not_affected_means_a_proven_pass_of_every_variant_on_this_build(judged: list[Judged]) -> None:
+    if cell(*judged, issue=THREE).verdict is Verdict.NOT_AFFECTED:
+        baseline = [one for one in judged if one.arm == BASELINE]
+        conclusive = {one.variant for one in baseline if one.outcome is Outcome.PASS}
+        excused = {one.variant for one in baseline if one.outcome is Outcome.NOT_APPLICABLE}
+        assert conclusive
+        assert conclusive | excused == {"n1", "n2", "n3"}
+        assert not any(one.outcome in {Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH} for one in baseline)
+
+
+@given(st.lists(JUDGED.filter(lambda one: one.outcome in INFRASTRUCTURE | {Outcome.TIMEOUT}), max_size=14))
+def test_nothing_infrastructural_says_anything_about_a_build(judged: list[Judged]) -> None:
+    found = cell(*judged, issue=THREE)
+    assert found.verdict in {Verdict.INCONCLUSIVE, Verdict.NOT_RUN}
+    assert {one.verdict for one in found.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
+
+
+@given(EVIDENCE)
+def test_unnecessary_is_said_only_where_the_baseline_is_not_affected(judged: list[Judged]) -> None:
+    found = cell(*judged, issue=THREE)
+    if found.workarounds["aot_eager"].verdict is WorkaroundVerdict.UNNECESSARY:
+        assert found.verdict is Verdict.NOT_AFFECTED
+
+
+@given(EVIDENCE)
+def test_effective_is_said_only_where_the_baseline_is_affected(judged: list[Judged]) -> None:
+    found = cell(*judged, issue=THREE)
+    if found.workarounds["aot_eager"].verdict is WorkaroundVerdict.EFFECTIVE:
+        assert found.verdict is Verdict.AFFECTED
+
+
+@given(EVIDENCE, st.randoms(use_true_random=False))
+def test_order_and_repetition_change_nothing(judged: list[Judged], random: object) -> None:
+    unique = list({one.attempt: one for one in judged}.values())
+    shuffled = unique + unique[: len(unique) // 2]
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis types its randoms loosely
+    assert cell(*shuffled, issue=THREE) == cell(*unique, issue=THREE)
+
+
+@given(EVIDENCE, st.lists(JUDGED.filter(lambda one: one.outcome in INFRASTRUCTURE), max_size=5))
+def test_infrastructure_never_turns_a_conclusive_baseline_around(judged: list[Judged], noise: list[Judged]) -> None:
+    before = cell(*judged, issue=THREE).verdict
+    after = cell(*judged, *noise, issue=THREE).verdict
+    if before in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
+        assert after in {before, Verdict.INCONCLUSIVE}
+    else:
+        assert after not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED} or after is before
