@@ -43,6 +43,12 @@ class BuildId:
     def version(self) -> Version:
         return Version(self.torch)
 
+    @cached_property
+    def release(self) -> str:
+        """`2.6.0`: the version without its local part."""
+        return self.version.public
+
+    @cached_property
     def _key(self) -> tuple[Version, bool, Version, tuple[int, ...]]:
         python = tuple(int(part) for part in self.python.split("."))
         return (self.version, self.triton is not None, Version(self.triton or "0"), python)
@@ -50,7 +56,7 @@ class BuildId:
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, BuildId):
             return NotImplemented
-        return self._key() < other._key()
+        return self._key < other._key
 
 
 @lru_cache(maxsize=4096)  # a page of the matrix asks for the same few builds thousands of times

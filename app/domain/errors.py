@@ -23,3 +23,7 @@ class BadBundle(KnownGoodError):
 
 class StoreUnusable(KnownGoodError):
     """The database cannot be opened, is not ours, or is of a newer release."""
+
+
+class PortTaken(KnownGoodError):
+    """Something else listens where the dashboard was to listen."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.verdict import Verdict
 
-_FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
+FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
+_ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
 
 
 @dataclass(frozen=True)
@@ -51,13 +52,13 @@ def history_of(cells: Sequence[tuple[Build, Verdict]]) -> History:
     Anything but a pass or a fail says nothing: it widens an interval and never ends one.
     """
     line = sorted((pair for pair in cells if is_on_line(pair[0])), key=lambda pair: pair[0].build_id)
-    said = [(_label(build), verdict) for build, verdict in line if verdict in _FAILING | {Verdict.NOT_AFFECTED}]
+    said = [(_label(build), verdict) for build, verdict in line if verdict in _ANSWERS]
     spans = _spans(said)
     return History(spans, len(said), _sentence(spans, said, line))
 
 
 def _label(build: Build) -> str:
-    return build.build_id.version.public
+    return build.build_id.release
 
 
 def _spans(said: Sequence[tuple[str, Verdict]]) -> tuple[Span, ...]:
@@ -65,7 +66,7 @@ def _spans(said: Sequence[tuple[str, Verdict]]) -> tuple[Span, ...]:
     bad: list[str] = []
     good: str | None = None
     for label, verdict in said:
-        if verdict in _FAILING:
+        if verdict in FAILING:
             bad.append(label)
             continue
         if bad:
@@ -83,7 +84,7 @@ def _sentence(spans: Sequence[Span], said: Sequence[tuple[str, Verdict]], line: 
         return f"fails differently on {_releases(different)}" if different else "no release answered yet"
     if not spans:
         return f"passes on all {len(said)} measured" if len(said) > 1 else f"passes on {said[0][0]}, the one measured"
-    if all(verdict in _FAILING for _, verdict in said):
+    if all(verdict in FAILING for _, verdict in said):
         return f"fails on all {len(said)} measured" if len(said) > 1 else f"fails on {said[0][0]}, the one measured"
     return "; ".join(_span_in_words(span) for span in spans)
 

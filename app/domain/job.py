@@ -13,6 +13,8 @@ from app.domain.issue import EnvironmentRequest
 from app.domain.machine import Machine
 from app.domain.outcome import RunRecord
 
+LOCAL = "local"  # the origin of attempts that were made through this store, not imported into it
+
 
 @dataclass(frozen=True)
 class ArmSpec:
@@ -136,5 +138,5 @@ class Attempt:
     machine: str
     started_at: datetime
     finished_at: datetime
-    origin: str = "local"
+    origin: str = LOCAL
     labels: Mapping[str, str] = field(default_factory=dict)

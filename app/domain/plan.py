@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from app.domain.build import Build
+from app.domain.history import is_on_line
 from app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -18,7 +20,7 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict
+from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict, is_stale
 
 CONFIRMING = 3  # attempts on both sides of a change
 SETTLING = 10  # attempts where a baseline both failed and passed
@@ -51,11 +53,13 @@ class Wanted:
 
     `repeat` is the number of settled attempts each arm shall have; `confirm` asks for three on both sides of every
     change along the line of releases and ten where mixed; `force` runs `repeat` more, whatever is known.
+    Where `now` is given, a stale cell is measured anew.
     """
 
     repeat: int = 1
     confirm: bool = False
     force: bool = False
+    now: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def plan_jobs(
     known: Known,
     wanted: Wanted,
 ) -> tuple[PlannedJob, ...]:
-    """Jobs for every (issue, build, hardware class) that applies, in the order of `builds`.
+    """Jobs for every (issue, build, hardware class) that applies, in the order of `builds` (release order).
 
     Outcomes that say nothing (infrastructure, cancelled) are never counted as done, so the same question asks again.
     Controls run before baselines and these before workarounds, so that an interrupted job has said what matters most.
@@ -106,13 +110,15 @@ def _missing(
     issue: Issue, build: Build, hardware: str, builds: Sequence[Build], known: Known, wanted: Wanted
 ) -> list[PlannedArm]:
     request = environment_request(issue, build)
+    cell = known.cells.get((issue.id, build.id, hardware))
+    is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
     planned = []
     for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
         if arm_inapplicable(arm, build):
             continue
         for variant in variants_of(issue, arm.id):
             key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
-            needed = _needed(arm, variant, key, builds, known, wanted)
+            needed = wanted.repeat if is_old else _needed(arm, variant, key, builds, known, wanted)
             first = known.ordinals.get(key, 0) + 1
             planned += [
                 PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
@@ -140,7 +146,7 @@ def _confirming(variant: Variant, key: ArmKey, builds: Sequence[Build], known: K
     own = _verdict(variant, key.issue, key.build, key.hardware, known)
     if own is Verdict.FLAKY:
         return SETTLING
-    line = [build.id for build in builds if not build.is_mismatched]
+    line = [build.id for build in builds if is_on_line(build)]
     if key.build not in line or own not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
         return 1
     at = line.index(key.build)
@@ -153,3 +159,29 @@ def _verdict(variant: Variant, issue: str, build: str, hardware: str, known: Kno
     cell = known.cells.get((issue, build, hardware))
     found = [one.verdict for one in cell.variants if one.variant == variant.id] if cell else []
     return found[0] if found else Verdict.NOT_RUN
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a plan costs in time. `seconds` is wall time on `slots` slots; `guessed` of the `arms` were never timed."""
+
+    jobs: int
+    arms: int
+    seconds: float
+    guessed: int
+
+
+_GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
+_ENVIRONMENT_S = 20.0  # a new environment of cached wheels, its bytecode compiled once (measured 2026-11)
+
+
+def price_of(planned: Sequence[PlannedJob], durations: Mapping[tuple[str, str, str], float], *, slots: int) -> Price:
+    """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant)."""
+    keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
+    work = sum(durations.get(key, _GUESS_S) for key in keys)
+    return Price(
+        jobs=len(planned),
+        arms=len(keys),
+        seconds=round(work / max(slots, 1) + _ENVIRONMENT_S * len(planned), 1),
+        guessed=sum(1 for key in keys if key not in durations),
+    )

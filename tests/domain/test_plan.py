@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -17,9 +18,9 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known, Wanted, plan_jobs
+from app.domain.plan import ArmKey, Known, Wanted, plan_jobs, price_of
 from app.domain.verdict import derive_cell
-from tests.make import HARDWARE, make_build, make_issue, make_judged
+from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]
 ISSUE = make_issue()
@@ -113,6 +114,12 @@ def test_a_flaky_baseline_is_settled_by_ten_attempts() -> None:
     assert planned(state, Wanted(confirm=True))["2.6.0+cu124", BASELINE] == 8
 
 
+def test_a_stale_cell_is_measured_anew() -> None:
+    state = known({build.torch: [Outcome.PASS] for build in BUILDS})
+    assert not planned(state, Wanted(now=NOON + timedelta(days=179)))
+    assert planned(state, Wanted(now=NOON + timedelta(days=181)))["2.6.0+cu124", BASELINE] == 1
+
+
 def test_an_issue_that_does_not_apply_plans_nothing() -> None:
     assert not planned(Known(), issue=make_issue(requires=Requires(device=Device.CUDA)))
 
@@ -138,3 +145,11 @@ def test_packages_follow_the_release_of_torch() -> None:
     )
     assert environment_request(issue, BUILDS[0]).requirements == ("torch_xla==2.6.0",)
     assert environment_request(issue, BUILDS[1]).no_deps == ("deepmd-kit==3.1.0",)
+
+
+def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    one = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=1)
+    two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
+    assert (one.arms, one.jobs, one.guessed) == (3, 1, 2)
+    assert one.seconds > two.seconds > 50
