@@ -1,0 +1,131 @@
+"""Rules that join several keys of an `issue.toml`. What a single key may hold stands in `fields.py`."""
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from app.catalogue.document import Finding
+from app.catalogue.lines import KeyPath
+from app.catalogue.outline import Outline
+from app.domain.issue import BASELINE, CONTROL, SignatureKind
+
+
+@cache
+def host_failures() -> tuple[str, ...]:
+    """Failures of a host as they are really printed: a signature that fits one would call a full disk the issue."""
+    return tuple((files("app.catalogue") / "host_failures.txt").read_text(encoding="utf-8").strip().split("\n---\n"))
+
+
+def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """What is wrong between the keys of a document."""
+    yield from _signature(outline)
+    yield from _links(data)
+    yield from _ids(data, outline)
+    yield from _packages(outline)
+    yield from _requires(data)
+    yield from _unstorable(data, ())
+
+
+def _signature(outline: Outline) -> Iterator[Finding]:
+    if outline.kind is SignatureKind.SIGNAL and not outline.signals:
+        yield ("signature",), '"signals" is missing: kind "signal" names what ends the process, such as ["SIGABRT"]'
+    if outline.kind not in {SignatureKind.SIGNAL, None} and outline.signals:
+        yield ("signature", "signals"), f'"signals" has no meaning with kind "{outline.kind}"'
+    if outline.pattern is None:
+        return
+    path = ("signature", "pattern")
+    if not outline.pattern:
+        if outline.kind not in {SignatureKind.WRONG_RESULT, None}:
+            yield path, f'"pattern" is empty: kind "{outline.kind}" is told from other failures by its text'
+        return
+    yield from ((path, message) for message in _pattern_problems(outline.pattern))
+
+
+def _pattern_problems(pattern: str) -> Iterator[str]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compiled = re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        yield f'"pattern" is no regular expression: {error}'
+        return
+    if compiled.search(""):
+        yield '"pattern" matches the empty text, and so everything'
+        return
+    hit = next((text for text in host_failures() if compiled.search(text)), None)
+    if hit is not None:
+        yield f'"pattern" also matches a failure of the host: "{" ".join(hit.split())[:100]}"; make it narrower'
+
+
+def _links(data: Mapping[str, Any]) -> Iterator[Finding]:
+    links = data.get("link")
+    if not isinstance(links, list) or not links:
+        return
+    tables = [link for link in links if isinstance(link, dict)]
+    if not any(link.get("kind") == "report" for link in tables):
+        yield ("link", 0, "kind"), 'no link is the "report"; link the thread in which the issue was reported'
+    seen: set[str] = set()
+    for at, link in enumerate(links):
+        url = link.get("url") if isinstance(link, dict) else None
+        if isinstance(url, str):
+            if url in seen:
+                yield ("link", at, "url"), f'"{url}" is linked twice'
+            seen.add(url)
+
+
+def _ids(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    for list_name in ("workaround", "variant"):
+        seen: set[str] = set()
+        tables = data.get(list_name)
+        for at, table in enumerate(tables if isinstance(tables, list) else []):
+            id_ = table.get("id") if isinstance(table, dict) else None
+            if isinstance(id_, str):
+                if id_ in seen:
+                    yield (list_name, at, "id"), f'{list_name} "{id_}" is there twice'
+                seen.add(id_)
+    for id_, at in outline.workarounds.items():
+        if id_ in {CONTROL, BASELINE}:
+            yield ("workaround", at, "id"), f'"{id_}" is an arm of every issue; give the workaround another name'
+    for variant in outline.variants:
+        for place, arm in enumerate(variant.arms):
+            if arm not in outline.arms:
+                yield (
+                    ("variant", variant.at, "arms", place),
+                    f'no arm is called "{arm}"; known: {", ".join(outline.arms)}',
+                )
+
+
+def _packages(outline: Outline) -> Iterator[Finding]:
+    for path, texts in outline.requirements.items():
+        for place, text in enumerate(texts):
+            if re.split(r"[=<>!~ ]", text)[0].lower() in {"torch", "triton"}:
+                yield (*path, "requires", place), f'"{text}": torch and Triton come from the build'
+    asked = {text.partition("==")[0].strip() for texts in outline.requirements.values() for text in texts}
+    for place, name in enumerate(outline.no_deps):
+        if name not in asked:
+            yield (
+                ("packages", "no_deps", place),
+                f'"{name}" is not among the packages required; write it as it stands there',
+            )
+
+
+def _requires(data: Mapping[str, Any]) -> Iterator[Finding]:
+    requires = data.get("requires")
+    if isinstance(requires, dict) and "compute_capability" in requires and requires.get("device", "cpu") != "cuda":
+        yield ("requires", "compute_capability"), '"compute_capability" has no meaning without device = "cuda"'
+
+
+def _unstorable(value: object, path: KeyPath) -> Iterator[Finding]:
+    """PostgreSQL keeps no NUL in a text."""
+    if isinstance(value, str) and "\0" in value:
+        yield path, "holds a NUL character, which no database keeps"
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _unstorable(key, (*path, key))
+            yield from _unstorable(inner, (*path, key))
+    elif isinstance(value, list):
+        for at, inner in enumerate(value):
+            yield from _unstorable(inner, (*path, at))

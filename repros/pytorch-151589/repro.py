@@ -1,0 +1,159 @@
+"""pytorch-151589: Inductor tells Triton that the float32 view of an offset slice starts at a multiple of 16 bytes.
+
+It starts at byte 4, as in GGUF de-quantisation, and on CUDA loads of 8 or 16 bytes then hit a misaligned address. Each
+arm computes `x[2:].view(float32) + 1` of a bfloat16 tensor, or the same in other words, and compares with eager mode.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+
+SIGNATURE = r"misaligned address|Expect the tensor to be \d+ bytes aligned\. Fail due to storage_offset=\d+ itemsize=\d+"
+
+ENV = {
+    "asserts_off": {"TORCHINDUCTOR_ALIGNMENT_ASSERTS": "0"},
+    "assume_unaligned": {"TORCHINDUCTOR_ASSUME_UNALIGNED_FALLBACK_OUTPUT": "1"},
+}
+
+
+class WrongResult(Exception):
+    """The kernel ran, and its numbers are wrong."""
+
+
+def _slice_then_view(x):
+    return x[2:].view(dtype=torch.float32) + 1
+
+
+def _compare(function, size, how, skip=2):
+    """Run `function`, as `how` makes it, on `size` floats behind `skip` elements of bfloat16."""
+    torch.manual_seed(0)
+    x = torch.randn(2 * size + skip, device="cuda", dtype=torch.bfloat16)
+    expected = function(x)
+    got = how(function)(x)
+    torch.cuda.synchronize()
+    if not torch.equal(got, expected):
+        wrong = int((got != expected).sum())
+        raise WrongResult("expected {} equal elements, got {} other ones, tolerance 0".format(expected.numel(), wrong))
+    return {"elements": got.numel(), "sum": float(got.double().sum()), "gpu": torch.cuda.get_device_name()}
+
+
+def control(size=1024):
+    """Not compiled."""
+    return _compare(_slice_then_view, size, lambda function: function)
+
+
+def baseline(size=1024):
+    return _compare(_slice_then_view, size, torch.compile)
+
+
+def aot_eager(size=1024):
+    return _compare(_slice_then_view, size, lambda function: torch.compile(function, backend="aot_eager"))
+
+
+def view_then_slice(size=1024):
+    """The view is taken of the whole tensor, which is aligned; the slice is an offset that Inductor knows."""
+    return _compare(lambda x: x.view(dtype=torch.float32)[1:] + 1, size, torch.compile)
+
+
+def clone_after_slice(size=1024):
+    """Inductor removes the copy: to it, a clone that nobody writes to is no work at all."""
+    return _compare(lambda x: x[2:].clone().view(dtype=torch.float32) + 1, size, torch.compile)
+
+
+def contiguous_after_slice(size=1024):
+    """The slice is contiguous already, so that nothing is copied."""
+    return _compare(lambda x: x[2:].contiguous().view(dtype=torch.float32) + 1, size, torch.compile)
+
+
+def aligned_slice(size=1024):
+    """The header is padded to 8 elements of 2 bytes."""
+    return _compare(lambda x: x[8:].view(dtype=torch.float32) + 1, size, torch.compile, skip=8)
+
+
+def no_divisibility(size=1024):
+    """No kernel is told of any multiple of 16."""
+    options = {"triton.divisible_by_16": False}
+    return _compare(_slice_then_view, size, lambda function: torch.compile(function, options=options))
+
+
+def asserts_off(size=1024):
+    """ENV removes the assertion; what it asserts stays as it is."""
+    return _compare(_slice_then_view, size, torch.compile)
+
+
+def assume_unaligned(size=1024):
+    """ENV makes Inductor claim nothing of what a fallback kernel, such as a dtype view, returns."""
+    return _compare(_slice_then_view, size, torch.compile)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

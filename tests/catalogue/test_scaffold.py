@@ -1,0 +1,86 @@
+"""A new issue's folder: refused while anything is left to fill in, sound once it is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.catalogue.read import CatalogueProblems, read_catalogue
+from app.catalogue.scaffold import new_issue
+from app.domain.errors import BadRequest
+
+
+def _fill_in(text: str) -> str:
+    """What an author does, in short: text for each mark in a text, and the mark of a comment taken away."""
+    text = re.sub(r"  # FILL IN:.*", "", text)
+    return re.sub(r"FILL[ -]IN[^\"'\n]*", "words-of-the-author-" * 5, text)
+
+
+@pytest.mark.parametrize("id_", ["pytorch-151589", "ours-7", "deepmd-kit-wheel"])
+@pytest.mark.parametrize("title", ["Fails", 'A "quoted" \\ title of $100 and 50%', "张量结果错误"])
+def test_a_new_issue_is_refused_at_each_mark_and_nowhere_else(tmp_path: Path, id_: str, title: str) -> None:
+    place = new_issue(tmp_path, id_, title)
+    marks = {
+        (name, number)
+        for name in ("issue.toml", "repro.py")
+        for number, line in enumerate((place / name).read_text().splitlines(), 1)
+        if re.search(r"FILL.IN", line)
+    }
+
+    with pytest.raises(CatalogueProblems) as caught:
+        read_catalogue([tmp_path])
+
+    assert {(problem.file.name, problem.line) for problem in caught.value.problems} == marks
+    assert all("is still to be filled in: " in problem.message for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize("title", ["Fails", 'A "quoted" \\ title of $100 and 50%', "张量结果错误"])
+def test_a_new_issue_is_sound_once_it_is_filled_in(tmp_path: Path, title: str) -> None:
+    place = new_issue(tmp_path, "ours-7", title)
+    for file in place.iterdir():
+        file.write_text(_fill_in(file.read_text()))
+
+    (issue,) = read_catalogue([tmp_path]).issues
+
+    assert (issue.id, issue.title) == ("ours-7", title)
+
+
+def test_a_known_project_leads_to_its_thread(tmp_path: Path) -> None:
+    place = new_issue(tmp_path, "deepmd-kit-3910", "Fails")
+
+    assert 'url = "https://github.com/deepmodeling/deepmd-kit/issues/3910"' in (place / "issue.toml").read_text()
+
+
+def test_editors_are_told_of_the_schema_where_it_is(tmp_path: Path) -> None:
+    (tmp_path / "issue.schema.json").write_text("{}")
+
+    assert (
+        (new_issue(tmp_path, "ours-7", "Fails") / "issue.toml").read_text().startswith("#:schema ../issue.schema.json")
+    )
+
+
+@pytest.mark.parametrize(
+    ("id_", "title", "words"),
+    [
+        ("PyTorch 1", "Fails", '"PyTorch 1" is no id'),
+        ("../x-1", "Fails", '"../x-1" is no id'),
+        ("ours-7", "", "one line of 1 to 120"),
+        ("ours-7", "a\nb", "one line of 1 to 120"),
+        ("ours-7", "a" * 121, "one line of 1 to 120"),
+    ],
+)
+def test_what_cannot_be_an_issue_is_not_begun(tmp_path: Path, id_: str, title: str, words: str) -> None:
+    with pytest.raises(BadRequest, match=re.escape(words)):
+        new_issue(tmp_path, id_, title)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_issue_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+    place = new_issue(tmp_path, "ours-7", "Fails")
+    (place / "repro.py").write_text("mine")
+
+    with pytest.raises(BadRequest, match="is there already"):
+        new_issue(tmp_path, "ours-7", "Fails")
+
+    assert (place / "repro.py").read_text() == "mine"
