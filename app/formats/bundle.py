@@ -1,0 +1,328 @@
+"""The result bundle: evidence on its way from one store to another. JSON Lines, gzipped, told apart by `kind`.
+
+    {"kind": "header", "format": "knowngood-bundle", "version": 1, "product": "knowngood", ...}
+    machines, locks, environments, logs, attempts: what is referred to stands before what refers to it
+    {"kind": "footer", "counts": {...}, "sha256": <of all bytes before this line>}
+
+Fields and kinds that a reader does not know are passed over: they come with the same `version`. What would be read
+wrongly comes with the next one, and is refused with the release that reads it. Reading and writing stream.
+"""
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import orjson
+from pydantic import TypeAdapter, ValidationError
+
+from app.domain.build import parse_build_id
+from app.domain.errors import BadBundle, UnknownBuild
+from app.domain.issue import digest
+from app.domain.job import Attempt
+from app.domain.machine import Machine
+
+FORMAT = "knowngood-bundle"
+PRODUCT = "knowngood"
+VERSION = 1
+NEEDS = "0.1"
+"""The oldest release that reads what this one writes."""
+
+LOG_LIMIT_BYTES = 1 << 20
+"""The longest log, lock or record kept anywhere. Agents cut theirs shorter; bundles may come from anywhere."""
+
+_LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
+_TOTAL_LIMIT_BYTES = 16 << 30
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Header:
+    """`origin` names where the evidence was made; `catalogue` the issues it was made with, id to revision."""
+
+    created_at: datetime
+    origin: str
+    catalogue: Mapping[str, str] = field(default_factory=dict)
+    format: str = FORMAT
+    version: int = VERSION
+    product: str = PRODUCT
+    needs: str = NEEDS
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A pylock.toml under the digest of its full text; the text here names files where that named addresses."""
+
+    digest: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    lock_digest: str
+    packages: Mapping[str, str]
+    imported: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Log:
+    digest: str
+    text: str
+
+
+Item = Machine | Lock | Environment | Log | Attempt
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds."""
+
+    path: Path
+    header: Header
+    counts: Mapping[str, int]
+    sha256: str
+
+
+_HEADER = TypeAdapter(Header)
+_KINDS: dict[str, TypeAdapter[Item]] = {
+    "machine": TypeAdapter(Machine),
+    "lock": TypeAdapter(Lock),
+    "environment": TypeAdapter(Environment),
+    "log": TypeAdapter(Log),
+    "attempt": TypeAdapter(Attempt),
+}
+_KIND_OF: dict[type, str] = {
+    Machine: "machine",
+    Lock: "lock",
+    Environment: "environment",
+    Log: "log",
+    Attempt: "attempt",
+}
+
+
+def write_bundle(out: BinaryIO, header: Header, items: Iterable[Item]) -> Mapping[str, int]:
+    """Write a whole bundle; tell how many items of each kind. The same items give the same bytes."""
+    with gzip.GzipFile(filename="", fileobj=out, mode="wb", mtime=0) as file:
+        written = hashlib.sha256()
+        counts: Counter[str] = Counter()
+
+        def put(kind: str, fields: bytes) -> None:
+            line = b'{"kind":"%s",%s\n' % (kind.encode(), fields[1:])
+            written.update(line)
+            file.write(line)
+
+        put("header", _HEADER.dump_json(header))
+        for item in items:
+            kind = _KIND_OF[type(item)]
+            counts[kind] += 1
+            put(kind, _KINDS[kind].dump_json(item))
+        put("footer", orjson.dumps({"counts": counts, "sha256": written.hexdigest()}))
+    return counts
+
+
+def check_bundle(path: Path) -> Checked:
+    """Read a bundle to its end and believe it, or raise BadBundle with a sentence that says where it is wrong."""
+    lines = _lines(path)
+    read = hashlib.sha256()
+    first = next(lines, b"")
+    header = _header(path, first)
+    read.update(first)
+    counts: Counter[str] = Counter()
+    for number, line in enumerate(lines, start=2):
+        kind, fields = _parsed(path, number, line)
+        if kind == "footer":
+            if next(lines, None) is not None:
+                raise BadBundle(f"{path.name} goes on after its last line; it was put together from several files")
+            return _checked(path, header, counts, read.hexdigest(), fields)
+        read.update(line)
+        if kind in _KINDS:
+            _item(path, number, kind, fields)
+            counts[kind] += 1
+    raise _cut_off(path)
+
+
+def read_items(checked: Checked) -> Iterator[Item]:
+    """The items of a bundle that was checked, in its order."""
+    for number, line in enumerate(_lines(checked.path), start=1):
+        kind, fields = _parsed(checked.path, number, line)
+        if kind in _KINDS:
+            yield _item(checked.path, number, kind, fields)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with _open(path) as file:
+            total = 0
+            while line := file.readline(_LINE_LIMIT_BYTES):
+                total += len(line)
+                if not line.endswith(b"\n"):
+                    raise _cut_off(path) if len(line) < _LINE_LIMIT_BYTES else _too_large(path)
+                if total > _TOTAL_LIMIT_BYTES:
+                    raise _too_large(path)
+                yield line
+    except EOFError:
+        raise _cut_off(path) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise BadBundle(f"{path.name} is damaged ({error}); copy it again from where it was made") from None
+    except OSError as error:
+        raise BadBundle(f"{path} cannot be read: {error.strerror or error}") from None
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    """The bundle's bytes, unpacked where it is packed."""
+    with path.open("rb") as file:
+        is_packed = file.read(2) == _GZIP_MAGIC
+        file.seek(0)
+        if is_packed:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield file
+
+
+def _cut_off(path: Path) -> BadBundle:
+    return BadBundle(f"{path.name} ends in the middle: it was cut off on its way; copy it again")
+
+
+def _too_large(path: Path) -> BadBundle:
+    return BadBundle(f"{path.name} holds more than any bundle of ours would; nothing of it was imported")
+
+
+def _header(path: Path, line: bytes) -> Header:
+    """What the bundle says of itself, once it is sure to be one that this release reads."""
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        fields = None
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise BadBundle(f"{path.name} is no Known Good bundle: its first line does not say so")
+    if fields.get("product") != PRODUCT:
+        raise BadBundle(f'{path.name} is a bundle of another product ("{fields.get("product")}")')
+    version = fields.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise BadBundle(
+            f"{path.name} is of bundle format {version} and this release reads up to {VERSION}; "
+            f"Known Good {fields.get('needs', 'of a later release')} or newer reads it"
+        )
+    try:
+        return _HEADER.validate_python(fields)
+    except ValidationError as error:
+        raise BadBundle(f"{path.name}, line 1: {_first(error)}") from None
+
+
+def _parsed(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any]]:
+    try:
+        fields = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadBundle(f"{path.name}, line {number} is no JSON ({error}); the file is damaged") from None
+    if not isinstance(fields, dict) or not isinstance(fields.get("kind"), str):
+        raise BadBundle(f"{path.name}, line {number} does not say its kind; the file is damaged")
+    return fields.pop("kind"), fields
+
+
+def _checked(path: Path, header: Header, counts: Counter[str], sha256: str, footer: Mapping[str, Any]) -> Checked:
+    if footer.get("sha256") != sha256:
+        raise BadBundle(f"{path.name} is not what was written: its contents do not have the checksum in its last line")
+    return Checked(path=path, header=header, counts=dict(counts), sha256=sha256)
+
+
+def _item(path: Path, number: int, kind: str, fields: Mapping[str, Any]) -> Item:
+    try:
+        item = _KINDS[kind].validate_python(fields)
+    except ValidationError as error:
+        raise BadBundle(f"{path.name}, line {number}, {kind}: {_first(error)}") from None
+    problem = _problem(item)
+    if problem:
+        raise BadBundle(f"{path.name}, line {number}, {kind}: {problem}")
+    return item
+
+
+def _first(error: ValidationError) -> str:
+    found = error.errors(include_url=False, include_context=False)[0]
+    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+
+
+_DIGEST = re.compile(r"[0-9a-f]{32}\Z")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\Z")
+_HARDWARE = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
+_ORIGIN = re.compile(r"[^\x00-\x1f\x7f]{1,100}\Z")
+_ID = re.compile(r"[0-9A-Za-z.+~_-]{1,64}\Z")
+
+
+def _problem(item: Item) -> str | None:
+    """Say what of an item could not be stored or shown as it is; None for a good one."""
+    match item:
+        case Machine():
+            return None
+        case Log():
+            return _text_problem(item.text) or (
+                None if digest(item.text) == item.digest else f"{item.digest} is not the digest of its text"
+            )
+        case Lock():
+            return _text_problem(item.text) or _digest_problem(item.digest)
+        case Environment():
+            return _digest_problem(item.lock_digest)
+        case Attempt():
+            return _attempt_problem(item)
+
+
+def _text_problem(text: str) -> str | None:
+    return "is longer than any of ours" if len(text.encode()) > LOG_LIMIT_BYTES else None
+
+
+def _digest_problem(text: str) -> str | None:
+    return None if _DIGEST.match(text) else f'"{text[:40]}" is no digest'
+
+
+def _attempt_problem(attempt: Attempt) -> str | None:
+    named = {"issue": attempt.issue, "arm": attempt.arm, "variant": attempt.variant}
+    for what, name in named.items():
+        if not _NAME.match(name):
+            return f'{what} "{name[:40]}" is no name'
+    for text in (attempt.log_digest, attempt.lock_digest, attempt.machine):
+        if text and _digest_problem(text):
+            return _digest_problem(text)
+    if not _ID.match(attempt.id) or not _ID.match(attempt.job):
+        return f'id "{attempt.id[:40]}" of job "{attempt.job[:40]}" is no id of ours'
+    if not _HARDWARE.match(attempt.hardware):
+        return f'hardware "{attempt.hardware[:40]}" is no hardware class'
+    if not _ORIGIN.match(attempt.origin) or not _DIGEST.match(attempt.binding):
+        return "its origin or binding is no such thing"
+    return _build_problem(attempt.build) or _time_problem(attempt)
+
+
+def _build_problem(build: str) -> str | None:
+    try:
+        parsed = str(parse_build_id(build))
+    except UnknownBuild as error:
+        return str(error)
+    return None if parsed == build else f'build "{build}" is written {parsed}'
+
+
+def _time_problem(attempt: Attempt) -> str | None:
+    if attempt.started_at.tzinfo is None or attempt.finished_at.tzinfo is None:
+        return "its times do not say their zone"
+    if attempt.finished_at < attempt.started_at:
+        return "it finished before it started"
+    return None
+
+
+_COMMENT = re.compile(r"^#.*\n?", re.MULTILINE)
+_INDEX = re.compile(r"""^(\s*)index\s*=.*\n?""", re.MULTILINE)
+_ADDRESS = re.compile(r"""(["'])(?:[A-Za-z][A-Za-z0-9+.-]*:/)?/(?:[^"'\n]*/)?([^"'/?#\n]*)[^"'\n]*\1""")
+
+
+def without_addresses(lock: str) -> str:
+    """A lock with hashes, versions and file names, and no host: addresses and paths are cut to their file's name.
+
+    Comments go (uv writes its command line there), and so do the names of indexes.
+    """
+    return _ADDRESS.sub(r"\1\2\1", _INDEX.sub("", _COMMENT.sub("", lock)))

@@ -1,0 +1,110 @@
+"""Stored attempts as domain values, and what they mean: reading rows of evidence back and judging them."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.domain.build import Build
+from app.domain.issue import Issue, binding, digest, environment_request, variants_of
+from app.domain.job import Attempt
+from app.domain.outcome import Judgement, Outcome, classify
+from app.domain.verdict import Cell, Judged, judge
+from app.formats import wire
+from app.formats.bundle import LOG_LIMIT_BYTES
+from app.store.tables import attempts, logs
+
+_CUT = "\n[... {} bytes left out ...]\n"
+
+
+@lru_cache(maxsize=512)
+def parse_issue(doc: str) -> Issue:
+    return wire.ISSUE.validate_json(doc)
+
+
+@lru_cache(maxsize=512)
+def parse_build(doc: str) -> Build:
+    return wire.BUILD.validate_json(doc)
+
+
+@lru_cache(maxsize=20_000)
+def parse_cell(doc: str) -> Cell:
+    """Decoding takes most of a matrix read, and between two reads hardly a cell changes: equal text is decoded once."""
+    return wire.CELL.validate_json(doc)
+
+
+def parse_attempt(row: sa.RowMapping) -> Attempt:
+    """One row of the table, as the value that was stored."""
+    fields = {name: row[name] for name in _PLAIN_COLUMNS}
+    return Attempt(record=wire.RECORD.validate_json(row["record"]), **fields)
+
+
+def attempt_row(attempt: Attempt) -> dict[str, Any]:
+    """The other way round; what it counts as is derived afterwards."""
+    row = {name: getattr(attempt, name) for name in _PLAIN_COLUMNS}
+    return {**row, "labels": dict(attempt.labels), "record": wire.dump_record(attempt.record).decode()}
+
+
+_PLAIN_COLUMNS = tuple(column.name for column in attempts.columns if column.name not in {"record", "counts_as"})
+
+
+def pack(text: str) -> bytes:
+    return zlib.compress(text.encode(), 6)
+
+
+def unpack(data: bytes | None) -> str:
+    return zlib.decompress(data).decode() if data else ""
+
+
+def cut(log: str) -> str:
+    """At most LOG_LIMIT_BYTES of UTF-8, with the middle left out: beginnings name versions, ends name causes."""
+    data = log.encode()
+    if len(data) <= LOG_LIMIT_BYTES:
+        return log
+    half = LOG_LIMIT_BYTES // 2 - 64
+    head, tail = data[:half].decode(errors="ignore"), data[-half:].decode(errors="ignore")
+    return head + _CUT.format(len(data) - 2 * half) + tail
+
+
+def log_digest(log: str) -> str:
+    """What a log is kept under; empty for an empty one, which is not kept."""
+    return digest(log) if log else ""
+
+
+def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
+    """By (arm, variant), what a result must be bound to for it to count today."""
+    request = environment_request(issue, build)
+    return {
+        (arm.id, variant.id): binding(arm, variant, request)
+        for arm in issue.arms
+        for variant in variants_of(issue, arm.id)
+    }
+
+
+def counts(attempt: Attempt, bindings: Mapping[tuple[str, str], str]) -> bool:
+    return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
+
+
+def load_evidence(s: Session, issue: str, build: str, hardware: str) -> list[tuple[Attempt, str]]:
+    """Every attempt of one cell with its log, newest first."""
+    rows = s.execute(
+        sa.select(attempts, logs.c.zlib)
+        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
+        .where(attempts.c.issue == issue, attempts.c.build == build, attempts.c.hardware == hardware)
+        .order_by(attempts.c.finished_at.desc(), attempts.c.id)
+    ).mappings()
+    return [(parse_attempt(row), unpack(row["zlib"])) for row in rows]
+
+
+def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judgement:
+    """What an attempt means today, for showing it; also where its arm has left the issue since."""
+    if attempt.arm not in {arm.id for arm in issue.arms}:
+        return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
+    return classify(attempt.record, issue, attempt.arm, build, log)
+
+
+def judge_all(evidence: Sequence[tuple[Attempt, str]], issue: Issue, build: Build) -> list[Judged]:
+    return [judge(attempt, issue, build, log) for attempt, log in evidence]

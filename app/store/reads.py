@@ -1,0 +1,308 @@
+"""Every question that pages, the command line and the planner ask. Frozen values out; nothing is written here."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.domain.build import Build
+from app.domain.errors import UnknownIssue
+from app.domain.issue import Issue
+from app.domain.job import LOCAL
+from app.domain.outcome import Outcome
+from app.domain.plan import ArmKey, Known
+from app.domain.verdict import Cell
+from app.formats import wire
+from app.store import evidence
+from app.store.rows import (
+    ArmState,
+    AttemptDetail,
+    AttemptRow,
+    EventRow,
+    JobRow,
+    JobState,
+    Lease,
+    RunRow,
+    RunState,
+    UnknownAttempt,
+    UnknownRun,
+)
+from app.store.tables import (
+    arms,
+    attempts,
+    builds,
+    cells,
+    environments,
+    events,
+    issues,
+    jobs,
+    leases,
+    locks,
+    logs,
+    machines,
+    meta,
+    runs,
+)
+
+__all__ = [
+    "ArmState",
+    "AttemptDetail",
+    "AttemptRow",
+    "EventRow",
+    "JobRow",
+    "JobState",
+    "Lease",
+    "RunRow",
+    "RunState",
+    "UnknownAttempt",
+    "UnknownRun",
+    "load_attempt",
+    "load_attempts",
+    "load_builds",
+    "load_cells",
+    "load_durations",
+    "load_events",
+    "load_generation",
+    "load_hardware",
+    "load_issue",
+    "load_issues",
+    "load_known_attempts",
+    "load_last_event",
+    "load_lease",
+    "load_run",
+    "load_runs",
+]
+
+
+def load_generation(s: Session) -> int:
+    """A number that grows with every write that pages can see."""
+    query = sa.select(meta.c.value).where(meta.c.name == "generation")
+    generation: int = s.execute(query).scalar_one()
+    return generation
+
+
+def load_issues(s: Session) -> tuple[Issue, ...]:
+    """The catalogue's issues by id."""
+    rows = s.execute(sa.select(issues.c.doc).where(issues.c.is_present)).scalars()
+    return tuple(sorted((evidence.parse_issue(doc) for doc in rows), key=lambda issue: issue.id))
+
+
+def load_issue(s: Session, id_: str) -> Issue:
+    """Raises UnknownIssue, also for one that has left the catalogue."""
+    doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
+    if doc is None:
+        raise UnknownIssue(f'no issue "{id_}" in the catalogue')
+    return evidence.parse_issue(doc)
+
+
+def load_builds(s: Session) -> tuple[Build, ...]:
+    """The catalogue's builds in release order, mismatched Triton and other Pythons after the plain build."""
+    rows = s.execute(sa.select(builds.c.doc).where(builds.c.is_present)).scalars()
+    return tuple(sorted((evidence.parse_build(doc) for doc in rows), key=lambda build: build.build_id))
+
+
+def load_cells(
+    s: Session,
+    *,
+    issues: Collection[str] | None = None,
+    builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+) -> tuple[Cell, ...]:
+    """Cells with evidence, by issue, build and class; None means all. One query over one table, however long the
+    history: verdicts are derived when evidence comes in.
+    """
+    query = sa.select(cells.c.doc)
+    wanted = ((cells.c.issue, issues), (cells.c.build, builds), (cells.c.hardware, hardware))
+    for column, words in wanted:
+        if words is not None:
+            query = query.where(column.in_(sorted(words)))
+    found = (evidence.parse_cell(doc) for doc in s.execute(query).scalars())
+    # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
+    return tuple(sorted(found, key=lambda cell: (cell.issue, cell.build, cell.hardware)))
+
+
+def load_hardware(s: Session) -> tuple[str, ...]:
+    """The hardware classes that any cell was measured on."""
+    return tuple(sorted(s.execute(sa.select(cells.c.hardware).distinct()).scalars()))
+
+
+def load_attempts(s: Session, issue: str, build: str, hardware: str) -> tuple[AttemptRow, ...]:
+    """A cell's evidence, newest first, superseded attempts too. Empty for what the catalogue does not know."""
+    known = _issue_and_build(s, issue, build)
+    if known is None:
+        return ()
+    bindings = evidence.current_bindings(*known)
+    return tuple(
+        AttemptRow(attempt, evidence.judgement_of(attempt, *known, log), evidence.counts(attempt, bindings))
+        for attempt, log in evidence.load_evidence(s, issue, build, hardware)
+    )
+
+
+def load_attempt(s: Session, id_: str) -> AttemptDetail:
+    """Raises UnknownAttempt."""
+    row = s.execute(
+        sa.select(attempts, logs.c.zlib, locks.c.zlib.label("lock"), environments.c.packages, machines.c.doc)
+        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
+        .join(locks, locks.c.digest == attempts.c.lock_digest, isouter=True)
+        .join(environments, environments.c.lock_digest == attempts.c.lock_digest, isouter=True)
+        .join(machines, machines.c.digest == attempts.c.machine, isouter=True)
+        .where(attempts.c.id == id_)
+    ).mappings()
+    found = row.one_or_none()
+    known = _issue_and_build(s, found["issue"], found["build"]) if found else None
+    if found is None or known is None:
+        raise UnknownAttempt(f'no attempt "{id_}" of an issue and build in the catalogue')
+    attempt, log = evidence.parse_attempt(found), evidence.unpack(found["zlib"])
+    return AttemptDetail(
+        attempt=attempt,
+        judgement=evidence.judgement_of(attempt, *known, log),
+        counted=evidence.counts(attempt, evidence.current_bindings(*known)),
+        log=log,
+        lock=evidence.unpack(found["lock"]),
+        packages=found["packages"] or {},
+        machine=wire.MACHINE.validate_json(found["doc"]) if found["doc"] else None,
+    )
+
+
+def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] | None:
+    docs = s.execute(
+        sa.select(issues.c.doc, builds.c.doc.label("build"))
+        .join_from(issues, builds, builds.c.id == build)
+        .where(issues.c.id == issue)
+    ).one_or_none()
+    return (evidence.parse_issue(docs.doc), evidence.parse_build(docs.build)) if docs else None
+
+
+def load_runs(s: Session, limit: int) -> tuple[RunRow, ...]:
+    """The newest runs first."""
+    newest = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.id).limit(limit)
+    return _with_jobs(s, s.execute(newest).mappings().all())
+
+
+def load_run(s: Session, id_: str) -> RunRow:
+    """Raises UnknownRun."""
+    found = s.execute(sa.select(runs).where(runs.c.id == id_)).mappings().all()
+    if not found:
+        raise UnknownRun(f'no run "{id_}" in this store')
+    return _with_jobs(s, found)[0]
+
+
+def _with_jobs(s: Session, found: Sequence[Any]) -> tuple[RunRow, ...]:
+    done = sa.func.count(sa.case((arms.c.state == ArmState.DONE, 1)))
+    query = (
+        sa.select(jobs, sa.func.count(arms.c.attempt).label("arms_total"), done.label("arms_done"))
+        .join(arms, arms.c.job == jobs.c.id)
+        .where(jobs.c.run.in_([run["id"] for run in found]))
+        .group_by(jobs.c.id)
+        .order_by(jobs.c.position)
+    )
+    by_run: dict[str, list[JobRow]] = defaultdict(list)
+    for row in s.execute(query).mappings():
+        by_run[row["run"]].append(_job_row(row))
+    return tuple(_run_row(run, tuple(by_run[run["id"]])) for run in found)
+
+
+def _job_row(row: Any) -> JobRow:  # noqa: ANN401 - a row of the driver
+    return JobRow(
+        id=row["id"],
+        build=row["build"],
+        hardware=row["hardware"],
+        state=JobState(row["state"]),
+        try_no=row["try_no"],
+        arms_total=row["arms_total"],
+        arms_done=row["arms_done"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        problem=row["problem"],
+    )
+
+
+def _run_row(run: Any, of_run: tuple[JobRow, ...]) -> RunRow:  # noqa: ANN401 - a row of the driver
+    return RunRow(
+        id=run["id"],
+        state=_run_state(run["finished_at"], run["cancelled_at"], of_run),
+        created_at=run["created_at"],
+        finished_at=run["finished_at"],
+        request=run["request"],
+        arms_total=sum(job.arms_total for job in of_run),
+        arms_done=sum(job.arms_done for job in of_run),
+        jobs=of_run,
+    )
+
+
+def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_run: Sequence[JobRow]) -> RunState:
+    if finished_at is not None:
+        return RunState.CANCELLED if cancelled_at else RunState.DONE
+    if cancelled_at is not None:
+        return RunState.CANCELLING
+    untouched = all(job.state is JobState.QUEUED and job.try_no == 0 for job in of_run)
+    return RunState.QUEUED if untouched else RunState.RUNNING
+
+
+def load_events(
+    s: Session, after: int, run: str | None, limit: int, *, kinds: Collection[str] | None = None
+) -> tuple[EventRow, ...]:
+    """What happened after event `after`, oldest first. Safe to poll: an id never appears below one seen before."""
+    query = sa.select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
+    if run is not None:
+        query = query.where(events.c.run == run)
+    if kinds is not None:
+        query = query.where(events.c.kind.in_(sorted(kinds)))
+    return tuple(EventRow(row.id, row.at, row.kind, row.run, row.data) for row in s.execute(query))
+
+
+def load_last_event(s: Session) -> int:
+    """The id to follow from; 0 before anything happened."""
+    return s.execute(sa.select(sa.func.max(events.c.id))).scalar_one() or 0
+
+
+def load_lease(s: Session, name: str) -> Lease | None:
+    row = s.execute(sa.select(leases.c.holder, leases.c.until).where(leases.c.name == name)).one_or_none()
+    return Lease(row.holder, row.until) if row else None
+
+
+def load_known_attempts(s: Session, *, only_local: bool = False) -> Known:
+    """What the planner must know: counted outcomes, the highest ordinal given out per key (planned ones too), cells.
+
+    With `only_local`, outcomes that came in a bundle are not known: they were measured on another machine.
+    """
+    outcomes: dict[ArmKey, list[Outcome]] = defaultdict(list)
+    ordinals: dict[ArmKey, int] = defaultdict(int)
+    for *key, counts_as, origin, ordinal, n in s.execute(_attempted()):
+        ordinals[ArmKey(*key)] = max(ordinals[ArmKey(*key)], ordinal)
+        if counts_as is not None and (origin == LOCAL or not only_local):
+            outcomes[ArmKey(*key)] += [Outcome(counts_as)] * n
+    for *key, ordinal in s.execute(_planned()):
+        ordinals[ArmKey(*key)] = max(ordinals[ArmKey(*key)], ordinal)
+    known_cells = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells(s)}
+    return Known(outcomes=dict(outcomes), ordinals=dict(ordinals), cells=known_cells)
+
+
+def _attempted() -> sa.Select[Any]:
+    a = attempts.c
+    grouped = (a.issue, a.build, a.hardware, a.arm, a.variant, a.binding, a.counts_as, a.origin)
+    return sa.select(*grouped, sa.func.max(a.ordinal), sa.func.count()).group_by(*grouped)
+
+
+def _planned() -> sa.Select[Any]:
+    grouped = (arms.c.issue, jobs.c.build, jobs.c.hardware, arms.c.arm, arms.c.variant, arms.c.binding)
+    return sa.select(*grouped, sa.func.max(arms.c.ordinal)).join(jobs, jobs.c.id == arms.c.job).group_by(*grouped)
+
+
+def load_durations(s: Session) -> dict[tuple[str, str, str], float]:
+    """Seconds that the newest attempt of each (issue, arm, variant) took, on whatever build."""
+    a = attempts.c
+    newest = (
+        sa.select(a.issue, a.arm, a.variant, sa.func.max(a.finished_at).label("at"))
+        .where(a.counts_as.is_not(None))
+        .group_by(a.issue, a.arm, a.variant)
+        .subquery()
+    )
+    same = sa.and_(
+        a.issue == newest.c.issue, a.arm == newest.c.arm, a.variant == newest.c.variant, a.finished_at == newest.c.at
+    )
+    rows = s.execute(sa.select(a.issue, a.arm, a.variant, a.started_at, a.finished_at).join(newest, same))
+    return {(row.issue, row.arm, row.variant): (row.finished_at - row.started_at).total_seconds() for row in rows}

@@ -1,0 +1,176 @@
+"""What reads and writes of the store hand out beside domain values: frozen, complete, free of SQL."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from app.domain.errors import KnownGoodError
+from app.domain.job import Attempt
+from app.domain.machine import Machine
+from app.domain.outcome import Judgement
+from app.domain.verdict import Cell, Verdict
+
+
+class UnknownRun(KnownGoodError):
+    """A run id that names no run of this store."""
+
+
+class UnknownAttempt(KnownGoodError):
+    """An attempt id that names no attempt of this store, or one whose issue or build the catalogue does not know."""
+
+
+class StaleEvent(KnownGoodError):
+    """An event of a try that no longer holds its job: another try has it, or it has ended. Nothing was recorded."""
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    LEASED = "leased"
+    DONE = "done"
+    POISONED = "poisoned"  # given up: its worker died too often before any arm had started
+    CANCELLED = "cancelled"
+
+
+class ArmState(StrEnum):
+    PLANNED = "planned"
+    RUNNING = "running"
+    DONE = "done"
+
+
+class RunState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class AttemptRow:
+    """One line of a cell's evidence. `counted` is False where it is bound to what the repro no longer is."""
+
+    attempt: Attempt
+    judgement: Judgement
+    counted: bool
+
+
+@dataclass(frozen=True)
+class AttemptDetail:
+    """All there is of one attempt. Texts are empty where a bundle left them out or pruning removed them."""
+
+    attempt: Attempt
+    judgement: Judgement
+    counted: bool
+    log: str
+    lock: str
+    packages: Mapping[str, str]
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
+class JobRow:
+    id: str
+    build: str
+    hardware: str
+    state: JobState
+    try_no: int
+    arms_total: int
+    arms_done: int
+    started_at: datetime | None
+    finished_at: datetime | None
+    problem: str
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """`request` is what was asked for, as the asker put it. `jobs` stand in the order they are claimed in."""
+
+    id: str
+    state: RunState
+    created_at: datetime
+    finished_at: datetime | None
+    request: Mapping[str, object]
+    arms_total: int
+    arms_done: int
+    jobs: tuple[JobRow, ...]
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """Something that happened. Ids only grow, in the order of commit; `run` is empty where none was concerned."""
+
+    id: int
+    at: datetime
+    kind: str
+    run: str
+    data: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Who does a thing that only one may do, and until when if it is not renewed."""
+
+    holder: str
+    until: datetime
+
+
+@dataclass(frozen=True)
+class CellChange:
+    """One cell before and after; None where there was, or is, none."""
+
+    issue: str
+    build: str
+    hardware: str
+    before: Cell | None
+    after: Cell | None
+
+    @property
+    def verdicts(self) -> tuple[Verdict | None, Verdict | None]:
+        return (self.before.verdict if self.before else None, self.after.verdict if self.after else None)
+
+    @property
+    def is_news(self) -> bool:
+        """True where the cell's verdict or that of a workaround is another one; not where evidence merely grew."""
+        return _said(self.before) != _said(self.after)
+
+
+def _said(cell: Cell | None) -> tuple[object, ...]:
+    if cell is None:
+        return ()
+    return (cell.verdict, {name: finding.verdict for name, finding in cell.workarounds.items()})
+
+
+@dataclass(frozen=True)
+class ImportReport:
+    """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
+    this catalogue does not have: kept, and shown once it has them. `changed` are the cells that came out differently.
+    """
+
+    origin: str
+    added: int
+    known: int
+    unknown: int
+    superseded: int
+    changed: tuple[CellChange, ...]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which evidence to export: of these issues and builds (None: all), superseded attempts too or not."""
+
+    issues: frozenset[str] | None = None
+    builds: frozenset[str] | None = None
+    only_counted: bool = False
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """How many rows of each kind went."""
+
+    attempts: int
+    logs: int
+    locks: int
+    machines: int
+    events: int
+    runs: int

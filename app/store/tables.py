@@ -1,0 +1,232 @@
+"""Every table, as SQLAlchemy Core. A change here needs a migration: `alembic check` is a test.
+
+Columns named `doc` hold the JSON of one domain value as text: SQL never looks inside, reads decode many of them in one
+call, and text is the same on SQLite and PostgreSQL (where JSON columns refuse the NUL signs that logs contain).
+Evidence (attempts, logs, locks, environments, machines) points to each other by digest without foreign keys: a bundle
+may leave a log out, and attempts of issues that this catalogue does not know are kept.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+
+from app.store.rows import ArmState, JobState
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class UtcDateTime(sa.types.TypeDecorator[datetime]):
+    """Aware UTC in and out. SQLite has no zones: there the text is UTC without saying so."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - its signature
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a time in the store needs its zone; {value.isoformat()} has none")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:  # noqa: ARG002, ANN401 - its signature
+        if value is None:
+            return None
+        aware: datetime = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+        return aware
+
+
+def _one_of(column: str, *words: str) -> sa.CheckConstraint:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return sa.CheckConstraint(f"{column} IN ({listed})", name=column)
+
+
+meta = sa.Table(
+    "meta",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)
+
+issues = sa.Table(
+    "issues",
+    metadata,
+    sa.Column("id", sa.String(100), primary_key=True),
+    sa.Column("revision", sa.String(32), nullable=False),
+    sa.Column("is_present", sa.Boolean, nullable=False),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+issue_revisions = sa.Table(
+    "issue_revisions",
+    metadata,
+    sa.Column("issue", sa.ForeignKey("issues.id"), primary_key=True),
+    sa.Column("revision", sa.String(32), primary_key=True),
+    sa.Column("seen_at", UtcDateTime, nullable=False),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+builds = sa.Table(
+    "builds",
+    metadata,
+    sa.Column("id", sa.String(100), primary_key=True),
+    sa.Column("is_present", sa.Boolean, nullable=False),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("created_at", UtcDateTime, nullable=False, index=True),
+    sa.Column("cancelled_at", UtcDateTime),
+    sa.Column("finished_at", UtcDateTime),
+    sa.Column("request", sa.JSON, nullable=False),
+)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", sa.String(32), primary_key=True),
+    sa.Column("run", sa.ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("queued_at", UtcDateTime, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("build", sa.ForeignKey("builds.id"), nullable=False),
+    sa.Column("hardware", sa.String(40), nullable=False),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("try_no", sa.Integer, nullable=False),
+    sa.Column("losses", sa.Integer, nullable=False),
+    sa.Column("holder", sa.String(100), nullable=False),
+    sa.Column("lease_until", UtcDateTime),
+    sa.Column("machine", sa.String(32), nullable=False),
+    sa.Column("started_at", UtcDateTime),
+    sa.Column("finished_at", UtcDateTime),
+    sa.Column("problem", sa.Text, nullable=False),
+    _one_of("state", *JobState),
+    sa.Index(None, "state", "queued_at", "position"),
+)
+
+arms = sa.Table(
+    "arms",
+    metadata,
+    sa.Column("attempt", sa.String(32), primary_key=True),
+    sa.Column("job", sa.ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    sa.Column("issue", sa.String(100), nullable=False),
+    sa.Column("revision", sa.String(32), nullable=False),
+    sa.Column("arm", sa.String(100), nullable=False),
+    sa.Column("variant", sa.String(100), nullable=False),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    sa.Column("binding", sa.String(32), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),
+    sa.Column("losses", sa.Integer, nullable=False),
+    sa.UniqueConstraint("job", "issue", "arm", "variant", "ordinal"),
+    sa.ForeignKeyConstraint(["issue", "revision"], ["issue_revisions.issue", "issue_revisions.revision"]),
+    _one_of("state", *ArmState),
+    sa.Index(None, "job", "position"),
+    sa.Index(None, "issue", "arm"),
+)
+
+attempts = sa.Table(
+    "attempts",
+    metadata,
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("job", sa.String(64), nullable=False),
+    sa.Column("issue", sa.String(100), nullable=False),
+    sa.Column("build", sa.String(100), nullable=False),
+    sa.Column("hardware", sa.String(40), nullable=False),
+    sa.Column("arm", sa.String(100), nullable=False),
+    sa.Column("variant", sa.String(100), nullable=False),
+    sa.Column("ordinal", sa.Integer, nullable=False),
+    sa.Column("binding", sa.String(32), nullable=False),
+    sa.Column("record", sa.Text, nullable=False),
+    sa.Column("log_digest", sa.String(32), nullable=False, index=True),
+    sa.Column("lock_digest", sa.String(32), nullable=False, index=True),
+    sa.Column("machine", sa.String(32), nullable=False, index=True),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+    sa.Column("finished_at", UtcDateTime, nullable=False),
+    sa.Column("origin", sa.String(100), nullable=False),
+    sa.Column("labels", sa.JSON, nullable=False),
+    # Derived, like cells: the outcome it counts as now; NULL where it is superseded or its issue is unknown.
+    sa.Column("counts_as", sa.String(20)),
+    sa.Index(None, "issue", "build", "hardware", "finished_at"),
+)
+
+cells = sa.Table(
+    "cells",
+    metadata,
+    sa.Column("issue", sa.ForeignKey("issues.id"), primary_key=True),
+    sa.Column("build", sa.ForeignKey("builds.id"), primary_key=True),
+    sa.Column("hardware", sa.String(40), primary_key=True),
+    sa.Column("verdict", sa.String(20), nullable=False, index=True),
+    sa.Column("measured_at", UtcDateTime, index=True),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+logs = sa.Table(
+    "logs",
+    metadata,
+    sa.Column("digest", sa.String(32), primary_key=True),
+    sa.Column("zlib", sa.LargeBinary, nullable=False),
+)
+
+locks = sa.Table(
+    "locks",
+    metadata,
+    sa.Column("digest", sa.String(32), primary_key=True),
+    sa.Column("zlib", sa.LargeBinary, nullable=False),
+)
+
+environments = sa.Table(
+    "environments",
+    metadata,
+    sa.Column("lock_digest", sa.String(32), primary_key=True),
+    sa.Column("packages", sa.JSON, nullable=False),
+    sa.Column("imported", sa.JSON, nullable=False),
+)
+
+machines = sa.Table(
+    "machines",
+    metadata,
+    sa.Column("digest", sa.String(32), primary_key=True),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", UtcDateTime, nullable=False, index=True),
+    sa.Column("run", sa.String(32), nullable=False, index=True),
+    sa.Column("kind", sa.String(40), nullable=False),
+    sa.Column("data", sa.JSON, nullable=False),
+    # Without AUTOINCREMENT SQLite gives the ids of pruned events out again, and a reader of "all after 7" misses some.
+    sqlite_autoincrement=True,
+)
+
+leases = sa.Table(
+    "leases",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("holder", sa.String(100), nullable=False),
+    sa.Column("until", UtcDateTime, nullable=False),
+)
+
+imports = sa.Table(
+    "imports",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("origin", sa.String(100), nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+)

@@ -1,0 +1,143 @@
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+from app.domain.errors import StoreUnusable
+from app.store import reads
+from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
+from app.store.tables import metadata
+
+MIGRATIONS = Path(__file__).parents[2] / "migrations"
+
+
+def alembic(connection: sa.Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def test_an_empty_database_becomes_ours(empty_url: str) -> None:
+    engine = connect(empty_url)
+    migrate(engine)
+    require_current(engine)
+    with reading(engine) as s:
+        assert reads.load_generation(s) == 0
+        assert reads.load_issues(s) == ()
+    engine.dispose()
+
+
+def test_migrating_twice_changes_nothing(engine: Engine) -> None:
+    migrate(engine)
+    require_current(engine)
+
+
+def test_the_models_are_what_the_migrations_make(engine: Engine) -> None:
+    with engine.begin() as connection:
+        command.check(alembic(connection))
+
+
+def test_every_migration_goes_down_and_up_again(empty_url: str) -> None:
+    engine = connect(empty_url)
+    migrate(engine)
+    with engine.begin() as connection:
+        command.downgrade(alembic(connection), "base")
+        assert sa.inspect(connection).get_table_names() == ["alembic_version"]
+        command.upgrade(alembic(connection), "head")
+        assert set(sa.inspect(connection).get_table_names()) == {*metadata.tables, "alembic_version"}
+    engine.dispose()
+
+
+def test_the_migrations_are_one_line() -> None:
+    assert len(ScriptDirectory(str(MIGRATIONS)).get_heads()) == 1
+
+
+def test_processes_that_start_together_wait_for_each_other(empty_url: str) -> None:
+    engines = [connect(empty_url) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(migrate, engines))
+    require_current(engines[0])
+    for engine in engines:
+        engine.dispose()
+
+
+def test_a_database_of_a_newer_release_is_left_alone(empty_url: str) -> None:
+    engine = connect(empty_url)
+    migrate(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    for refused in (migrate, require_current):
+        with pytest.raises(StoreUnusable, match="written by a newer release of Known Good"):
+            refused(engine)
+    engine.dispose()
+
+
+def test_a_database_of_something_else_is_left_alone(empty_url: str) -> None:
+    engine = connect(empty_url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE customers (id INTEGER PRIMARY KEY)")
+    for refused in (migrate, require_current):
+        with pytest.raises(StoreUnusable, match=r"belongs to something else.*customers"):
+            refused(engine)
+    with engine.connect() as connection:
+        assert sa.inspect(connection).get_table_names() == ["customers"]
+    engine.dispose()
+
+
+def test_a_database_without_tables_says_what_to_do(empty_url: str) -> None:
+    engine = connect(empty_url)
+    with pytest.raises(StoreUnusable, match="has no tables yet; run `knowngood migrate`"):
+        require_current(engine)
+    engine.dispose()
+
+
+def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    path.write_text("these are notes, not a database, and they are long enough to look at twice\n" * 20)
+    engine = connect(f"sqlite:///{path}")
+    for refused in (migrate, require_current):
+        with pytest.raises(StoreUnusable, match=r"notes\.db cannot be used: file is not a database"):
+            refused(engine)
+    assert path.read_text().startswith("these are notes")
+
+
+def test_a_place_that_cannot_be_written_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    engine = connect(f"sqlite:///{tmp_path}/missing/knowngood.db")
+    with pytest.raises(StoreUnusable, match="cannot be used: unable to open database file"):
+        migrate(engine)
+
+
+def test_a_server_that_does_not_answer_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    engine = connect(f"postgresql://nobody@/none?host={tmp_path}")
+    with pytest.raises(StoreUnusable, match="the database none cannot be used"):
+        migrate(engine)
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        pytest.param("knowngood.db", "is no database address; write sqlite:", id="a bare path"),
+        pytest.param("mysql://localhost/x", '"mysql" databases are not supported', id="another database"),
+    ],
+)
+def test_an_address_that_cannot_work_is_refused_at_once(url: str, sentence: str) -> None:
+    with pytest.raises(StoreUnusable, match=sentence):
+        connect(url)
+
+
+def test_a_migration_on_sqlite_keeps_what_points_to_a_rebuilt_table(sqlite_url: str) -> None:
+    """Foreign keys are off while migrating: rebuilding a table drops it, which would take its children along."""
+    engine = connect(sqlite_url)
+    path = engine.url.database or ""
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    migrate(engine)
+    with unit_of_work(engine) as s:
+        assert s.execute(sa.text("PRAGMA foreign_keys")).scalar_one() == 1
+    engine.dispose()

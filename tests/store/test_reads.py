@@ -1,0 +1,106 @@
+from datetime import timedelta
+
+import pytest
+
+from app.domain.outcome import Outcome
+from app.domain.plan import Wanted, plan_jobs
+from app.domain.verdict import Verdict
+from app.store import reads, writes
+from app.store.rows import UnknownAttempt
+from app.store.session import Engine, reading, unit_of_work
+from tests.conftest import CountStatements
+from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.store.given import given_catalogue, given_results, given_run
+
+ISSUES = [make_issue("toy-1"), make_issue("toy-2")]
+BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126")]
+
+
+def test_cells_can_be_asked_for_by_issue_build_and_class(engine: Engine) -> None:
+    given_run(engine, ISSUES, BUILDS)
+    given_results(engine)
+    with reading(engine) as s:
+        everything = reads.load_cells(s)
+        assert [(cell.issue, cell.build) for cell in everything] == [
+            (issue.id, build.id) for issue in ISSUES for build in BUILDS
+        ]
+        assert reads.load_cells(s, issues=["toy-2"], builds=[BUILDS[0].id]) == (everything[2],)
+        assert reads.load_cells(s, hardware=["cuda-sm_90"]) == ()
+        assert reads.load_cells(s, issues=[]) == ()
+        assert reads.load_hardware(s) == (HARDWARE,)
+
+
+def test_a_matrix_is_one_statement_however_long_its_history(engine: Engine, count_statements: CountStatements) -> None:
+    for n in range(3):
+        given_run(engine, ISSUES, BUILDS, at=NOON + timedelta(days=n))
+        given_results(engine)
+    with reading(engine) as s, count_statements(engine) as said:
+        cells = reads.load_cells(s)
+    assert [cell.attempts for cell in cells] == [{"match": 3}] * 4
+    assert len(said) == 1
+
+
+def test_the_evidence_of_a_cell_stands_newest_first(engine: Engine) -> None:
+    given_run(engine)
+    given_results(engine)
+    with reading(engine) as s:
+        rows = reads.load_attempts(s, "toy-1", BUILDS[0].id, HARDWARE)
+        assert {row.attempt.arm: row.judgement.outcome for row in rows} == {
+            "control": Outcome.PASS,
+            "baseline": Outcome.MATCH,
+            "aot_eager": Outcome.PASS,
+        }
+        assert all(row.counted for row in rows)
+        assert list(rows) == sorted(rows, key=lambda row: row.attempt.finished_at, reverse=True)
+
+
+def test_the_evidence_of_what_nobody_knows_is_empty(engine: Engine) -> None:
+    with reading(engine) as s:
+        assert reads.load_attempts(s, "toy-9", "torch-1.0", HARDWARE) == ()
+        with pytest.raises(UnknownAttempt, match='no attempt "a-1"'):
+            reads.load_attempt(s, "a-1")
+
+
+def test_what_is_known_makes_the_next_plan_smaller(engine: Engine) -> None:
+    given_run(engine, ISSUES, BUILDS)
+    with reading(engine) as s:
+        known = reads.load_known_attempts(s)
+    again = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1))
+    assert {arm.ordinal for job in again for arm in job.arms} == {2}, (
+        "ordinals that are planned are not given out again"
+    )
+    given_results(engine)
+    with reading(engine) as s:
+        known = reads.load_known_attempts(s)
+    assert plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1)) == ()
+    assert known.cells["toy-1", BUILDS[0].id, HARDWARE].verdict is Verdict.AFFECTED
+    more = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=3))
+    assert {arm.ordinal for job in more for arm in job.arms} == {2, 3}
+
+
+def test_superseded_results_are_not_known(engine: Engine) -> None:
+    given_run(engine)
+    given_results(engine)
+    changed = make_issue(packages=ISSUES[0].packages.__class__(requirements=("numpy==1.26.4",)))
+    given_catalogue(engine, [changed], BUILDS)
+    with reading(engine) as s:
+        known = reads.load_known_attempts(s)
+    assert sum(len(arm) for arm in known.outcomes.values()) == 0
+    planned = plan_jobs([changed], BUILDS[:1], [HARDWARE], known, Wanted(repeat=1))
+    assert len(planned[0].arms) == 3
+
+
+def test_every_visible_write_moves_the_generation(engine: Engine) -> None:
+    seen = []
+
+    def note() -> None:
+        with reading(engine) as s:
+            seen.append(reads.load_generation(s))
+
+    note()
+    run = given_run(engine)
+    note()
+    with unit_of_work(engine) as s:
+        writes.cancel_run(s, run, NOON)
+    note()
+    assert seen == sorted(set(seen))
