@@ -1,0 +1,3 @@
+"""What a toy issue asks for beside torch."""
+
+ANSWER = 42

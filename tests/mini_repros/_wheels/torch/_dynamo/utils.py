@@ -1,0 +1,3 @@
+from collections import Counter, defaultdict
+
+counters = defaultdict(Counter)

@@ -1,0 +1,3 @@
+class JITFunction:
+    def run(self, *args, grid, warmup):
+        return grid

@@ -1,0 +1,265 @@
+"""Processes are killed at random moments and started again; every planned arm must end with exactly one result.
+
+Twice: with toy agents (quick, on both databases), and the installation as it is (`knowngood dispatch` and `knowngood
+serve` over the toy repros, with real agents, keepers and environments). KNOWNGOOD_SOAK_KILLS says how often (8 unless
+set; `make soak` takes 200), KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed with every failure.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import pytest
+import sqlalchemy as sa
+
+from app.catalogue.read import read_catalogue
+from app.domain.build import Build
+from app.domain.issue import Issue, Variant
+from app.domain.verdict import Verdict
+from app.store import reads, writes
+from app.store.rows import JobState
+from app.store.session import Engine, connect, reading, unit_of_work
+from app.store.tables import arms, attempts, jobs, runs
+from tests.given_toys import TOYS, make_installation, toy_wheels
+from tests.make import HARDWARE, make_build, make_issue
+from tests.store.given import given_run
+
+KILLS = int(os.environ.get("KNOWNGOOD_SOAK_KILLS", "8"))
+SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
+PATIENCE_S = 120.0
+
+PipelineOf = Callable[[str, Path], AbstractContextManager["Pipeline"]]
+
+# What the toys of the real catalogue say undisturbed. Those of the toy agents are all affected.
+QUIET = {
+    (toy, f"torch-{build}+mini"): {verdict}
+    for build in ("0.0.1", "0.0.2", "0.0.3")
+    for toy, verdict in {
+        "toy-passes-1": Verdict.NOT_AFFECTED,
+        "toy-forks-daemon-1": Verdict.NOT_AFFECTED,
+        "toy-aborts-1": Verdict.AFFECTED,
+        "toy-fixed-1": Verdict.AFFECTED if build == "0.0.1" else Verdict.NOT_AFFECTED,
+    }.items()
+} | {
+    (toy, "torch-0.0.3+mini"): {Verdict.INCONCLUSIVE}
+    for toy in ("toy-passes-1", "toy-fixed-1", "toy-aborts-1", "toy-forks-daemon-1")
+}
+
+BUILDS = [make_build(f"2.{minor}.0+cu124") for minor in range(3)]
+
+
+def slow(id_: str) -> Issue:
+    """Its arms take long enough to be killed in, and short enough to get done between two kills."""
+    variants = tuple(Variant(f"v{n}", "", {"does": "match", "takes_s": 0.15}) for n in range(2))
+    return make_issue(id_, variants=variants)
+
+
+ISSUES = [slow("toy-1"), slow("toy-2")]
+
+
+@dataclass
+class Service:
+    """A process that is started anew whenever it was killed, as a supervisor would."""
+
+    command: Sequence[str]
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    process: subprocess.Popen[bytes] | None = None
+
+    def keep_alive(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            self.process = subprocess.Popen(
+                self.command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What is under fire: its services, the catalogue it runs, and the mark that everything it starts bears."""
+
+    services: tuple[Service, ...]
+    issues: Sequence[Issue]
+    builds: Sequence[Build]
+    mark: str
+
+
+@contextmanager
+def toy_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
+    mark = f"soak-{uuid4().hex}"
+    dispatcher = Service([sys.executable, "-m", "tests.soak.toy_dispatcher", url, str(folder / "ledger"), mark])
+    yield from _while_kept(Pipeline((dispatcher,), ISSUES, BUILDS, mark))
+
+
+@contextmanager
+def real_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
+    """The command itself; the path of its data folder stands in the environment of all that belongs to it."""
+    here = make_installation(folder, toy_wheels(folder), catalogue=_small_catalogue(folder / "catalogue"))
+    environment = {**here.environment, "KNOWNGOOD_DATABASE_URL": url, "KNOWNGOOD_LEASE_S": "2"}
+    services = tuple(
+        Service([sys.executable, "-m", "app", *arguments], environment)
+        for arguments in (("dispatch",), ("serve", "--port", "0"))
+    )
+    catalogue = read_catalogue([folder / "catalogue"])
+    yield from _while_kept(Pipeline(services, catalogue.issues, catalogue.builds, str(folder)))
+
+
+def _small_catalogue(folder: Path) -> Path:
+    """Toys that are quick, fork, and leave daemons; the builds with a wheel."""
+    folder.mkdir()
+    (folder / "builds.toml").write_text((TOYS / "builds.toml").read_text().partition('\n[[build]]\ntorch = "9.9.9"')[0])
+    for toy in ("toy-passes-1", "toy-fixed-1", "toy-forks-daemon-1", "toy-aborts-1"):
+        (folder / toy).symlink_to(TOYS / toy)
+    return folder
+
+
+def _while_kept(pipeline: Pipeline) -> Iterator[Pipeline]:
+    try:
+        yield pipeline
+    finally:
+        for service in pipeline.services:
+            service.end()
+
+
+def with_mark(mark: str) -> list[psutil.Process]:
+    """Living processes whose command or environment names `mark`, and what those have started."""
+    found: dict[int, psutil.Process] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            text = "\0".join([*process.cmdline(), *process.environ().values()])
+            if mark in text and process.pid != os.getpid():
+                found |= {one.pid: one for one in (process, *process.children(recursive=True))}
+    return [one for one in found.values() if _is_alive(one)]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    return False
+
+
+def strike(pipeline: Pipeline, engine: Engine, chance: random.Random) -> str:
+    """Kill one process at a random moment: a service, or an agent or anything that agents have started."""
+    kind = chance.choice(["service", "agent or below"])
+    until = time.monotonic() + PATIENCE_S
+    while not victims(pipeline, kind) and unfinished(engine) and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(chance.uniform(0.0, 1.0))
+    found = victims(pipeline, kind)
+    if not found:
+        return "nobody"
+    with suppress(psutil.NoSuchProcess):
+        chance.choice(found).send_signal(signal.SIGKILL)
+    return kind
+
+
+def victims(pipeline: Pipeline, kind: str) -> list[psutil.Process]:
+    services = {service.pid for service in pipeline.services}
+    if kind == "service":
+        return [psutil.Process(pid) for pid in sorted(services)]
+    return sorted((one for one in with_mark(pipeline.mark) if one.pid not in services), key=lambda one: one.pid)
+
+
+def unfinished(engine: Engine) -> int:
+    with reading(engine) as s:
+        n: int = s.execute(sa.select(sa.func.count()).where(runs.c.finished_at.is_(None))).scalar_one()
+    return n
+
+
+def results_per_planned_arm(engine: Engine) -> Counter[int]:
+    """How many planned arms have how many counted results."""
+    query = (
+        sa.select(arms.c.attempt, sa.func.count(attempts.c.id))
+        .join(attempts, sa.and_(attempts.c.id == arms.c.attempt, attempts.c.counts_as.is_not(None)), isouter=True)
+        .group_by(arms.c.attempt)
+    )
+    with reading(engine) as s:
+        return Counter(n for _, n in s.execute(query))
+
+
+def doubles(engine: Engine) -> list[tuple[object, ...]]:
+    """What was planned once in a run and has more than one result, under whatever id."""
+    job = sa.select(attempts.c.job, attempts.c.issue, attempts.c.arm, attempts.c.variant, attempts.c.ordinal)
+    with reading(engine) as s:
+        return [key for key, n in Counter(tuple(row) for row in s.execute(job)).items() if n > 1]
+
+
+@pytest.mark.timeout(120 + KILLS * 30)
+@pytest.mark.parametrize(
+    ("pipeline_of", "database"),
+    [
+        pytest.param(toy_pipeline, "sqlite_url", id="toy agents, sqlite"),
+        pytest.param(toy_pipeline, "postgres_url", id="toy agents, postgresql", marks=pytest.mark.soak),
+        pytest.param(real_pipeline, "sqlite_url", id="the installation, sqlite"),
+    ],
+)
+def test_whatever_is_killed_every_planned_arm_has_exactly_one_result(
+    pipeline_of: PipelineOf, database: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    chance = random.Random(SEED)  # noqa: S311 - chance to be repeated, not to be secret
+    url: str = request.getfixturevalue(database)
+    engine = connect(url)
+    struck: Counter[str] = Counter()
+    with pipeline_of(url, tmp_path) as pipeline:
+        while struck.total() - struck["nobody"] < KILLS:
+            if not unfinished(engine):
+                given_run(engine, pipeline.issues, pipeline.builds, at=datetime.now(UTC))
+            keep_alive(pipeline)
+            struck[strike(pipeline, engine, chance)] += 1
+        until = time.monotonic() + PATIENCE_S
+        while unfinished(engine) and time.monotonic() < until:
+            keep_alive(pipeline)
+            time.sleep(0.1)
+        told = f"seed {SEED}, struck {dict(struck)}"
+        print(told)  # noqa: T201 - shown with every failure, and by -s
+        assert not unfinished(engine), told
+    survivors = wait_for_the_dead(pipeline.mark)
+    assert not survivors, f"{told}: {[process.cmdline() for process in survivors]}"
+    assert set(results_per_planned_arm(engine)) == {1}, told
+    assert doubles(engine) == [], told
+    assert_only_honest_answers(engine, told)
+    engine.dispose()
+
+
+def keep_alive(pipeline: Pipeline) -> None:
+    for service in pipeline.services:
+        service.keep_alive()
+
+
+def assert_only_honest_answers(engine: Engine, told: str) -> None:
+    """A kill may cost an answer, never change one: a toy says what it says on a quiet day, or was given up."""
+    with reading(engine) as s:
+        assert set(s.execute(sa.select(jobs.c.state)).scalars()) <= {JobState.DONE, JobState.POISONED}, told
+        for cell in reads.load_cells(s, hardware=[HARDWARE]):
+            given_up = any("given up" in variant.reason for variant in cell.variants)
+            assert cell.verdict in QUIET.get((cell.issue, cell.build), {Verdict.AFFECTED}) or given_up, (
+                f"{told}: {cell}"
+            )
+    with unit_of_work(engine) as s:
+        assert writes.reclassify(s, datetime.now(UTC)) == (), told
+
+
+def wait_for_the_dead(mark: str) -> list[psutil.Process]:
+    until = time.monotonic() + 10.0
+    while (alive := with_mark(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return alive

@@ -1,0 +1,22 @@
+"""A dispatcher with toy agents, as a process of its own that can be killed: `toy_dispatcher DATABASE_URL LEDGER TOKEN`.
+
+The token stands in the command line of everything that it starts, so that survivors can be found.
+"""
+
+import sys
+
+from app.store.session import connect
+from tests.make import HARDWARE
+from workers.carriers import LocalCarrier
+from workers.dispatcher import Dispatch, dispatch
+
+
+def main() -> None:
+    url, ledger, token = sys.argv[1:]
+    carrier = LocalCarrier({"ledger": ledger}, (sys.executable, "-m", "tests.workers.toy_agent", token))
+    how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=1.0, poll_s=0.05)
+    dispatch(connect(url), carrier, how, stop=lambda: False)
+
+
+if __name__ == "__main__":
+    main()

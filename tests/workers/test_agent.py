@@ -1,0 +1,340 @@
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, cast
+
+import psutil
+import pytest
+
+from app.catalogue.read import read_catalogue
+from app.domain.build import Build
+from app.domain.issue import Issue, binding, digest, environment_request, variants_of
+from app.domain.job import (
+    ArmFinished,
+    ArmSpec,
+    ArmStarted,
+    EnvironmentReady,
+    Event,
+    JobEnded,
+    JobSpec,
+    JobStarted,
+    Provisioning,
+)
+from app.domain.outcome import Ending, TroubleCode
+from app.formats import wire
+from tests.make import HARDWARE
+from tests.make_wheels import make_wheels
+from tests.workers.toy_environment import eventually, survivors
+from workers.agent import Workplace, in_running_order, run_job
+
+CATALOGUE = read_catalogue([Path(__file__).parents[1] / "mini_repros"])
+ISSUES = {issue.id: issue for issue in CATALOGUE.issues}
+BUILDS = {build.torch: build for build in CATALOGUE.builds}
+FIRST = BUILDS["0.0.1+mini"]
+
+RUNS_FOR_EVER = """
+import subprocess, sys, time
+
+def control():
+    print("the arm speaks")
+    return {"a": 1}
+
+def baseline():
+    subprocess.Popen(["sleep", "600"], start_new_session=True)
+    time.sleep(600)
+"""
+
+
+def never() -> bool:
+    return False
+
+
+@pytest.fixture(scope="module")
+def shared_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture
+def workplace(shared_root: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+    """Environments come from the toy wheels alone, and are made once for all tests here."""
+    for name in ("UV_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    yield Workplace(shared_root, slots=2, envs_limit_bytes=1 << 30, memory_limit_bytes=400 << 20, grace_s=0.3)
+    assert survivors(shared_root / "scratch") == []
+
+
+def make_spec(*issues: Issue, build: Build = FIRST, hardware: str = HARDWARE) -> JobSpec:
+    request = environment_request(issues[0], build)
+    arms = tuple(
+        ArmSpec(
+            attempt=f"{issue.id}.{arm.id}.{variant.id}",
+            issue=issue.id,
+            arm=arm.id,
+            variant=variant.id,
+            ordinal=1,
+            binding=binding(arm, variant, request),
+            script=digest(issue.script),
+            params=variant.params,
+            env=arm.env,
+            exercises=arm.exercises,
+            timeout_s=issue.timeout_s,
+        )
+        for issue in issues
+        for arm in issue.arms
+        for variant in variants_of(issue, arm.id)
+    )
+    scripts = {digest(issue.script): issue.script for issue in issues}
+    return JobSpec("job-1", 1, build, hardware, request, scripts, arms)
+
+
+def endless() -> JobSpec:
+    """A job whose control passes and whose baseline runs for ever."""
+    issue = replace(ISSUES["toy-passes-1"], script=RUNS_FOR_EVER)
+    spec = make_spec(issue)
+    return replace(spec, arms=tuple(replace(arm, timeout_s=600.0) for arm in spec.arms))
+
+
+def finished(events: Sequence[Event]) -> list[ArmFinished]:
+    return [event for event in events if isinstance(event, ArmFinished)]
+
+
+def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(workplace: Workplace) -> None:
+    spec = make_spec(ISSUES["toy-fixed-1"], ISSUES["toy-variants-1"])
+    events = list(run_job(spec, workplace, never))
+    assert isinstance(events[0], JobStarted)
+    assert events[-1] == JobEnded("job-1", 1, problem="")
+    kinds = [type(event) for event in events]
+    assert kinds.index(EnvironmentReady) > max(at for at, kind in enumerate(kinds) if kind is Provisioning)
+    assert Counter(event.attempt for event in finished(events)) == dict.fromkeys([arm.attempt for arm in spec.arms], 1)
+    for event in finished(events):
+        begun = next(
+            at for at, one in enumerate(events) if isinstance(one, ArmStarted) and one.attempt == event.attempt
+        )
+        assert begun < events.index(event)
+        assert event.started_at <= event.finished_at
+    endings = {event.attempt: event.record.ending for event in finished(events)}
+    assert endings["toy-fixed-1.baseline.default"] is Ending.RAISED
+    assert endings["toy-fixed-1.aot_eager.default"] is Ending.RETURNED
+    assert endings["toy-variants-1.baseline.small"] is Ending.RETURNED
+    assert endings["toy-variants-1.baseline.large"] is Ending.RAISED
+
+
+def test_an_arm_is_bound_to_the_machine_and_the_lock_it_ran_with(workplace: Workplace) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), workplace, never))
+    machine = next(event.machine for event in events if isinstance(event, JobStarted))
+    ready = next(event for event in events if isinstance(event, EnvironmentReady))
+    assert {(event.machine, event.lock_digest) for event in finished(events)} == {(machine.digest, ready.lock_digest)}
+    assert ready.imported["torch"] == "0.0.1+mini"
+
+
+def test_each_issues_control_runs_first() -> None:
+    spec = make_spec(ISSUES["toy-passes-1"], ISSUES["toy-fixed-1"])
+    shuffled = tuple(reversed(spec.arms))
+    ordered = [(arm.issue, arm.arm) for arm in in_running_order(shuffled)]
+    assert ordered[0] == ("toy-fixed-1", "control")
+    assert ordered.index(("toy-passes-1", "control")) == ordered.index(("toy-passes-1", "baseline")) - 1
+    assert len(ordered) == len(spec.arms)
+
+
+def test_where_there_is_no_such_build_every_arm_says_so(workplace: Workplace) -> None:
+    build = BUILDS["9.9.9+mini"]
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=build), workplace, never))
+    records = [event.record for event in finished(events)]
+    assert [record.ending for record in records] == [Ending.NOT_STARTED] * 2
+    assert all(record.trouble and "9.9.9" in record.trouble.sentence for record in records)
+    assert events[-1] == JobEnded("job-1", 1, problem="")
+
+
+def test_a_wheel_that_is_not_the_build_runs_nothing(workplace: Workplace) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=BUILDS["0.0.3+mini"]), workplace, never))
+    troubles = {event.record.trouble.code for event in finished(events) if event.record.trouble}
+    assert troubles == {TroubleCode.WRONG_BUILD}
+    assert len(finished(events)) == 2
+
+
+def test_an_issue_with_packages_has_them_and_runs_fresh(workplace: Workplace) -> None:
+    records = [e.record for e in finished(list(run_job(make_spec(ISSUES["toy-packages-1"]), workplace, never)))]
+    assert [record.ending for record in records] == [Ending.RETURNED] * 2
+    assert {record.imported["mini_extra"] for record in records} == {"1.0"}
+    assert not any("forked" in record.sandbox for record in records)
+
+
+@pytest.mark.parametrize("zygote", [True, False], ids=["forked", "fresh"])
+def test_arms_of_a_bare_build_are_forked_unless_the_workplace_says_otherwise(
+    workplace: Workplace, zygote: bool
+) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(workplace, zygote=zygote), never))
+    assert {"forked" in event.record.sandbox for event in finished(events)} == {zygote}
+
+
+def test_after_a_failure_the_host_is_asked_what_it_lacks(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/no/such/compiler")
+    records = {
+        event.attempt: event.record
+        for event in finished(list(run_job(make_spec(ISSUES["toy-fixed-1"]), workplace, never)))
+    }
+    failed, passed = records["toy-fixed-1.baseline.default"], records["toy-fixed-1.aot_eager.default"]
+    assert failed.trouble is not None
+    assert failed.trouble.code is TroubleCode.NO_COMPILER
+    assert passed.trouble is None
+
+
+def test_a_gpu_class_without_a_gpu_is_trouble_and_no_result(workplace: Workplace) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], hardware="cuda-sm_123"), workplace, never))
+    assert {event.record.trouble.code for event in finished(events) if event.record.trouble} == {TroubleCode.GPU_LOST}
+    assert {event.record.ending for event in finished(events)} == {Ending.NOT_STARTED}
+
+
+def test_what_is_cut_short_by_a_cancellation_is_left_out(workplace: Workplace) -> None:
+    def baseline_is_at_work() -> bool:
+        return "sleep" in survivors(workplace.scratch)
+
+    events = list(run_job(endless(), replace(workplace, slots=1), baseline_is_at_work))
+    assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
+    assert [event.attempt for event in finished(events)] == ["toy-passes-1.control.default"]
+
+
+def test_closing_the_story_early_ends_the_job(workplace: Workplace) -> None:
+    events = run_job(endless(), workplace, never)
+    for event in events:
+        if isinstance(event, ArmFinished):
+            break
+    began = time.monotonic()
+    cast(Generator[Event], events).close()
+    assert time.monotonic() - began < 15
+
+
+@pytest.fixture
+def start_agent(workplace: Workplace) -> Iterator[Callable[[JobSpec], subprocess.Popen[bytes]]]:
+    """Agents as carriers start them: their order in, standard input left open."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(spec: JobSpec) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers.agent"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        started.append(process)
+        order = {
+            "spec": json.loads(wire.dump_spec(spec)),
+            "workplace": {
+                "root": str(workplace.root),
+                "slots": 2,
+                "envs_limit_bytes": 1 << 30,
+                "memory_limit_bytes": 400 << 20,
+                "grace_s": 0.3,
+            },
+        }
+        stdin = cast(IO[bytes], process.stdin)
+        stdin.write(json.dumps(order).encode() + b"\n")
+        stdin.flush()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            cast(IO[bytes], stream).close()
+
+
+def story(process: subprocess.Popen[bytes]) -> Iterator[Event]:
+    return (wire.load_event(line) for line in cast(IO[bytes], process.stdout))
+
+
+def follow_to_baseline(process: subprocess.Popen[bytes], root: Path) -> None:
+    """Read on until the arm that runs for ever has started its own child."""
+    for event in story(process):
+        if isinstance(event, ArmStarted) and ".baseline." in event.attempt:
+            break
+    assert eventually(lambda: "sleep" in survivors(root))
+
+
+Start = Callable[[JobSpec], subprocess.Popen[bytes]]
+
+
+def test_the_program_says_events_and_nothing_else(start_agent: Start) -> None:
+    process = start_agent(make_spec(replace(ISSUES["toy-passes-1"], script=RUNS_FOR_EVER.replace("(600)", "(0)"))))
+    events = list(story(process))
+    assert isinstance(events[-1], JobEnded)
+    assert any("the arm speaks" in event.log for event in finished(events))
+    assert process.wait(timeout=10) == 0
+
+
+def test_asking_the_program_to_end_ends_its_job_in_order(start_agent: Start, workplace: Workplace) -> None:
+    process = start_agent(endless())
+    follow_to_baseline(process, workplace.root)
+    process.terminate()
+    events = list(story(process))
+    assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
+    assert "toy-passes-1.baseline.default" not in {event.attempt for event in finished(events)}
+    assert process.wait(timeout=10) == 0
+    assert survivors(workplace.scratch) == []
+
+
+def everything_below(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def none_lives(processes: Sequence[psutil.Process]) -> bool:
+    return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+
+
+def test_an_agent_that_is_killed_takes_everything_with_it(start_agent: Start, workplace: Workplace) -> None:
+    process = start_agent(endless())
+    follow_to_baseline(process, workplace.root)
+    below = everything_below(process)
+    assert len(below) > 3
+    process.kill()
+    assert eventually(lambda: none_lives(below))
+
+
+def test_a_guard_outlives_its_agent_to_clear_up_after_it(start_agent: Start, workplace: Workplace) -> None:
+    process = start_agent(endless())
+    follow_to_baseline(process, workplace.root)
+    below = everything_below(process)
+    agent = psutil.Process(process.pid).children()[0]
+    agent.kill()
+    assert process.wait(timeout=10) != 0
+    assert none_lives(below)
+
+
+def test_the_end_of_standard_input_ends_everything(start_agent: Start, workplace: Workplace) -> None:
+    process = start_agent(endless())
+    follow_to_baseline(process, workplace.root)
+    below = everything_below(process)
+    cast(IO[bytes], process.stdin).close()
+    process.wait(timeout=10)
+    assert none_lives(below)
+
+
+def test_two_jobs_of_one_host_do_not_touch_each_other(workplace: Workplace) -> None:
+    spec = make_spec(ISSUES["toy-fixed-1"])
+    stories: list[list[Event]] = [[], []]
+
+    def run(at: int) -> None:
+        stories[at] = list(run_job(spec, workplace, never))
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    endings = [sorted((event.attempt, event.record.ending) for event in finished(events)) for events in stories]
+    assert endings[0] == endings[1]
+    assert len(endings[0]) == len(spec.arms)

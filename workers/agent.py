@@ -1,0 +1,358 @@
+"""Run one job on this host: provision its environment, run its arms, say what happens while it happens.
+
+`run_job` is what every carrier runs. `python -m workers.agent` is the same behind a pipe: one line of JSON on standard
+input (`{"spec": .., "workplace": ..}`), events as lines on standard output, SIGTERM to cancel; when standard input ends
+or its starter dies, everything it started dies with it. No database, no credential, no setting is read here.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+from pydantic import TypeAdapter
+
+from app.domain.issue import CONTROL
+from app.domain.job import (
+    ArmFinished,
+    ArmSpec,
+    ArmStarted,
+    EnvironmentReady,
+    Event,
+    JobEnded,
+    JobSpec,
+    JobStarted,
+    Provisioning,
+)
+from app.domain.machine import Machine
+from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
+from app.formats import wire
+from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
+from workers.keeper import adopt_orphans, destroy, die_with_parent
+from workers.machine import cuda_trouble, describe_machine
+from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, host_trouble
+
+_POLL_S = 0.1
+_CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where and how this host works. `root` holds environments and scratch; `slots` arms run side by side.
+
+    `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
+    imported torch once, where that changes nothing (harness); `network_off` takes the network from arms where the
+    kernel allows it.
+    """
+
+    root: Path
+    slots: int
+    envs_limit_bytes: int
+    memory_limit_bytes: int
+    zygote: bool = True
+    network_off: bool = True
+    process_limit: int = 512
+    log_limit_bytes: int = 512 * 1024
+    file_limit_bytes: int = 16 * 1024**3
+    grace_s: float = 2.0
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            memory_bytes=self.memory_limit_bytes,
+            processes=self.process_limit,
+            log_bytes=self.log_limit_bytes,
+            file_bytes=self.file_limit_bytes,
+            grace_s=self.grace_s,
+            network_off=self.network_off,
+        )
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+
+def run_job(spec: JobSpec, workplace: Workplace, is_cancelled: Callable[[], bool]) -> Iterator[Event]:
+    """Do the job, yielding events as they happen; the last is JobEnded.
+
+    Every arm gets one ArmFinished, also where its environment cannot be made, unless the job is cancelled: an attempt
+    that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
+    """
+    machine = describe_machine()
+    yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
+    job = _Job(spec, workplace, machine)
+    worker = threading.Thread(target=job.run, name=f"job-{spec.job}")
+    worker.start()
+    try:
+        while True:
+            if is_cancelled():
+                job.stop.set()
+            with contextlib.suppress(queue.Empty):
+                event = job.events.get(timeout=_POLL_S)
+                yield event
+                if isinstance(event, JobEnded):
+                    return
+    finally:
+        job.stop.set()
+        worker.join()
+
+
+class _Job:
+    """One job under way. Its threads write events; whoever runs the job reads them."""
+
+    def __init__(self, spec: JobSpec, workplace: Workplace, machine: Machine) -> None:
+        self.events: queue.Queue[Event] = queue.Queue()
+        self.stop = threading.Event()
+        self._spec = spec
+        self._workplace = workplace
+        self._machine = machine
+        self._gpus: queue.Queue[str] = queue.Queue()
+        for name in self._own_gpus():
+            self._gpus.put(name)
+
+    def _own_gpus(self) -> tuple[str, ...]:
+        """Those of the job's class, one arm on each at a time; on the CPU class every slot sees none."""
+        if not self._spec.hardware.startswith("cuda-"):
+            return ("",) * self._workplace.slots
+        capability = self._spec.hardware
+        mine = [gpu for gpu in self._machine.gpus if f"cuda-sm_{gpu.capability[0]}{gpu.capability[1]}" == capability]
+        return tuple(str(gpu.index) for gpu in mine)
+
+    def run(self) -> None:
+        """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""
+        try:
+            problem = self._work()
+        except Exception as failure:  # noqa: BLE001 - nobody is above who could answer it
+            problem = f"the agent failed: {type(failure).__name__}: {failure}"
+        self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem))
+
+    def _work(self) -> str:
+        sweep_scratch(self._workplace.scratch)
+        provisioner = Provisioner(self._workplace.root, limit_bytes=self._workplace.envs_limit_bytes)
+        try:
+            environment = provisioner.provision(
+                self._spec.build, self._spec.request, self._progress, is_cancelled=self.stop.is_set
+            )
+        except ProvisionFailure as failure:
+            self._leave_undone(failure.trouble, lock_digest="")
+            return ""
+        except Cancelled:
+            return _CANCELLED
+        with environment:
+            self._say_ready(environment)
+            trouble = self._no_gpu() or cuda_trouble(
+                self._spec.build, self._machine, self._spec.hardware, environment.imported.get("arch", "")
+            )
+            if trouble:
+                self._leave_undone(trouble, environment.lock_digest)
+            else:
+                self._run_arms(environment)
+        return _CANCELLED if self.stop.is_set() else ""
+
+    def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
+        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, detail, done, total))
+
+    def _say_ready(self, environment: Environment) -> None:
+        self.events.put(
+            EnvironmentReady(
+                job=self._spec.job,
+                try_no=self._spec.try_no,
+                lock=environment.lock,
+                lock_digest=environment.lock_digest,
+                packages=environment.packages,
+                imported=environment.imported,
+                seconds=environment.seconds,
+                reused=environment.reused,
+            )
+        )
+
+    def _no_gpu(self) -> Trouble | None:
+        if self._own_gpus():
+            return None
+        return Trouble(TroubleCode.GPU_LOST, f"no GPU of {self._spec.hardware} is to be seen here; ask nvidia-smi why")
+
+    def _leave_undone(self, trouble: Trouble, lock_digest: str) -> None:
+        """Without an environment every arm has the same evidence: the trouble."""
+        execution = Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
+        for arm in self._spec.arms:
+            now = datetime.now(UTC)
+            self._say_finished(arm, execution, now, lock_digest)
+
+    def _run_arms(self, environment: Environment) -> None:
+        """As many side by side as there are slots (or GPUs); each issue's control before its other arms."""
+        arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
+        for arm in in_running_order(self._spec.arms):
+            arms.put(arm)
+        failures: list[Exception] = []
+        with self._zygote(environment) as zygote:
+            workers = [
+                threading.Thread(target=self._run_queued, args=(arms, environment, zygote, failures))
+                for _ in range(self._gpus.qsize())
+            ]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        if failures:
+            raise failures[0]
+
+    def _run_queued(
+        self,
+        arms: "queue.SimpleQueue[ArmSpec]",
+        environment: Environment,
+        zygote: Zygote | None,
+        failures: list[Exception],
+    ) -> None:
+        gpu = self._gpus.get_nowait()
+        try:
+            while not self.stop.is_set():
+                self._attempt(arms.get_nowait(), environment, self._place(environment, gpu), zygote)
+        except queue.Empty:
+            pass
+        except Exception as failure:  # noqa: BLE001 - raised again by the job's own thread
+            failures.append(failure)
+            self.stop.set()
+
+    def _place(self, environment: Environment, gpu: str) -> Place:
+        return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu)
+
+    @contextlib.contextmanager
+    def _zygote(self, environment: Environment) -> Iterator[Zygote | None]:
+        """One for the bare environment of a build, where at least two arms can come from it; else None."""
+        request = self._spec.request
+        is_bare = not (request.requirements or request.no_deps or request.mutates)
+        forkable = sum(not arm.env for arm in self._spec.arms)
+        if not (self._workplace.zygote and is_bare and forkable > 1):
+            yield None
+            return
+        with scratch_folder(self._workplace.scratch) as folder, Zygote(self._place(environment, ""), folder) as zygote:
+            yield zygote
+
+    def _attempt(self, arm: ArmSpec, environment: Environment, place: Place, zygote: Zygote | None) -> None:
+        started_at = datetime.now(UTC)
+        self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
+        script = self._spec.scripts[arm.script]
+        try:
+            with scratch_folder(self._workplace.scratch) as scratch:
+                done = execute(arm, script, place=place, scratch=scratch, zygote=zygote, is_cancelled=self.stop.is_set)
+                done = replace(done, record=_with_trouble(done.record, arm, environment, place, scratch))
+        except OSError as failure:
+            done = Execution(_unplaced(failure, environment, self._workplace.root), log="")
+        if done.record.ending is not Ending.CANCELLED:
+            self._say_finished(arm, done, started_at, environment.lock_digest)
+
+    def _say_finished(self, arm: ArmSpec, done: Execution, started_at: datetime, lock_digest: str) -> None:
+        self.events.put(
+            ArmFinished(
+                job=self._spec.job,
+                try_no=self._spec.try_no,
+                attempt=arm.attempt,
+                record=done.record,
+                log=done.log,
+                lock_digest=lock_digest,
+                machine=self._machine.digest,
+                started_at=started_at,
+                finished_at=datetime.now(UTC),
+            )
+        )
+
+
+def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
+    """The order given, but each issue's control first."""
+    issues = list(dict.fromkeys(arm.issue for arm in arms))
+    return sorted(arms, key=lambda arm: (issues.index(arm.issue), arm.arm != CONTROL))
+
+
+def _with_trouble(record: RunRecord, arm: ArmSpec, environment: Environment, place: Place, scratch: Path) -> RunRecord:
+    """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
+    if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
+        return record
+    seen = arm_environment(place, scratch, arm.env)
+    return replace(record, trouble=host_trouble(environment, scratch, arm.exercises, seen))
+
+
+def _unplaced(failure: OSError, environment: Environment, root: Path) -> RunRecord:
+    """The attempt had no place to run: most often a full disk, which the host's probe tells better."""
+    trouble = host_trouble(environment, root) or Trouble(
+        TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
+    )
+    return RunRecord(Ending.NOT_STARTED, trouble=trouble)
+
+
+# The agent as a program is two processes. The guard, which the carrier knows, waits and passes SIGTERM on; the agent,
+# in a session of its own, works. Each clears up after the other: kill the guard and the kernel tells the agent
+# (SIGHUP), kill the agent and its children fall to the guard.
+
+
+def main() -> None:
+    guard = os.getpid()
+    agent = os.fork()
+    if agent:
+        _guard(agent)
+    os.setsid()
+    adopt_orphans()
+    signal.signal(signal.SIGHUP, lambda *_: _end_with_everything())
+    die_with_parent(signal.SIGHUP, guard)
+    cancelled = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
+    words = _take_stdout()
+    order = json.loads(sys.stdin.buffer.readline())
+    spec = wire.load_spec(order["spec"])
+    workplace = TypeAdapter(Workplace).validate_python(order["workplace"])
+    finished = threading.Event()
+    threading.Thread(target=_watch_stdin, args=(finished,), name="stdin", daemon=True).start()
+    try:
+        for event in run_job(spec, workplace, cancelled.is_set):
+            if isinstance(event, JobEnded):
+                finished.set()
+            _write(words, wire.dump_event(event) + b"\n")
+    except BrokenPipeError:
+        _end_with_everything()
+    destroy()
+    os._exit(0)  # the watcher of standard input is still reading
+
+
+def _guard(agent: int) -> NoReturn:
+    adopt_orphans()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os.kill(agent, signal.SIGTERM))
+    _, status = os.waitpid(agent, 0)
+    destroy()
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+def _end_with_everything() -> NoReturn:
+    destroy()
+    os._exit(1)
+
+
+def _take_stdout() -> int:
+    """Keep standard output for events alone: what anything else prints goes to standard error."""
+    words = os.dup(1)
+    os.dup2(2, 1)
+    return words
+
+
+def _write(words: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(words, line) :]
+
+
+def _watch_stdin(finished: threading.Event) -> None:
+    """The end of standard input before the job's end means that nobody wants the job any more."""
+    while os.read(0, 4096):
+        pass
+    if not finished.is_set():
+        os.kill(os.getpid(), signal.SIGHUP)
+
+
+if __name__ == "__main__":
+    main()

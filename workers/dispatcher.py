@@ -1,0 +1,317 @@
+"""The dispatcher: the only one that moves jobs. It leases them, lets a carrier run them, and records what comes back.
+
+One at a time holds the lease called `dispatcher`. A second waits or is refused; one that takes over finds the jobs of
+the dead, counts the loss and queues what is left of them. Agents die with their dispatcher, so nobody who was not
+asked ever writes; whatever still speaks for an earlier try is refused by the store.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import structlog
+
+from app.domain.errors import KnownGoodError
+from app.domain.job import Event, JobEnded, JobSpec, Provisioning
+from app.store import reads, writes
+from app.store.session import Engine, reading, unit_of_work
+from workers.carriers import Carrier, Handle, Lost
+
+_PROGRESS_EVERY_S = 1.0
+_RENEWALS_PER_LEASE = 3
+
+log = structlog.get_logger()
+
+
+class DispatcherBusy(KnownGoodError):
+    """Another dispatcher holds the lease: it is at work, or died less than a lease ago."""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """How to dispatch.
+
+    `hardware` are the classes this dispatcher's carrier can serve, `jobs` how many it runs at once. `run` keeps to the
+    jobs of one run; `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end.
+    A job is asked to stop, and after `grace_s` made to; one whose agent says nothing for `silence_s` beyond its longest
+    arm is given up. After a crash another dispatcher can take over once `lease_s` has passed.
+    """
+
+    hardware: tuple[str, ...]
+    jobs: int = 1
+    run: str | None = None
+    until_idle: bool = False
+    waits: bool = False
+    lease_s: float = 30.0
+    poll_s: float = 0.25
+    grace_s: float = 20.0
+    silence_s: float = 1800.0
+    holder: str = field(default_factory=lambda: f"dispatcher-{uuid4().hex[:12]}")
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def nobody(_event: Event) -> None:
+    """What hears of events where nobody wants to."""
+
+
+def dispatch(
+    engine: Engine,
+    carrier: Carrier,
+    how: Dispatch,
+    *,
+    stop: Callable[[], bool],
+    on_event: Callable[[Event], None] = nobody,
+    now: Callable[[], datetime] = utc_now,
+) -> None:
+    """Run jobs until `stop()` says so, or nothing is left where `how.until_idle`.
+
+    `on_event` hears every event after it was recorded, in the thread of its job. Raises DispatcherBusy where another
+    dispatcher is at work, also when it took over from this one.
+    """
+    _Dispatcher(engine, carrier, how, on_event=on_event, now=now).run(stop)
+
+
+class _Active:
+    """A job on its way, and what is to become of it."""
+
+    def __init__(self, spec: JobSpec, handle: Handle) -> None:
+        self.spec = spec
+        self.handle = handle
+        self.thread: threading.Thread | None = None
+        self.heard = time.monotonic()
+        self.progress_at = 0.0
+        self.phase = ""
+        self.asked_to_stop_at: float | None = None
+        self.is_released = False
+        self.verdict = ""
+        self.error: Exception | None = None
+
+    def ask_to_stop(self) -> None:
+        if self.asked_to_stop_at is None:
+            self.asked_to_stop_at = time.monotonic()
+            self.handle.cancel()
+
+    def is_overdue(self, grace_s: float) -> bool:
+        return self.asked_to_stop_at is not None and time.monotonic() - self.asked_to_stop_at > grace_s
+
+    def is_silent(self, silence_s: float) -> bool:
+        longest = max((arm.timeout_s for arm in self.spec.arms), default=0.0)
+        return time.monotonic() - self.heard > silence_s + longest
+
+    def is_noise(self, event: Event) -> bool:
+        """Progress within a phase is worth a row once a second."""
+        if not isinstance(event, Provisioning):
+            return False
+        repeats = event.phase == self.phase and time.monotonic() - self.progress_at < _PROGRESS_EVERY_S
+        if not repeats:
+            self.phase, self.progress_at = event.phase, time.monotonic()
+        return repeats
+
+
+class _Dispatcher:
+    def __init__(
+        self,
+        engine: Engine,
+        carrier: Carrier,
+        how: Dispatch,
+        *,
+        on_event: Callable[[Event], None],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._engine = engine
+        self._carrier = carrier
+        self._how = how
+        self._on_event = on_event
+        self._now = now
+        self._active: dict[str, _Active] = {}
+        self._renewed_at = 0.0
+        self._news = threading.Event()
+
+    def run(self, stop: Callable[[], bool]) -> None:
+        if not self._acquire(stop):
+            return
+        try:
+            self._adopt()
+            while not stop() and self._step():
+                self._pause()
+            self._wind_down()
+        finally:
+            self._abandon()
+            with unit_of_work(self._engine) as s:
+                writes.give_lease_back(s, writes.DISPATCHER, self._how.holder)
+
+    def _pause(self) -> None:
+        """Until the next look, or until a job has ended."""
+        self._news.wait(self._how.poll_s)
+        self._news.clear()
+
+    def _acquire(self, stop: Callable[[], bool]) -> bool:
+        while not stop():
+            if self._take_lease():
+                return True
+            if not self._how.waits:
+                raise self._busy()
+            self._pause()
+        return False
+
+    def _take_lease(self) -> bool:
+        asked_at = time.monotonic()
+        with unit_of_work(self._engine) as s:
+            taken = writes.take_lease(s, writes.DISPATCHER, self._how.holder, self._now(), self._how.lease_s)
+        self._renewed_at = asked_at
+        return taken
+
+    def _busy(self) -> DispatcherBusy:
+        with reading(self._engine) as s:
+            lease = reads.load_lease(s, writes.DISPATCHER)
+        until = f" until {lease.until:%H:%M:%S} UTC, or longer if it lives" if lease else ""
+        return DispatcherBusy(f"another dispatcher is at work{until}; this one would disturb it. Stop it, or wait")
+
+    def _step(self) -> bool:
+        """One look at everything; False once nothing is left to do."""
+        if self._renew():
+            self._adopt()
+        self._reap()
+        self._stop_jobs()
+        claimed = self._claim()
+        return bool(claimed or self._active or not self._how.until_idle)
+
+    def _renew(self) -> bool:
+        """Keep the leases, in good time; True where they were renewed now."""
+        if time.monotonic() - self._renewed_at < self._how.lease_s / _RENEWALS_PER_LEASE:
+            return False
+        if not self._take_lease():
+            raise self._busy()
+        with unit_of_work(self._engine) as s:
+            writes.renew_jobs(s, self._active, self._how.holder, self._now(), self._how.lease_s)
+        return True
+
+    def _adopt(self) -> None:
+        """Count the losses of whoever held jobs before us; nothing of theirs can still be running."""
+        with reading(self._engine) as s:
+            orphans = writes.load_orphans(s, self._how.holder, self._now())
+        for job, try_no in orphans:
+            if job not in self._active:
+                log.warning("job adopted", job=job, try_no=try_no)
+                self._lose(job, try_no, "the dispatcher that watched it is gone")
+
+    def _reap(self) -> None:
+        """Let go of jobs that have ended. What a job's thread could not answer, nobody can: it ends the dispatcher."""
+        for job, active in list(self._active.items()):
+            if active.thread is not None and not active.thread.is_alive():
+                del self._active[job]
+                if active.error is not None:
+                    raise active.error
+
+    def _stop_jobs(self) -> None:
+        if not self._active:
+            return
+        with reading(self._engine) as s:
+            cancelled = writes.load_cancelled_jobs(s, self._how.holder)
+        for job, active in self._active.items():
+            if job in cancelled:
+                active.ask_to_stop()
+            if active.is_silent(self._how.silence_s):
+                active.verdict = f"the agent said nothing for {self._how.silence_s:.0f} s"
+                active.handle.kill()
+            if active.is_overdue(self._how.grace_s):
+                active.handle.kill()
+
+    def _claim(self) -> bool:
+        claimed = False
+        while len(self._active) < self._how.jobs:
+            with unit_of_work(self._engine) as s:
+                spec = writes.claim_job(
+                    s,
+                    self._how.holder,
+                    self._now(),
+                    self._how.lease_s,
+                    hardware=self._how.hardware,
+                    run=self._how.run,
+                )
+            if spec is None:
+                break
+            claimed = True
+            self._start(spec)
+        return claimed
+
+    def _start(self, spec: JobSpec) -> None:
+        try:
+            active = _Active(spec, self._carrier.start(spec))
+        except Lost as lost:
+            self._lose(spec.job, spec.try_no, str(lost))
+            return
+        active.thread = threading.Thread(target=self._watch, args=(active,), name=f"job-{spec.job[:8]}", daemon=True)
+        self._active[spec.job] = active
+        active.thread.start()
+
+    def _watch(self, active: _Active) -> None:
+        """A job's whole life, in a thread of its own."""
+        try:
+            for event in active.handle.events():
+                active.heard = time.monotonic()
+                self._take_in(active, event)
+        except (Lost, writes.StaleEvent) as problem:
+            self._answer_loss(active, str(problem))
+        except Exception as error:  # noqa: BLE001 - the outer loop of this thread; the dispatcher's own raises it again
+            active.error = error
+        finally:
+            active.handle.kill()
+            self._news.set()
+
+    def _take_in(self, active: _Active, event: Event) -> None:
+        if isinstance(event, JobEnded) and active.is_released:
+            self._release(active)
+        elif not active.is_noise(event):
+            with unit_of_work(self._engine) as s:
+                writes.record_event(s, event, self._now(), holder=self._how.holder)
+        self._on_event(event)
+
+    def _answer_loss(self, active: _Active, reason: str) -> None:
+        try:
+            if active.is_released:
+                self._release(active)
+            else:
+                log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
+                self._lose(active.spec.job, active.spec.try_no, active.verdict or reason)
+        except Exception as error:  # noqa: BLE001 - as in _watch
+            active.error = error
+
+    def _lose(self, job: str, try_no: int, reason: str) -> None:
+        try:
+            with unit_of_work(self._engine) as s:
+                writes.lose_job(s, job, try_no, reason, self._now())
+        except writes.StaleEvent as stale:
+            log.info("loss was counted already", job=job, reason=str(stale))
+
+    def _release(self, active: _Active) -> None:
+        with unit_of_work(self._engine) as s:
+            writes.release_job(s, active.spec.job, active.spec.try_no, self._now())
+
+    def _wind_down(self) -> None:
+        """Ask every agent to stop, give their jobs back unharmed, and make those stop that do not."""
+        for active in self._active.values():
+            active.is_released = True
+            active.ask_to_stop()
+        while self._active:
+            self._renew()
+            self._stop_jobs()
+            self._reap()
+            if self._active:
+                self._pause()
+
+    def _abandon(self) -> None:
+        """Leave no agent behind, whatever brought us here."""
+        for active in self._active.values():
+            active.is_released = True
+            active.handle.kill()
+        for active in self._active.values():
+            if active.thread is not None:
+                active.thread.join(self._how.grace_s)
+        self._active.clear()

@@ -1,0 +1,161 @@
+"""Whether this machine is able to measure builds, and what to do where it is not. Looks; changes nothing that lasts."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import uv
+
+from app.domain.build import DEFAULT_PYTHON
+from workers.host import compiler_trouble
+from workers.index import Index, read_index
+from workers.installer import Fault, Installer, InstallerFailed
+from workers.interpreters import find_interpreter, has_headers
+from workers.machine import can_unshare_network, describe_compiler, find_compiler, read_gpus
+from workers.provision import choose_cache
+
+PYTHONS = ("3.11", "3.12", "3.13")
+
+# A CUDA build is 5 to 8 GB unpacked; builds share what is equal.
+_ONE_BUILD = 10 << 30
+_MANY_BUILDS = 40 << 30
+
+
+class State(StrEnum):
+    """`bad`: nothing can be measured until it is mended. `warn`: something cannot, or is slower than need be."""
+
+    OK = "ok"
+    WARN = "warn"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    state: State
+    sentence: str
+
+
+def examine(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[Check, ...]:
+    """All checks for environments kept below `root`, which need not exist yet. The registry's takes a moment."""
+    return tuple(_examine(root.absolute(), environ))
+
+
+def _examine(root: Path, environ: Mapping[str, str]) -> Iterator[Check]:
+    index = read_index(environ)
+    yield check_uv()
+    yield from (check_interpreter(version, environ) for version in PYTHONS)
+    yield check_compiler(environ)
+    yield check_driver(environ)
+    yield check_disk(root)
+    yield check_links(root, choose_cache(root, environ))
+    yield check_registry(index, environ)
+    yield check_network_namespace()
+
+
+def check_uv() -> Check:
+    try:
+        path = uv.find_uv_bin()
+    except FileNotFoundError:
+        return Check("uv", State.BAD, "uv is not there; install this project with its dependencies (pip install uv)")
+    return Check("uv", State.OK, f"found at {path}")
+
+
+def check_interpreter(version: str, environ: Mapping[str, str] = os.environ) -> Check:
+    """An interpreter with C headers; without the default one nothing runs, without the others their builds do not."""
+    name, found = f"Python {version}", find_interpreter(version, environ)
+    install = f"apt-get install python{version}-dev python{version}-venv, or pyenv install {version}"
+    if found is None and version == DEFAULT_PYTHON:
+        return Check(name, State.BAD, f"not on this machine, and most builds need it; {install}")
+    if found is None:
+        return Check(name, State.WARN, f"not on this machine; its builds are left out ({install})")
+    if not has_headers(found, version):
+        advice = f"Python.h is missing, which compiled kernels include; apt-get install python{version}-dev"
+        return Check(name, State.WARN, f"{found}, but {advice}")
+    return Check(name, State.OK, f"{found}, with headers")
+
+
+def check_compiler(environ: Mapping[str, str] = os.environ) -> Check:
+    trouble = compiler_trouble(Path(tempfile.gettempdir()), environ)
+    if trouble is not None:
+        return Check("compiler", State.BAD, trouble.sentence)
+    return Check(
+        "compiler", State.OK, f"{describe_compiler(environ)} ({find_compiler(environ)[0]}) makes working programs"
+    )
+
+
+def check_driver(environ: Mapping[str, str] = os.environ) -> Check:
+    driver, cuda, gpus = read_gpus(environ)
+    if not driver:
+        sentence = "no NVIDIA driver; CPU cells only. CUDA builds are measured there too, on the CPU"
+        return Check("driver", State.OK, sentence)
+    if not gpus:
+        return Check(
+            "driver", State.WARN, f"driver {driver}, but no GPU this process may use; see CUDA_VISIBLE_DEVICES"
+        )
+    named = ", ".join(f"{gpu.name} (sm_{gpu.capability[0]}{gpu.capability[1]})" for gpu in gpus)
+    return Check("driver", State.OK, f"driver {driver} for CUDA up to {cuda}: {named}")
+
+
+def check_disk(root: Path) -> Check:
+    free = shutil.disk_usage(_nearest(root)).free
+    words = f"{free / (1 << 30):.0f} GB free where environments are kept"
+    if free < _ONE_BUILD:
+        advice = "a CUDA build needs up to 10 GB; free some space or set KNOWNGOOD_DATA_DIR to a larger disk"
+        return Check("disk", State.BAD, f"{words}; {advice}")
+    if free < _MANY_BUILDS:
+        return Check("disk", State.WARN, f"{words}; enough for a few builds at a time, older ones will be evicted")
+    return Check("disk", State.OK, words)
+
+
+def check_links(root: Path, cache: Path) -> Check:
+    """Hard links from uv's cache into environments are what makes the second torch environment nearly free."""
+    try:
+        with (
+            tempfile.NamedTemporaryFile(dir=_nearest(cache)) as one,
+            tempfile.TemporaryDirectory(dir=_nearest(root)) as folder,
+        ):
+            os.link(one.name, f"{folder}/link")
+    except OSError as problem:
+        return Check(
+            "hard links",
+            State.WARN,
+            f"uv's cache and the environments cannot share files ({problem.strerror}), so that each environment takes "
+            "its full size; set UV_CACHE_DIR to a folder on the disk of KNOWNGOOD_DATA_DIR",
+        )
+    return Check("hard links", State.OK, "uv's cache and the environments share their files")
+
+
+def _nearest(path: Path) -> Path:
+    return next(one for one in (path, *path.parents) if one.is_dir())
+
+
+def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Check:
+    """Resolve one small package, as provisioning would, with a cache of its own so that nothing remembered counts."""
+    sources = ", ".join(index.sources)
+    with tempfile.TemporaryDirectory(prefix="knowngood-") as folder:
+        wanted = Path(folder) / "requirements.in"
+        wanted.write_text("packaging\n", encoding="utf-8")
+        installer = Installer(Path(folder) / "cache", given_index=index, environ=environ)
+        try:
+            installer.run("pip", "compile", "-q", "--no-header", "--only-binary", ":all:", str(wanted))
+        except InstallerFailed as failed:
+            reason = "cannot be reached" if failed.fault is Fault.UNREACHABLE else "does not serve packages"
+            advice = "check network, proxy, certificates and credentials, or pip's and uv's index settings"
+            return Check("package index", State.BAD, f"{sources}: {reason}; {advice} ({failed})")
+    return Check("package index", State.OK, f"reachable ({sources})")
+
+
+def check_network_namespace() -> Check:
+    if can_unshare_network():
+        return Check("network namespace", State.OK, "repros run without network")
+    return Check(
+        "network namespace",
+        State.WARN,
+        "repros cannot be cut off from the network here, which is recorded with each result; allow user namespaces "
+        "(sysctl kernel.unprivileged_userns_clone=1, or run the container with --security-opt seccomp=unconfined)",
+    )

@@ -1,0 +1,153 @@
+"""What may be wrong with the host rather than with the build: tried, not guessed from a failure's text.
+
+Asked after a failing attempt, so that a missing compiler or a full disk never counts as the issue.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from packaging.version import InvalidVersion, Version
+
+from app.domain.outcome import Trouble, TroubleCode
+from workers.machine import find_compiler
+
+SCRATCH_BYTES = 200 << 20
+_TRY_S = 60
+
+# Inductor compiles with OpenMP and against Python's headers; so does this.
+_HELLO = """#include <cstdio>
+#include <omp.h>
+int main() { std::printf("%d", omp_get_max_threads() > 0 ? 42 : 0); return 0; }
+"""
+_COMPILED = frozenset({"inductor_cpp", "inductor_triton", "triton_launch", "dynamo_graph"})
+_NEEDS_SETUPTOOLS_UP_TO = Version("2.6.99")
+
+
+class Provisioned(Protocol):
+    """As much of an environment as the probes need."""
+
+    @property
+    def python(self) -> Path: ...
+
+    @property
+    def imported(self) -> Mapping[str, str]: ...
+
+
+def host_trouble(
+    environment: Provisioned | None,
+    scratch: Path,
+    exercises: Collection[str] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> Trouble | None:
+    """Say what this host lacks to run an attempt; None where nothing is found.
+
+    `scratch` is where the attempt wrote its caches; `exercises` are its probes, empty meaning anything; `environ` is
+    what the attempt's process saw (CXX and PATH matter).
+    """
+    found = disk_trouble(scratch)
+    if found is None and (not exercises or _COMPILED & set(exercises)):
+        found = compiler_trouble(scratch, environ)
+        if found is None and environment is not None:
+            found = headers_trouble(environment) or setuptools_trouble(environment)
+    return found
+
+
+def disk_trouble(scratch: Path) -> Trouble | None:
+    """Less than 200 MB, or no file left to make."""
+    there = next(path for path in (scratch.absolute(), *scratch.absolute().parents) if path.exists())
+    told = os.statvfs(there)
+    free = told.f_bavail * told.f_frsize
+    if free >= SCRATCH_BYTES and (told.f_files == 0 or told.f_favail > 0):
+        return None
+    what = f"{free >> 20} MB" if free < SCRATCH_BYTES else "no inodes"
+    return Trouble(
+        TroubleCode.DISK_FULL,
+        f"{what} left where attempts keep their caches; free some space, or set KNOWNGOOD_DATA_DIR to a larger disk",
+    )
+
+
+def compiler_trouble(scratch: Path, environ: Mapping[str, str] = os.environ) -> Trouble | None:
+    """Compile and run a program with the compiler that Inductor calls."""
+    command = find_compiler(environ)
+    if not command:
+        return Trouble(TroubleCode.NO_COMPILER, _no_compiler(environ))
+    there = scratch if scratch.is_dir() else Path(tempfile.gettempdir())
+    with tempfile.TemporaryDirectory(prefix="hello-", dir=there) as folder:
+        source, program = Path(folder) / "hello.cpp", Path(folder) / "hello"
+        source.write_text(_HELLO, encoding="utf-8")
+        complaint = _complaint([*command, "-fopenmp", str(source), "-o", str(program)], environ)
+        if complaint is None:
+            complaint = _complaint([str(program)], environ)
+    if complaint is None:
+        return None
+    return Trouble(
+        TroubleCode.NO_COMPILER,
+        f"{Path(command[0]).name} is here but cannot make a working program ({complaint}); "
+        "mend it, for example by apt-get install g++ libc6-dev",
+    )
+
+
+def _no_compiler(environ: Mapping[str, str]) -> str:
+    if environ.get("CXX"):
+        return f"CXX names {environ['CXX']}, which is not there; install it, or unset CXX and apt-get install g++"
+    if shutil.which("clang++", path=environ.get("PATH")):
+        return "g++ is not there, which Inductor calls; apt-get install g++, or set CXX=clang++"
+    return "g++ is not there, which Inductor calls; apt-get install g++"
+
+
+def _complaint(command: list[str], environ: Mapping[str, str]) -> str | None:
+    try:
+        ran = subprocess.run(
+            command, env=dict(environ), capture_output=True, text=True, errors="replace", timeout=_TRY_S, check=False
+        )
+    except OSError as problem:
+        return problem.strerror or "cannot be run"
+    except subprocess.TimeoutExpired:
+        return f"took over {_TRY_S} s"
+    if ran.returncode == 0:
+        return None
+    lines = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ran.stderr.splitlines()
+    return lines[0].rpartition(": ")[2] if lines else f"exit {ran.returncode}"
+
+
+def headers_trouble(environment: Provisioned) -> Trouble | None:
+    """Inductor's kernels and Triton's launchers include Python.h."""
+    script = "import sysconfig, sys; print(sysconfig.get_path('include')); print('%d.%d' % sys.version_info[:2])"
+    told = _told(environment.python, script)
+    if len(told) != 2 or (Path(told[0]) / "Python.h").is_file():  # noqa: PLR2004 - the two lines printed
+        return None
+    return Trouble(
+        TroubleCode.NO_COMPILER,
+        f"Python.h of Python {told[1]} is not there, which Inductor's kernels include; "
+        f"apt-get install python{told[1]}-dev",
+    )
+
+
+def setuptools_trouble(environment: Provisioned) -> Trouble | None:
+    """Inductor imports setuptools when it compiles for the CPU, up to torch 2.6 (measured 2026-11)."""
+    try:
+        is_needed = Version(environment.imported.get("torch", "")) <= _NEEDS_SETUPTOOLS_UP_TO
+    except InvalidVersion:
+        is_needed = True
+    if not is_needed or _told(environment.python, "import setuptools; print('there')") == ["there"]:
+        return None
+    return Trouble(
+        TroubleCode.NO_SETUPTOOLS,
+        "setuptools cannot be imported in this environment, which Inductor needs up to torch 2.6; "
+        "an issue's packages must not remove it",
+    )
+
+
+def _told(python: Path, script: str) -> list[str]:
+    try:
+        ran = subprocess.run(
+            [str(python), "-I", "-B", "-c", script], capture_output=True, text=True, timeout=_TRY_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return ran.stdout.split()

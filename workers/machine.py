@@ -1,0 +1,217 @@
+"""What this host is, as far as results depend on it: read from the kernel, the compiler and the driver, never guessed.
+
+Nothing here needs torch, and nothing here touches a GPU: NVML answers without a CUDA context.
+"""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import ceil
+from pathlib import Path
+
+import psutil
+import pynvml
+
+from app.domain.build import Build
+from app.domain.machine import Gpu, Machine
+from app.domain.outcome import Trouble, TroubleCode
+
+_PROBE_S = 20
+
+# os.unshare came with Python 3.12. NEWNET alone needs a privilege; together with NEWUSER it needs none where the kernel
+# allows user namespaces at all. The child tries and exits, so that this process stays where it is.
+_UNSHARE = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+NEWUSER, NEWNET = 0x10000000, 0x40000000
+sys.exit(0 if libc.unshare(NEWNET) == 0 or libc.unshare(NEWUSER | NEWNET) == 0 else 1)
+"""
+
+
+def describe_machine(environ: Mapping[str, str] = os.environ) -> Machine:
+    model, isa = parse_cpuinfo(_text(Path("/proc/cpuinfo")))
+    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), _text(Path("/proc/self/cgroup")))
+    driver, driver_cuda, gpus = read_gpus(environ)
+    return Machine(
+        cpu_model=model,
+        isa=isa,
+        cores=min(len(os.sched_getaffinity(0)), limits.get("cores", sys.maxsize)),
+        memory_bytes=min(psutil.virtual_memory().total, limits.get("memory", sys.maxsize)),
+        os=platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+        if Path("/etc/os-release").exists()
+        else "Linux",
+        kernel=platform.release(),
+        glibc=os.confstr("CS_GNU_LIBC_VERSION") or "",
+        compiler=describe_compiler(environ),
+        driver=driver,
+        driver_cuda=driver_cuda,
+        gpus=gpus,
+        sandbox=("process", "no-network") if can_unshare_network() else ("process",),
+    )
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def parse_cpuinfo(text: str) -> tuple[str, str]:
+    """The CPU's model and its widest vector extension (`avx512`, `avx2`, `none`) out of /proc/cpuinfo."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(":")
+        if separator:
+            fields.setdefault(name.strip(), value.strip())
+    flags = set(fields.get("flags", "").split())
+    # Inductor asks for all of these before it emits 512-bit code (torch/_inductor/cpu_vec_isa.py).
+    if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags:
+        isa = "avx512"
+    else:
+        isa = "avx2" if "avx2" in flags else "none"
+    return fields.get("model name") or platform.machine(), isa
+
+
+def read_cgroup_limits(mount: Path, membership: str) -> dict[str, int]:
+    """The tightest `cores` and `memory` (bytes) that cgroups grant this process; what is unlimited is left out.
+
+    `membership` is /proc/self/cgroup. Version 2 is read from the process's group upwards, since any ancestor may limit;
+    version 1 from its two controllers, where a container sees its own group at the mount point.
+    """
+    limits: dict[str, list[int]] = {"cores": [], "memory": []}
+    for line in membership.splitlines():
+        hierarchy, _, group = line.partition("::")
+        if hierarchy == "0":
+            folder = mount / group.strip("/")
+            for one in (folder, *folder.parents):
+                if one == mount.parent:
+                    break
+                _collect(limits, cpu=_text(one / "cpu.max"), memory=_text(one / "memory.max"))
+    quota, period = _text(mount / "cpu/cpu.cfs_quota_us"), _text(mount / "cpu/cpu.cfs_period_us")
+    _collect(limits, cpu=f"{quota} {period}", memory=_text(mount / "memory/memory.limit_in_bytes"))
+    return {name: min(found) for name, found in limits.items() if found}
+
+
+def _collect(limits: dict[str, list[int]], *, cpu: str, memory: str) -> None:
+    match cpu.split():
+        case [quota, period] if quota.isdigit() and period.isdigit() and int(period) > 0:
+            limits["cores"].append(max(1, ceil(int(quota) / int(period))))
+        case _:
+            pass  # `max`, version 1's -1, or no such file
+    if memory.strip().isdigit():
+        limits["memory"].append(int(memory))
+
+
+def find_compiler(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The C++ compiler that Inductor calls: CXX where it is set, else g++. Empty where it is not there.
+
+    Inductor never looks for clang++ by itself on Linux (torch/_inductor/config.py, `cpp.cxx`), so neither do we.
+    """
+    command = tuple(shlex.split(environ.get("CXX", ""))) or ("g++",)
+    return command if shutil.which(command[0], path=environ.get("PATH")) else ()
+
+
+def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
+    """The first line of what the compiler says about itself; empty where there is none."""
+    command = find_compiler(environ)
+    if not command:
+        return ""
+    try:
+        ran = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.partition("\n")[0].strip() if ran.returncode == 0 else ""
+
+
+def can_unshare_network() -> bool:
+    """Whether a process may leave the network here. Tried, not read from settings: containers forbid it variously."""
+    command = [sys.executable, "-I", "-S", "-c", _UNSHARE]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=_PROBE_S, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+@contextmanager
+def _nvml() -> Iterator[bool]:
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[Gpu, ...]]:
+    """The driver, the highest CUDA it supports (`12.8`) and the GPUs this process may use; all empty without a driver.
+
+    NVML lists every GPU of the host; CUDA_VISIBLE_DEVICES says which of them are ours, as the affinity does for cores.
+    """
+    with _nvml() as is_there:
+        if not is_there:
+            return "", "", ()
+        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
+        found = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), environ.get("CUDA_VISIBLE_DEVICES")):
+                continue
+            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+            memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
+            name = str(pynvml.nvmlDeviceGetName(handle))
+            found.append(Gpu(index=index, name=name, capability=(int(major), int(minor)), memory_bytes=memory))
+        return str(pynvml.nvmlSystemGetDriverVersion()), f"{cuda // 1000}.{cuda % 1000 // 10}", tuple(found)
+
+
+def is_visible(index: int, uuid: str, visible: str | None) -> bool:
+    """What CUDA makes of CUDA_VISIBLE_DEVICES: indices or beginnings of UUIDs; unset means all, empty or -1 none."""
+    if visible is None:
+        return True
+    named = [part.strip() for part in visible.split(",") if part.strip()]
+    return any(part == str(index) or (part.startswith("GPU-") and uuid.startswith(part)) for part in named)
+
+
+def cuda_trouble(build: Build, machine: Machine, hardware: str, compiled_for: str) -> Trouble | None:
+    """Say why this host's driver or card cannot run `build` on a CUDA class; None where it can, or on the CPU class.
+
+    `compiled_for` is what the build's process says its kernels were compiled for (`sm_80 sm_90 compute_90`); empty
+    where unknown. Code for sm_80 also runs on sm_86 (same major), and compute_90 (PTX) on anything newer. Within one
+    major version of CUDA a newer toolkit runs on an older driver (NVIDIA, "CUDA Compatibility").
+    """
+    if not hardware.startswith("cuda-") or build.cuda is None:
+        return None
+    if machine.driver_cuda and int(machine.driver_cuda.split(".")[0]) < int(build.cuda.split(".")[0]):
+        return Trouble(
+            TroubleCode.DRIVER_TOO_OLD,
+            f"driver {machine.driver} supports CUDA up to {machine.driver_cuda} and the build needs {build.cuda}; "
+            "update the driver, or measure this build on another machine",
+        )
+    wanted = hardware.removeprefix("cuda-sm_")
+    if compiled_for and not any(_runs_on(code, wanted) for code in compiled_for.split()):
+        return Trouble(
+            TroubleCode.NO_CODE_FOR_CARD,
+            f"the wheel holds code for {compiled_for}, none of which runs on sm_{wanted}; "
+            "choose a build made for this card",
+        )
+    return None
+
+
+def _runs_on(code: str, wanted: str) -> bool:
+    kind, _, number = code.partition("_")
+    digits, target = number.rstrip("af"), wanted.rstrip("af")
+    if not (digits.isdigit() and target.isdigit()):
+        return False
+    if kind == "compute":
+        return int(target) >= int(digits)
+    if number != digits:
+        return number == wanted or digits == target  # sm_90a runs on that card alone
+    return digits[:-1] == target[:-1] and int(target) >= int(digits)

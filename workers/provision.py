@@ -1,0 +1,303 @@
+"""Environments for builds: made once, shared by hard links, leased while in use, removed when space runs out.
+
+Everything here happens below one root folder. `provision` is the door: it gives a lease on a ready environment or
+raises ProvisionFailure with the reason. What goes wrong here says something about this machine, never about an issue.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Self
+
+from app.domain.build import Build
+from app.domain.issue import EnvironmentRequest
+from app.domain.outcome import Trouble, TroubleCode
+from workers.assemble import Assembler, EditedCache, OnProgress, Order
+from workers.bytecode import BytecodeStore
+from workers.estimate import UNPACKED, Estimate, find_uncached, measure_wheels, sum_up
+from workers.host import host_trouble
+from workers.index import Index
+from workers.installer import Cancelled, Fault, Installer, InstallerFailed, Watch
+from workers.interpreters import find_interpreter
+from workers.proof import Proofs
+from workers.pylock import Lock, Wheel
+from workers.resolve import ProvisionFailure, Resolver, environment_key, trouble_of
+from workers.shelf import Lease, Ready, Shelf
+from workers.wheel_seals import WheelSeals
+
+__all__ = ["Cancelled", "Environment", "ProvisionFailure", "Provisioner", "choose_cache", "host_trouble"]
+
+# With this much free, nobody asks how large the next environment will be: the largest build seen is half of it.
+_PLENTY = 16 << 30
+_RESERVE = 500 << 20
+_TRIES = 3
+_POLL_S = 0.2
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A ready environment and the right to use it; leave the `with` block, or `close`, to give it back.
+
+    `lock` is the pylock.toml (it names hosts); `imported` what a process in it reported: torch, cuda, triton, python,
+    git, arch (what the kernels were compiled for), numpy, setuptools and each pinned extra package. `seconds` is what
+    this call took, `sources` where its packages came from, in words without hosts.
+    """
+
+    python: Path
+    root: Path
+    lock: str
+    lock_digest: str
+    packages: Mapping[str, str]
+    imported: Mapping[str, str]
+    seconds: float
+    reused: bool
+    sources: tuple[str, ...] = ()
+    _lease: Lease | None = field(default=None, repr=False, compare=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._lease is not None:
+            self._lease.release()
+
+
+def choose_cache(root: Path, environ: Mapping[str, str]) -> Path:
+    """Which cache of uv to use: the user's own where it shares a file system with `root`, so that torch is downloaded
+    once; else one beside the environments, since hard links do not cross file systems.
+    """
+    fallback = Path(environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "/")) / ".cache") / "uv"
+    own = Path(environ.get("UV_CACHE_DIR") or fallback)
+    return own if _device(own) == _device(root) else root / "uv-cache"
+
+
+def _device(path: Path) -> int:
+    return next(one for one in (path.absolute(), *path.absolute().parents) if one.exists()).stat().st_dev
+
+
+class Provisioner:
+    """Makes, keeps and removes the environments below `root`.
+
+    `limit_bytes` bounds what they take, wheels unpacked for them in uv's cache included; what is in use may exceed it.
+    `reserve_bytes` is what stays free on the disk. `index` and `environ` are read from this machine where not given.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        limit_bytes: int,
+        cache: Path | None = None,
+        index: Index | None = None,
+        environ: Mapping[str, str] = os.environ,
+        reserve_bytes: int = _RESERVE,
+    ) -> None:
+        root = root.absolute()
+        self.root = root
+        self.limit_bytes = limit_bytes
+        self.reserve_bytes = reserve_bytes
+        self._environ = dict(environ)
+        cache = cache or choose_cache(root, environ)
+        self.installer = Installer(cache, root, given_index=index, environ=self._environ)
+        self.shelf = Shelf(root / "environments", cache)
+        self._resolver = Resolver(root / "locks", self.installer)
+        self._bytecode = BytecodeStore(root / "bytecode")
+        proofs, seals = Proofs(root / "proofs"), WheelSeals(root / "wheels")
+        self._assembler = Assembler(self.installer, self._bytecode, proofs, seals)
+
+    def provision(
+        self,
+        build: Build,
+        request: EnvironmentRequest,
+        on_progress: OnProgress,
+        *,
+        is_cancelled: Callable[[], bool] = _never,
+    ) -> Environment:
+        """A lease on the environment of `build` with `request`, made where there is none. Safe in many processes.
+
+        `on_progress(phase, detail, done_bytes, total_bytes)` hears of resolve, sync, compile and probe. Raises
+        ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
+        """
+        began, made = monotonic(), 0
+        key = environment_key(build, request)
+        while made < _TRIES:
+            borrowed = self.shelf.borrow(key, is_fresh=made > 0)
+            if borrowed is not None:
+                ready, lease = borrowed
+                return self._environment(ready, lease, seconds=monotonic() - began, is_made=made > 0)
+            if self._make_alone(build, request, key, on_progress, is_cancelled):
+                made += 1
+                continue
+            Watch(is_cancelled=is_cancelled).check()
+            sleep(_POLL_S)
+        sentence = "the environment was removed by others as soon as it was made; look who else cleans up there"
+        raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
+
+    def _environment(self, ready: Ready, lease: Lease, *, seconds: float, is_made: bool) -> Environment:
+        folder = self.shelf.folder(ready.key)
+        return Environment(
+            python=folder / "bin" / "python",
+            root=folder,
+            lock=(folder / "pylock.toml").read_text(encoding="utf-8"),
+            lock_digest=ready.lock_digest,
+            packages=ready.packages,
+            imported=ready.imported,
+            seconds=round(seconds, 3),
+            reused=not is_made,
+            sources=ready.sources,
+            _lease=lease,
+        )
+
+    def _make_alone(
+        self,
+        build: Build,
+        request: EnvironmentRequest,
+        key: str,
+        on_progress: OnProgress,
+        is_cancelled: Callable[[], bool],
+    ) -> bool:
+        """Make an environment while nobody else does; False where another process holds it, or was quicker."""
+        with self.shelf.own(key, Watch(is_cancelled=is_cancelled).check) as descriptor:
+            if descriptor is None or self.shelf.load(key) is not None:
+                return False  # another process is making it, or made it just now
+            watch = Watch(is_cancelled=is_cancelled, inherited=(descriptor,))
+            try:
+                self._make(build, request, key, watch, on_progress)
+            except BaseException:
+                self.shelf.discard(key)
+                raise
+        self.trim(keep=(key,))
+        return True
+
+    def _make(self, build: Build, request: EnvironmentRequest, key: str, watch: Watch, on_progress: OnProgress) -> None:
+        interpreter = self._interpreter(build)
+        on_progress("resolve", build.id, 0, 0)
+        is_stored = self._resolver.load(key) is not None
+        lock = self._resolver.resolve(build, request, interpreter, watch)
+        order = Order(build, request, key, interpreter, lock, self.shelf.folder(key))
+        try:
+            self._assemble(order, watch, on_progress)
+        except InstallerFailed as failed:
+            if not is_stored or failed.fault in {Fault.DISK_FULL, Fault.UNREACHABLE}:
+                raise ProvisionFailure(self._explain(failed, build)) from failed
+            # What was resolved long ago may have left the index; the same date gives the same versions of what is left.
+            self.shelf.discard(key)
+            self._resolver.forget(key)
+            lock = self._resolver.resolve(build, request, interpreter, watch)
+            self._assemble_or_explain(replace(order, lock=lock), watch, on_progress)
+
+    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
+        try:
+            self._assemble(order, watch, on_progress)
+        except InstallerFailed as failed:
+            raise ProvisionFailure(self._explain(failed, order.build)) from failed
+
+    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
+        self._make_room(order)
+        try:
+            try:
+                ready = self._assembler.assemble(order, watch, on_progress)
+            except EditedCache as edited:
+                self.shelf.discard(order.key)
+                self.shelf.heal_cache(edited.inodes, watch.check)
+                ready = self._assembler.assemble(order, watch, on_progress)
+        except EditedCache as edited:
+            sentence = f"{edited} in uv's cache is edited again and again; look who writes into site-packages"
+            raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence)) from edited
+        except OSError as problem:
+            if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise ProvisionFailure(self._disk_full("the disk became full")) from problem
+            raise
+        self.shelf.finish(ready)
+
+    def _interpreter(self, build: Build) -> Path:
+        found = find_interpreter(build.python, self._environ)
+        if found is None:
+            sentence = (
+                f"Python {build.python} is not on this machine; install it (apt-get install python{build.python}-dev "
+                f"python{build.python}-venv, pyenv install {build.python}, or uv python install {build.python}), "
+                "or choose builds of a Python that is here"
+            )
+            raise ProvisionFailure(Trouble(TroubleCode.NO_INTERPRETER, sentence))
+        return found
+
+    def _explain(self, failed: InstallerFailed, build: Build) -> Trouble:
+        """A failed installation with little space left is a full disk, whatever uv said last."""
+        if failed.fault is Fault.DISK_FULL or (failed.fault is Fault.OTHER and self.free_bytes() < self.reserve_bytes):
+            return self._disk_full("the disk became full")
+        return trouble_of(failed, origin=build.origin)
+
+    def free_bytes(self) -> int:
+        """What is free where environments are kept."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self.root).free
+
+    def _make_room(self, order: Order) -> None:
+        """Have space for an environment before it is made. Raises ProvisionFailure where there is not enough.
+
+        Its size is only asked for where space is short: a build is 1 to 8 GB, unpacked.
+        """
+        if self.free_bytes() >= max(_PLENTY, self.reserve_bytes):
+            return
+        missing = find_uncached(self.installer, order.lock, order.interpreter)
+        sizes = measure_wheels(missing, self.installer.variables())
+        needed = self.reserve_bytes + int(sum(size or 0 for size in sizes.values()) * UNPACKED)
+        if self.free_bytes() < needed:
+            self.shelf.trim(is_enough=lambda _: self.free_bytes() >= needed, keep=(order.key,))
+        if self.free_bytes() < needed:
+            raise ProvisionFailure(self._disk_full(f"this environment needs {_words(needed)}"))
+
+    def _disk_full(self, what: str) -> Trouble:
+        sentence = (
+            f"{what} and {_words(self.free_bytes())} are free where environments are kept; free some space, "
+            "or keep them on a larger disk"
+        )
+        return Trouble(TroubleCode.DISK_FULL, sentence)
+
+    def trim(self, *, keep: Sequence[str] = ()) -> list[str]:
+        """Remove environments not in use, least recently used first, until they fit the limit; gives their keys."""
+        removed = self.shelf.trim(is_enough=lambda held: held <= self.limit_bytes, keep=keep)
+        if removed:
+            self._bytecode.forget_unused({wheel for ready in self.shelf.load_all() for wheel in ready.wheels})
+        return removed
+
+    def estimate(self, pairs: Sequence[tuple[Build, EnvironmentRequest]]) -> Estimate:
+        """What provisioning all of `pairs` would take. Resolves what was never resolved; fetches no wheel."""
+        missing: dict[str, Wheel] = {}
+        troubles: dict[str, Trouble] = {}
+        made = ready = 0
+        for build, request in {environment_key(*pair): pair for pair in pairs}.values():
+            if self.shelf.load(environment_key(build, request)) is not None:
+                ready += 1
+                continue
+            try:
+                interpreter, lock = self._looked_up(build, request)
+            except ProvisionFailure as failure:
+                troubles[build.id] = failure.trouble
+                continue
+            made += 1
+            missing |= {wheel.key: wheel for wheel in find_uncached(self.installer, lock, interpreter)}
+        sizes = measure_wheels(missing.values(), self.installer.variables()) if missing else {}
+        return replace(sum_up(tuple(missing.values()), sizes, made=made, ready=ready), troubles=troubles)
+
+    def _looked_up(self, build: Build, request: EnvironmentRequest) -> tuple[Path, Lock]:
+        interpreter = self._interpreter(build)
+        return interpreter, self._resolver.resolve(build, request, interpreter, Watch())
+
+
+def _words(size: int) -> str:
+    return f"{size / (1 << 30):.1f} GB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MB"
