@@ -1,0 +1,29 @@
+"""`/api/v1/matrix`: every cell of a selection, not_run ones too."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from app.domain.matrix import Columns
+from app.store.reads import load_hardware
+from app.web.selection import MatrixQuery, Names, known_classes, select
+from app.web.shapes.matrix import MatrixBody, matrix_body
+from app.web.visit import Visiting
+
+router = APIRouter()
+
+
+class MatrixApiQuery(MatrixQuery, extra="forbid"):
+    """A misspelt parameter would silently widen the answer, so it is refused."""
+
+    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one")]
+    columns: Annotated[Columns, Field(description="Which builds, where none are named")] = Columns.ALL
+
+
+@router.get("/matrix", response_model=MatrixBody)
+def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Response:
+    with visit.reading() as session:
+        classes = known_classes(query.hardware, load_hardware(session))
+        selection = select(session, query, classes, query.columns)
+    return visit.json(matrix_body(selection.issues, selection.builds, selection.cells.values(), visit.now))

@@ -1,0 +1,71 @@
+"""The web application: rooms, doors and the order of middleware. Holds an engine; knows nothing of settings or SQL."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.middleware.gzip import GZipMiddleware
+
+from app.store.session import Engine
+from app.web import errors
+from app.web.api import attempts as api_attempts
+from app.web.api import builds as api_builds
+from app.web.api import cells as api_cells
+from app.web.api import events as api_events
+from app.web.api import health
+from app.web.api import issues as api_issues
+from app.web.api import matrix as api_matrix
+from app.web.api import runs as api_runs
+from app.web.api.answers import REFUSALS
+from app.web.assets import edition, read_assets, static_router
+from app.web.errors import ErrorPage
+from app.web.pages import attempt, build, cell, issue, matrix, preferences, reference, run, runs
+from app.web.security import HeadAsGet, SecurityHeaders
+from app.web.templating import make_templates
+from app.web.visit import API, House, Streams, visit_from
+
+DESCRIPTION = (
+    "Which PyTorch / CUDA / Triton build is known good for the bugs you care about. Every page of the site has its "
+    "JSON twin here. Answers carry an ETag: send it back as If-None-Match and an unchanged answer costs one query."
+)
+
+
+def create_app(engine: Engine, *, clock: Callable[[], datetime], version: str = "0") -> FastAPI:
+    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
+    assets = read_assets()
+    app = FastAPI(title="Known Good", version=version, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app.state.house = House(engine, clock, make_templates(assets), f"{version}-{edition(assets)}", Streams())
+    app.include_router(_api())
+    app.include_router(health.router)
+    app.include_router(static_router(assets))
+    for page in (matrix, issue, cell, attempt, build, runs, run, preferences, reference):
+        app.include_router(page.router)
+    errors.install(app, _error_page)
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(HeadAsGet)
+    return app
+
+
+def end_streams(app: FastAPI) -> None:
+    """End every event stream within a second: for whoever runs the server, when it begins to stop."""
+    app.state.house.streams.is_closing = True
+
+
+def _api() -> APIRouter:
+    api = APIRouter(prefix=API, responses=REFUSALS)
+    for name, room in (
+        ("matrix", api_matrix),
+        ("issues", api_issues),
+        ("builds", api_builds),
+        ("cells", api_cells),
+        ("attempts", api_attempts),
+        ("runs", api_runs),
+        ("events", api_events),
+    ):
+        api.include_router(room.router, tags=[name])
+    return api
+
+
+def _error_page(request: Request, page: ErrorPage) -> Response:
+    return visit_from(request).page("error.html", page, status=page.status)

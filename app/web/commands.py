@@ -1,0 +1,73 @@
+"""Commands that measure something again: ours, and the same by hand with nothing but uv and python."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.domain.build import Build
+from app.domain.issue import BASELINE, Issue, environment_request, variants_of
+from app.web.addresses import attempt_address, issue_address
+
+# torch up to 2.6 imports setuptools when Inductor compiles, and most repros compare with numpy.
+_ALWAYS = ("numpy", "setuptools")
+_FOLDER = "known-good-check"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What to measure again. `locked_by` names an attempt whose lock is installed instead of a new resolution."""
+
+    issue: Issue
+    build: Build
+    hardware: str
+    arm: str = BASELINE
+    variant: str = ""
+    locked_by: str = ""
+
+
+@dataclass(frozen=True)
+class Commands:
+    ours: str
+    plain: str
+
+
+def run_command(issue: str, build: str, hardware: str) -> str:
+    return f"knowngood run --builds {build} --issues {issue} --hardware {hardware} --force"
+
+
+def commands(subject: Subject, base: str) -> Commands:
+    """`base` is the address of this server, where repro and lock are fetched from."""
+    issue, build = subject.issue, subject.build
+    params = next((one.params for one in variants_of(issue, subject.arm) if one.id == subject.variant), {})
+    python = f"{_FOLDER}/bin/python"
+    install = _from_lock(subject.locked_by, base, python) if subject.locked_by else _resolved(issue, build, python)
+    lines = [
+        f"curl -O {base}{issue_address(issue.id)}/repro.py",
+        f"uv venv --python {build.python} {_FOLDER}",
+        *install,
+        f"{python} repro.py{_arguments(subject.arm, params)}",
+    ]
+    return Commands(run_command(issue.id, build.id, subject.hardware), "\n".join(lines))
+
+
+def _from_lock(attempt: str, base: str, python: str) -> list[str]:
+    return [f"curl -O {base}{attempt_address(attempt)}/pylock.toml", f"uv pip sync --python {python} pylock.toml"]
+
+
+def _resolved(issue: Issue, build: Build, python: str) -> list[str]:
+    request = environment_request(issue, build)
+    install = f"uv pip install --python {python} --exclude-newer {build.as_of}"
+    backend = "" if build.origin == "default" else f" --torch-backend {build.origin}"
+    wanted = shlex.join([f"torch=={build.requirement}", *_ALWAYS, *request.requirements])
+    lines = [f"{install}{backend} {wanted}"]
+    if request.no_deps:
+        lines.append(f"{install} --no-deps {shlex.join(request.no_deps)}")
+    if build.is_mismatched and build.triton:
+        lines.append(f"{install} --no-deps triton=={build.triton}")
+    return lines
+
+
+def _arguments(arm: str, params: Mapping[str, str | int | float | bool]) -> str:
+    chosen = [] if arm == BASELINE else ["--arm", arm]
+    words = [*chosen, *(f"{name}={value}" for name, value in params.items())]
+    return f" {shlex.join(words)}" if words else ""

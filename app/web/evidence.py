@@ -1,0 +1,76 @@
+"""What the pages and the JSON of cells and attempts both say: one gathering, one sentence."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.build import Build
+from app.domain.issue import Issue
+from app.domain.machine import CPU_CLASS, Machine
+from app.domain.matrix import complete
+from app.domain.outcome import Outcome
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict
+from app.store.reads import AttemptRow, UnknownAttempt, load_attempt, load_attempts, load_cells
+from app.store.session import Session
+from app.web.finding import find_build, find_issue
+from app.web.selection import known_classes
+
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
+
+LEAD_WORDS = {
+    Verdict.AFFECTED: "Fails on",
+    Verdict.NOT_AFFECTED: "Passes on",
+    Verdict.DIFFERENT_FAILURE: "Fails differently on",
+    Verdict.FLAKY: "Flaky on",
+    Verdict.INCONCLUSIVE: "Cannot say for",
+    Verdict.NOT_APPLICABLE: "Does not apply to",
+    Verdict.NO_BUILD: "Cannot be built for",
+    Verdict.NOT_RUN: "Not run on",
+}
+
+
+@dataclass(frozen=True)
+class CellEvidence:
+    """A cell with all attempts, superseded ones too. `classes` are those this issue and build were measured on."""
+
+    issue: Issue
+    build: Build
+    cell: Cell
+    classes: tuple[str, ...]
+    attempts: tuple[AttemptRow, ...]
+    machine: Machine | None
+
+
+def load_cell_evidence(session: Session, issue_id: str, build_id: str, hardware: str) -> CellEvidence:
+    """Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured."""
+    issue = find_issue(session, issue_id)
+    build, _ = find_build(session, build_id)
+    stored = load_cells(session, issues=[issue.id], builds=[build.id])
+    measured = tuple(cell.hardware for cell in stored)
+    class_ = _class(hardware, measured)
+    cells = complete([issue], [build], [class_], stored)
+    cell = cells[issue.id, build.id, class_]
+    attempts = load_attempts(session, issue.id, build.id, class_)
+    return CellEvidence(issue, build, cell, measured, attempts, _machine(session, cell))
+
+
+def _machine(session: Session, cell: Cell) -> Machine | None:
+    """Where the telling attempt ran; None where there was none, or where it was pruned."""
+    try:
+        return load_attempt(session, cell.evidence).machine if cell.evidence else None
+    except UnknownAttempt:
+        return None
+
+
+def _class(asked: str, measured: Sequence[str]) -> str:
+    """The class asked for may be unmeasured here: its cell then says not_run. Only its form is checked."""
+    if _CLASS.fullmatch(asked):
+        return asked
+    return known_classes([asked], measured)[0] if asked else next(iter(measured), CPU_CLASS)
+
+
+def cell_sentence(cell: Cell) -> str:
+    """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed."."""
+    lead = f"{LEAD_WORDS[cell.verdict]} {cell.build} ({cell.hardware})"
+    control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
+    return f"{lead}: {cell.reason}{control}."

@@ -1,0 +1,104 @@
+"""`/attempts/{id}`: one execution as measured: its log with the telling line lit, its environment, how to repeat it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+from markupsafe import Markup
+
+from app.domain.build import Build
+from app.domain.issue import Issue
+from app.domain.job import Attempt
+from app.domain.machine import Machine
+from app.domain.outcome import Judgement, RunRecord
+from app.store.reads import AttemptDetail
+from app.web.addresses import attempt_address, build_address, cell_address, issue_address
+from app.web.commands import Commands, Subject, commands
+from app.web.errors import NotHere
+from app.web.finding import find_attempt, find_build, find_issue
+from app.web.prose import marked
+from app.web.signs import OUTCOME_WORDS, Sign, sign_of_outcome
+from app.web.visit import API, Visit, Visiting
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class AttemptPage:
+    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it."""
+
+    attempt: Attempt
+    record: RunRecord
+    judgement: Judgement
+    is_counted: bool
+    sign: Sign
+    word: str
+    issue_title: str
+    issue_address: str
+    build_address: str
+    cell_address: str
+    machine: Machine | None
+    packages: Mapping[str, str]
+    log: Markup
+    traceback: Markup
+    has_mark: bool
+    log_address: str
+    lock_address: str
+    commands: Commands
+    json_address: str
+
+
+@router.get("/attempts/{attempt}")
+def attempt(visit: Visiting, attempt: str) -> Response:
+    with visit.reading() as session:
+        detail = find_attempt(session, attempt)
+        issue = find_issue(session, detail.attempt.issue)
+        build, _ = find_build(session, detail.attempt.build)
+    return visit.page("attempt.html", attempt_page(visit, detail, issue, build))
+
+
+@router.get("/attempts/{attempt}/log.txt")
+def log(visit: Visiting, attempt: str) -> Response:
+    with visit.reading() as session:
+        detail = find_attempt(session, attempt)
+    return visit.text(detail.log, "text/plain; charset=utf-8", "log.txt")
+
+
+@router.get("/attempts/{attempt}/pylock.toml")
+def lock(visit: Visiting, attempt: str) -> Response:
+    with visit.reading() as session:
+        detail = find_attempt(session, attempt)
+    if not detail.lock:
+        near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
+        raise NotHere(f'the lock of attempt "{attempt}" is not stored here', near)
+    return visit.text(detail.lock, "application/toml", "pylock.toml")
+
+
+def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
+    one, record, judgement = detail.attempt, detail.attempt.record, detail.judgement
+    own = attempt_address(one.id)
+    raised = record.raised.text.strip() if record.raised else ""
+    in_log = raised in detail.log
+    return AttemptPage(
+        attempt=one,
+        record=record,
+        judgement=judgement,
+        is_counted=detail.counted,
+        sign=sign_of_outcome(judgement.outcome),
+        word=visit.say(OUTCOME_WORDS[judgement.outcome]),
+        issue_title=visit.in_language(issue.title, issue.title_zh),
+        issue_address=issue_address(issue.id),
+        build_address=build_address(build.id, one.hardware),
+        cell_address=cell_address(one.issue, one.build, one.hardware),
+        machine=detail.machine,
+        packages=dict(sorted(detail.packages.items())),
+        log=marked(detail.log, judgement.line),
+        traceback=Markup() if in_log else marked(raised, judgement.line),
+        has_mark=bool(judgement.line) and (judgement.line in detail.log or judgement.line in raised),
+        log_address=f"{own}/log.txt",
+        lock_address=f"{own}/pylock.toml" if detail.lock else "",
+        commands=commands(
+            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if detail.lock else ""), visit.base
+        ),
+        json_address=f"{API}{own}",
+    )

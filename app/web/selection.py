@@ -1,0 +1,163 @@
+"""What part of the matrix is asked for: the same parameters for the page and its JSON twin, checked in one place."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+
+from app.domain.build import Build, parse_build_id
+from app.domain.errors import UnknownBuild
+from app.domain.issue import Issue
+from app.domain.machine import CPU_CLASS
+from app.domain.matrix import CellKey, Columns, choose_columns, complete
+from app.domain.verdict import Cell, Verdict
+from app.store.reads import load_builds, load_cells, load_issues
+from app.store.session import Session
+from app.web.errors import BadQuestion, nearest, or_nearest
+
+_LONGEST = 200  # a parameter is a name or a few words
+
+
+def _split(values: list[str]) -> list[str]:
+    """Lists are repeated parameters or comma-separated, as on the command line."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def _none_where_empty(value: object) -> object:
+    """A form sends a choice that nobody made as an empty text."""
+    return None if value == "" else value
+
+
+Names = Annotated[
+    list[Annotated[str, Field(max_length=10_000)]], AfterValidator(_split), Field(default_factory=list, max_length=500)
+]
+Words = Annotated[str, Field(max_length=_LONGEST)]
+
+
+class MatrixQuery(BaseModel):
+    """Parameters of `/` and `/api/v1/matrix`. Everything left out means all of it."""
+
+    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated")]
+    builds: Annotated[Names, Field(description="Build ids; their + may be written as %2B or as a space")]
+    component: Annotated[Words, Field(description="Only issues of this component")] = ""
+    verdict: Annotated[
+        Verdict | None,
+        BeforeValidator(_none_where_empty),
+        Field(description="Only issues with at least one cell of this verdict in the selection"),
+    ] = None
+    q: Annotated[Words, Field(description="Words that must all stand in an issue's id, title or component")] = ""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Issues in the order of components, builds in the order of releases, and every cell between them.
+
+    `stored` has the cells of all builds, also of those that are no column: what a row says of history comes from there.
+    """
+
+    issues: tuple[Issue, ...]
+    builds: tuple[Build, ...]
+    classes: tuple[str, ...]
+    cells: Mapping[CellKey, Cell]
+    stored: tuple[Cell, ...]
+    all_issues: tuple[Issue, ...]
+    all_builds: tuple[Build, ...]
+
+    @property
+    def measured_builds(self) -> frozenset[str]:
+        return _measured(self.stored)
+
+
+def select(session: Session, query: MatrixQuery, classes: Sequence[str], columns: Columns) -> Selection:
+    """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
+
+    Raises BadQuestion for names we do not have, with the nearest ones.
+    """
+    issues, builds = load_issues(session), load_builds(session)
+    wanted = _issues(issues, query)
+    stored = load_cells(session, issues=[one.id for one in wanted], builds=None, hardware=classes)
+    chosen = named_builds(builds, query.builds) or choose_columns(builds, _measured(stored), columns)
+    cells = complete(wanted, chosen, classes, stored)
+    kept = _with_verdict(wanted, cells, query.verdict)
+    return Selection(
+        issues=kept,
+        builds=chosen,
+        classes=tuple(classes),
+        cells=cells if kept == wanted else _of(kept, cells),
+        stored=stored,
+        all_issues=issues,
+        all_builds=builds,
+    )
+
+
+def one_class(asked: str, measured: Sequence[str]) -> str:
+    """The class a page shows where none is named: the CPU class if it was measured, else the first that was."""
+    if asked:
+        return known_classes([asked], measured)[0]
+    return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
+
+
+def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
+    """The classes asked for; none asked for means every measured one."""
+    if not asked:
+        return tuple(measured) or (CPU_CLASS,)
+    for class_ in asked:
+        if class_ not in measured and class_ != CPU_CLASS:
+            known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
+            raise BadQuestion(f'hardware "{class_}" was never measured here; known: {known}')
+    return tuple(dict.fromkeys(asked))
+
+
+def _issues(issues: Sequence[Issue], query: MatrixQuery) -> tuple[Issue, ...]:
+    _refuse_unknown("issue", query.issues, {issue.id for issue in issues})
+    if query.component:
+        _refuse_unknown("component", [query.component], {issue.component for issue in issues})
+    terms = query.q.casefold().split()
+    return tuple(
+        issue
+        for issue in sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
+        if (not query.issues or issue.id in query.issues)
+        and (not query.component or issue.component == query.component)
+        and all(term in f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold() for term in terms)
+    )
+
+
+def named_builds(builds: Iterable[Build], asked: Iterable[str]) -> tuple[Build, ...]:
+    """Builds by the ids that a reader wrote, in release order."""
+    known = {build.id: build for build in builds}
+    ids = [_as_build_id(text) for text in asked]
+    _refuse_unknown("build", ids, known)
+    return tuple(sorted((known[id_] for id_ in dict.fromkeys(ids)), key=lambda build: build.build_id))
+
+
+def _as_build_id(text: str) -> str:
+    """A build id as we write it: a space that was a `+`, and versions in their normal form."""
+    try:
+        return str(parse_build_id(text))
+    except UnknownBuild as error:
+        raise BadQuestion(str(error)) from None
+
+
+def _refuse_unknown(what: str, asked: Iterable[str], known: Collection[str]) -> None:
+    for name in asked:
+        if name not in known:
+            raise BadQuestion(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}')
+
+
+def _measured(cells: Iterable[Cell]) -> frozenset[str]:
+    return frozenset(cell.build for cell in cells if cell.measured_at is not None)
+
+
+def _with_verdict(
+    issues: tuple[Issue, ...], cells: Mapping[CellKey, Cell], verdict: Verdict | None
+) -> tuple[Issue, ...]:
+    if verdict is None:
+        return issues
+    showing = {cell.issue for cell in cells.values() if cell.verdict is verdict}
+    return tuple(issue for issue in issues if issue.id in showing)
+
+
+def _of(issues: Iterable[Issue], cells: Mapping[CellKey, Cell]) -> dict[CellKey, Cell]:
+    ids = {issue.id for issue in issues}
+    return {key: cell for key, cell in cells.items() if cell.issue in ids}

@@ -1,0 +1,153 @@
+"""An attempt as JSON: a line of a cell's evidence, and all there is of it."""
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from app.domain.machine import Machine
+from app.domain.outcome import Ending, Outcome, TroubleCode
+from app.store.reads import AttemptDetail, AttemptRow
+from app.web.addresses import attempt_address
+
+
+class AttemptSummaryBody(BaseModel):
+    """`counted` is false where the repro has changed since."""
+
+    id: str
+    arm: str
+    variant: str
+    ordinal: int
+    outcome: Outcome
+    reason: str
+    signature_line: str
+    counted: bool
+    wall_s: float
+    started_at: datetime
+    finished_at: datetime
+    url: str
+
+
+class RaisedBody(BaseModel):
+    kind: str
+    message: str
+    text: str
+    marked: str
+
+
+class TroubleBody(BaseModel):
+    code: TroubleCode
+    sentence: str
+
+
+class GpuBody(BaseModel):
+    name: str
+    compute_capability: str
+    memory_bytes: int
+
+
+class MachineBody(BaseModel):
+    cpu_model: str
+    isa: str
+    cores: int
+    memory_bytes: int
+    os: str
+    kernel: str
+    glibc: str
+    compiler: str
+    driver: str
+    driver_cuda: str
+    gpus: list[GpuBody]
+    sandbox: list[str]
+
+
+class AttemptBody(AttemptSummaryBody):
+    """All evidence of one attempt, as measured, with today's judgement of it."""
+
+    issue: str
+    build: str
+    hardware: str
+    ending: Ending
+    exit_code: int | None
+    signal: str
+    observed: dict[str, str]
+    probes: dict[str, int]
+    raised: RaisedBody | None
+    trouble: TroubleBody | None
+    imported: dict[str, str]
+    own_s: float
+    peak_bytes: int
+    threads: int
+    sandbox: list[str]
+    binding: str
+    origin: str
+    packages: dict[str, str]
+    machine: MachineBody | None
+    log: str
+    log_cut_bytes: int
+    log_url: str
+    lock_url: str | None
+
+
+def attempt_summary(row: AttemptRow) -> AttemptSummaryBody:
+    return AttemptSummaryBody(**_fields(row))
+
+
+def attempt_body(detail: AttemptDetail) -> AttemptBody:
+    attempt, record = detail.attempt, detail.attempt.record
+    return AttemptBody(
+        **_fields(detail),
+        issue=attempt.issue,
+        build=attempt.build,
+        hardware=attempt.hardware,
+        ending=record.ending,
+        exit_code=record.exit_code,
+        signal=record.signal,
+        observed=dict(record.observed),
+        probes=dict(record.probes),
+        raised=RaisedBody(**vars(record.raised)) if record.raised else None,
+        trouble=TroubleBody(**vars(record.trouble)) if record.trouble else None,
+        imported=dict(record.imported),
+        own_s=record.own_s,
+        peak_bytes=record.peak_bytes,
+        threads=record.threads,
+        sandbox=list(record.sandbox),
+        binding=attempt.binding,
+        origin=attempt.origin,
+        packages=dict(detail.packages),
+        machine=_machine(detail.machine) if detail.machine else None,
+        log=detail.log,
+        log_cut_bytes=record.log_cut_bytes,
+        log_url=f"{attempt_address(attempt.id)}/log.txt",
+        lock_url=f"{attempt_address(attempt.id)}/pylock.toml" if detail.lock else None,
+    )
+
+
+def _fields(row: AttemptRow | AttemptDetail) -> dict[str, Any]:
+    attempt, judgement = row.attempt, row.judgement
+    return {
+        "id": attempt.id,
+        "arm": attempt.arm,
+        "variant": attempt.variant,
+        "ordinal": attempt.ordinal,
+        "outcome": judgement.outcome,
+        "reason": judgement.reason,
+        "signature_line": judgement.line,
+        "counted": row.counted,
+        "wall_s": attempt.record.wall_s,
+        "started_at": attempt.started_at,
+        "finished_at": attempt.finished_at,
+        "url": attempt_address(attempt.id),
+    }
+
+
+def _machine(machine: Machine) -> MachineBody:
+    gpus = [
+        GpuBody(
+            name=gpu.name,
+            compute_capability=f"{gpu.capability[0]}.{gpu.capability[1]}",
+            memory_bytes=gpu.memory_bytes,
+        )
+        for gpu in machine.gpus
+    ]
+    return MachineBody(**{**vars(machine), "gpus": gpus, "sandbox": list(machine.sandbox)})

@@ -1,0 +1,212 @@
+"""An issue and its history as JSON."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from app.domain.build import Build
+from app.domain.history import History
+from app.domain.issue import Claim, Issue, Packages, Requires, Variant, Workaround
+from app.domain.verdict import Cell
+from app.web.addresses import issue_address
+from app.web.shapes.cells import CellBody, cell_body
+
+
+class LinkBody(BaseModel):
+    kind: str
+    url: str
+    title: str
+
+
+class ClaimBody(BaseModel):
+    """What somebody says, never counted: `says` is affected, fixed, cure, cause or empty."""
+
+    text: str
+    source: str
+    dated: date | None
+    url: str
+    says: str
+
+
+class VariantBody(BaseModel):
+    id: str
+    title: str
+    params: dict[str, str | int | float | bool]
+    arms: list[str]
+
+
+class WorkaroundBody(BaseModel):
+    """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all)."""
+
+    id: str
+    title: str
+    body: str
+    trade_off: str
+    applies_to: str
+    title_zh: str
+    body_zh: str
+    trade_off_zh: str
+
+
+class SignatureBody(BaseModel):
+    kind: str
+    pattern: str
+    signals: list[str]
+
+
+class RequiresBody(BaseModel):
+    device: str
+    torch: str
+    python: str
+    compute_capability: str
+
+
+class PackagesBody(BaseModel):
+    requires: list[str]
+    per_release: dict[str, list[str]]
+    no_deps: list[str]
+
+
+class IssueBody(BaseModel):
+    id: str
+    title: str
+    summary: str
+    title_zh: str
+    summary_zh: str
+    component: str
+    culprit: str
+    severity: str
+    silent: bool
+    fidelity: str
+    status: str
+    links: list[LinkBody]
+    claims: list[ClaimBody]
+    requires: RequiresBody
+    packages: PackagesBody
+    signature: SignatureBody
+    variants: list[VariantBody]
+    workarounds: list[WorkaroundBody]
+    timeout_s: float
+    url: str
+    repro_url: str
+
+
+class IssuesBody(BaseModel):
+    issues: list[IssueBody]
+
+
+class SpanBody(BaseModel):
+    """A run of failing releases; intervals name the two builds that were measured."""
+
+    first_bad: str
+    last_bad: str
+    broke_in: str | None
+    fixed_in: str | None
+
+
+class HistoryBody(BaseModel):
+    hardware: str
+    sentence: str
+    measured: int
+    spans: list[SpanBody]
+
+
+class IssueDetailBody(IssueBody):
+    """`cells` are the measured ones, of every build and hardware class."""
+
+    history: list[HistoryBody]
+    cells: list[CellBody]
+
+
+def issue_body(issue: Issue) -> IssueBody:
+    return IssueBody(**_fields(issue))
+
+
+def issue_detail(
+    issue: Issue, histories: Mapping[str, History], cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime
+) -> IssueDetailBody:
+    return IssueDetailBody(
+        **_fields(issue),
+        history=[_history(hardware, history) for hardware, history in histories.items()],
+        cells=[cell_body(cell, builds[cell.build], now) for cell in cells if cell.build in builds],
+    )
+
+
+def _fields(issue: Issue) -> dict[str, Any]:
+    applies = {arm.id: arm.applies_to for arm in issue.arms}
+    signature = issue.signature
+    return {
+        "id": issue.id,
+        "title": issue.title,
+        "summary": issue.summary,
+        "title_zh": issue.title_zh,
+        "summary_zh": issue.summary_zh,
+        "component": issue.component,
+        "culprit": issue.culprit,
+        "severity": issue.severity,
+        "silent": issue.silent,
+        "fidelity": issue.fidelity,
+        "status": issue.status,
+        "links": [LinkBody(kind=link.kind, url=link.url, title=link.title) for link in issue.links],
+        "claims": [_claim(claim) for claim in issue.claims],
+        "requires": _requires(issue.requires),
+        "packages": _packages(issue.packages),
+        "signature": SignatureBody(kind=signature.kind, pattern=signature.pattern, signals=list(signature.signals)),
+        "variants": [_variant(variant) for variant in issue.variants],
+        "workarounds": [_workaround(one, applies.get(one.id, "")) for one in issue.workarounds],
+        "timeout_s": issue.timeout_s,
+        "url": issue_address(issue.id),
+        "repro_url": f"{issue_address(issue.id)}/repro.py",
+    }
+
+
+def _claim(claim: Claim) -> ClaimBody:
+    return ClaimBody(text=claim.text, source=claim.source, dated=claim.dated, url=claim.url, says=claim.says)
+
+
+def _requires(requires: Requires) -> RequiresBody:
+    return RequiresBody(
+        device=requires.device,
+        torch=requires.torch,
+        python=requires.python,
+        compute_capability=".".join(str(part) for part in requires.compute_capability or ()),
+    )
+
+
+def _packages(packages: Packages) -> PackagesBody:
+    return PackagesBody(
+        requires=list(packages.requirements),
+        per_release={release: list(names) for release, names in packages.per_release.items()},
+        no_deps=list(packages.no_deps),
+    )
+
+
+def _variant(variant: Variant) -> VariantBody:
+    return VariantBody(id=variant.id, title=variant.title, params=dict(variant.params), arms=list(variant.arms))
+
+
+def _workaround(one: Workaround, applies_to: str) -> WorkaroundBody:
+    return WorkaroundBody(
+        id=one.id,
+        title=one.title,
+        body=one.body,
+        trade_off=one.trade_off,
+        applies_to=applies_to,
+        title_zh=one.title_zh,
+        body_zh=one.body_zh,
+        trade_off_zh=one.trade_off_zh,
+    )
+
+
+def _history(hardware: str, history: History) -> HistoryBody:
+    return HistoryBody(
+        hardware=hardware,
+        sentence=history.sentence,
+        measured=history.measured,
+        spans=[
+            SpanBody(first_bad=one.first_bad, last_bad=one.last_bad, broke_in=one.broke_in, fixed_in=one.fixed_in)
+            for one in history.spans
+        ],
+    )

@@ -1,0 +1,30 @@
+"""A selection of the matrix as JSON: what `knowngood matrix --json` prints and `/api/v1/matrix` answers."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from app.domain.build import Build
+from app.domain.issue import Issue
+from app.domain.verdict import Cell
+from app.web.shapes.builds import BuildBody, build_body
+from app.web.shapes.cells import CellBody, cell_body
+from app.web.shapes.issues import IssueBody, issue_body
+
+
+class MatrixBody(BaseModel):
+    """Every cell of the selection, not_run ones too; titles and snippets stand once, in `issues`."""
+
+    issues: list[IssueBody]
+    builds: list[BuildBody]
+    cells: list[CellBody]
+
+
+def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterable[Cell], now: datetime) -> MatrixBody:
+    by_id = {build.id: build for build in builds}
+    return MatrixBody(
+        issues=[issue_body(issue) for issue in issues],
+        builds=[build_body(build) for build in by_id.values()],
+        cells=[cell_body(cell, by_id[cell.build], now) for cell in cells],
+    )

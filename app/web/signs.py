@@ -1,0 +1,129 @@
+"""Which sign, word and hue stand for a cell. Colour only repeats what symbol and word say."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.domain.outcome import Outcome
+from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+
+
+class Sign(StrEnum):
+    """The name of a symbol in static/signs.svg and of its hue in static/app.css."""
+
+    PASSES = "passes"
+    CURE = "cure"
+    FAILS = "fails"
+    DIFFERENT = "different"
+    FLAKY = "flaky"
+    UNSURE = "unsure"
+    NOT_APPLICABLE = "absent"
+    NO_BUILD = "nobuild"
+    NOT_RUN = "notrun"
+
+
+WORDS = {
+    Sign.PASSES: "passes",
+    Sign.CURE: "fails, has a cure",
+    Sign.FAILS: "fails",
+    Sign.DIFFERENT: "fails differently",
+    Sign.FLAKY: "flaky",
+    Sign.UNSURE: "cannot say",
+    Sign.NOT_APPLICABLE: "does not apply",
+    Sign.NO_BUILD: "cannot be built",
+    Sign.NOT_RUN: "not run",
+}
+
+MEANINGS = {
+    Sign.PASSES: "the suspect path ran, proven, and gave the right answer",
+    Sign.CURE: "the issue shows, and a measured workaround makes it go away",
+    Sign.FAILS: "the issue shows, and no measured workaround helps",
+    Sign.DIFFERENT: "it fails, but not with this issue's own text",
+    Sign.FLAKY: "some attempts showed the issue, others passed",
+    Sign.UNSURE: "tried, but the evidence is not enough for an answer",
+    Sign.NOT_APPLICABLE: "the issue cannot exist on this build or hardware",
+    Sign.NO_BUILD: "no such environment can be installed",
+    Sign.NOT_RUN: "nobody has measured it yet",
+}
+
+_BY_VERDICT = {
+    Verdict.NOT_AFFECTED: Sign.PASSES,
+    Verdict.AFFECTED: Sign.FAILS,
+    Verdict.DIFFERENT_FAILURE: Sign.DIFFERENT,
+    Verdict.FLAKY: Sign.FLAKY,
+    Verdict.INCONCLUSIVE: Sign.UNSURE,
+    Verdict.NOT_APPLICABLE: Sign.NOT_APPLICABLE,
+    Verdict.NO_BUILD: Sign.NO_BUILD,
+    Verdict.NOT_RUN: Sign.NOT_RUN,
+}
+
+# The order in which a folded group and a legend name them: what a reader must not miss comes first.
+GRAVEST_FIRST = (
+    Sign.FAILS,
+    Sign.CURE,
+    Sign.FLAKY,
+    Sign.DIFFERENT,
+    Sign.UNSURE,
+    Sign.PASSES,
+    Sign.NO_BUILD,
+    Sign.NOT_RUN,
+    Sign.NOT_APPLICABLE,
+)
+
+
+@dataclass(frozen=True)
+class LegendEntry:
+    sign: Sign
+    word: str
+    meaning: str
+
+
+LEGEND = tuple(LegendEntry(sign, WORDS[sign], MEANINGS[sign]) for sign in Sign)
+
+
+_BY_OUTCOME = {
+    Outcome.PASS: Sign.PASSES,
+    Outcome.MATCH: Sign.FAILS,
+    Outcome.OTHER_FAILURE: Sign.DIFFERENT,
+    Outcome.CRASH: Sign.DIFFERENT,
+    Outcome.TIMEOUT: Sign.UNSURE,
+    Outcome.ENV_ERROR: Sign.UNSURE,
+    Outcome.HARNESS_ERROR: Sign.UNSURE,
+    Outcome.NOT_APPLICABLE: Sign.NOT_APPLICABLE,
+    Outcome.CANCELLED: Sign.NOT_RUN,
+}
+
+OUTCOME_WORDS = {
+    Outcome.PASS: "passed",
+    Outcome.MATCH: "showed the issue",
+    Outcome.OTHER_FAILURE: "failed otherwise",
+    Outcome.TIMEOUT: "did not end in time",
+    Outcome.CRASH: "crashed otherwise",
+    Outcome.ENV_ERROR: "environment trouble",
+    Outcome.HARNESS_ERROR: "proved nothing",
+    Outcome.NOT_APPLICABLE: "does not apply",
+    Outcome.CANCELLED: "cancelled",
+}
+
+
+def sign_of_verdict(verdict: Verdict) -> Sign:
+    """Without a word on cures: of one variant, say."""
+    return _BY_VERDICT[verdict]
+
+
+def sign_of_outcome(outcome: Outcome) -> Sign:
+    return _BY_OUTCOME[outcome]
+
+
+def sign_of(cell: Cell) -> Sign:
+    if cell.verdict is Verdict.AFFECTED and any(_cures(finding) for finding in cell.workarounds.values()):
+        return Sign.CURE
+    return _BY_VERDICT[cell.verdict]
+
+
+def cures_of(cell: Cell) -> tuple[str, ...]:
+    """Ids of the workarounds that were measured to help on this very cell."""
+    return tuple(id_ for id_, finding in cell.workarounds.items() if _cures(finding))
+
+
+def _cures(finding: WorkaroundFinding) -> bool:
+    return finding.verdict is WorkaroundVerdict.EFFECTIVE

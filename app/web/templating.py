@@ -1,0 +1,27 @@
+"""The template environment: undefined names are errors, text is escaped, static files go by their digest."""
+
+from collections.abc import Mapping
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.templating import Jinja2Templates
+
+from app.web import words
+from app.web.assets import TEMPLATES, Asset
+from app.web.squares import drawn
+
+
+def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["static"] = {name: asset.address for name, asset in assets.items()}
+    # The sprite stands in every page: signs are there with the first byte, and in a page that was saved or printed.
+    environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
+    environment.filters |= {"drawn": drawn, "exact": words.exact, "duration": words.duration, "size": words.size}
+    return Jinja2Templates(env=environment)

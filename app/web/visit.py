@@ -1,0 +1,157 @@
+"""What one request brings along: the time, the reader's language and theme, and the one reading of the store.
+
+A page opens the store through `Visit.reading`, which answers 304 before any other query where the reader's copy is
+still right, and answers through `Visit.page` or `Visit.json`, which send the tag for the next time.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request, Response
+from pydantic import BaseModel
+from starlette.templating import Jinja2Templates
+
+from app.store.reads import load_generation
+from app.store.session import Engine, Session, reading
+from app.web import words
+from app.web.errors import REVALIDATE, NotModified
+from app.web.words import Language
+
+LANGUAGE_COOKIE = "lang"
+THEME_COOKIE = "theme"
+THEMES = ("light", "dark")
+
+API = "/api/v1"
+
+
+@dataclass
+class Streams:
+    """The event streams that are open; changed by the event loop alone.
+
+    A server that is asked to stop waits for its open answers, and a stream has no end of its own: it ends itself soon
+    after `is_closing` is set (`application.end_streams`).
+    """
+
+    count: int = 0
+    is_closing: bool = False
+
+
+@dataclass(frozen=True)
+class House:
+    """What the application holds for its life. `edition` changes with every release of templates and static files."""
+
+    engine: Engine
+    clock: Callable[[], datetime]
+    templates: Jinja2Templates
+    edition: str
+    streams: Streams
+
+
+class Visit:
+    """One request. `now` is the same for all of it."""
+
+    def __init__(self, request: Request, house: House) -> None:
+        self.request = request
+        self.now = house.clock()
+        self.language = _language(request)
+        self.theme = _theme(request)
+        self._house = house
+        self._etag: str | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """The store as it is now; NotModified where the reader has that already."""
+        with reading(self._house.engine) as session:
+            self._etag = self._tag(load_generation(session))
+            if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
+                raise NotModified(self._etag)
+            yield session
+
+    def _tag(self, generation: int) -> str:
+        """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
+        is_page = not self.request.url.path.startswith(API)
+        until = f"{self.now:%Y-%m-%d %H:%M}" if is_page else f"{self.now:%Y-%m-%d}"
+        parts = (generation, self._house.edition, self.address, self.language, self.theme, until)
+        return f'W/"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"'
+
+    @property
+    def address(self) -> str:
+        """Path and query as asked for: what a reader can copy, and where preferences lead back to."""
+        query = self.request.url.query
+        return f"{self.request.url.path}?{query}" if query else self.request.url.path
+
+    @property
+    def base(self) -> str:
+        """Where this server is reached, for commands that a reader pastes."""
+        return str(self.request.base_url).rstrip("/")
+
+    def page(self, template: str, context: object, status: int = 200) -> Response:
+        response = self._house.templates.TemplateResponse(
+            self.request, template, {"page": context, "visit": self, "t": self.say}, status_code=status
+        )
+        response.headers.update(self._caching())
+        return response
+
+    def json(self, body: BaseModel) -> Response:
+        return Response(body.model_dump_json(), media_type="application/json", headers=self._caching())
+
+    def text(self, body: str, media: str, file_name: str) -> Response:
+        """A download: evidence as it is stored."""
+        headers = {"Content-Disposition": f'inline; filename="{file_name}"', **self._caching()}
+        return Response(body, media_type=media, headers=headers)
+
+    def _caching(self) -> dict[str, str]:
+        return {"ETag": self._etag, **REVALIDATE} if self._etag else {}
+
+    def say(self, text: str, **values: object) -> str:
+        return words.say(text, self.language, **values)
+
+    def ago(self, then: datetime) -> str:
+        return words.ago(then, self.now, self.language)
+
+    def in_language(self, english: str, chinese: str) -> str:
+        """An issue's own words: the Chinese twin where it has one and the reader asks for it."""
+        return chinese if chinese and self.language is Language.CHINESE else english
+
+    @property
+    def other_language(self) -> Language:
+        return Language.ENGLISH if self.language is Language.CHINESE else Language.CHINESE
+
+    def preferring(self, **preference: str) -> str:
+        """The address that keeps a preference and leads back here."""
+        return f"/preferences?{urlencode({**preference, 'to': self.address})}"
+
+
+def _language(request: Request) -> Language:
+    """An address may ask for a language (`?lang=zh`, so that links can be shared); else the reader's own choice."""
+    asked = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
+    return Language.CHINESE if asked == Language.CHINESE else Language.ENGLISH
+
+
+def _theme(request: Request) -> str:
+    """`light` or `dark` where the reader chose one; empty: as the system is set."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in THEMES else ""
+
+
+def _holds(header: str, etag: str) -> bool:
+    """If-None-Match compares weakly: proxies may have added or taken the `W/`."""
+    tags = {tag.strip().removeprefix("W/") for tag in header.split(",")}
+    return etag.removeprefix("W/") in tags
+
+
+def visit_from(request: Request) -> Visit:
+    return Visit(request, request.app.state.house)
+
+
+async def _visit(request: Request) -> Visit:
+    """Waits for nothing, so it need not cost a thread."""
+    return visit_from(request)
+
+
+Visiting = Annotated[Visit, Depends(_visit)]

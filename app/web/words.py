@@ -1,0 +1,62 @@
+"""The interface's words in Chinese (words.zh.json, by the English words of templates), and words for times and sizes.
+
+Only the interface: what an issue says comes from its own `*_zh` fields, evidence stays as it was measured.
+"""
+
+import json
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+CHINESE: dict[str, str] = json.loads((Path(__file__).parent / "words.zh.json").read_text(encoding="utf-8"))
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+class Language(StrEnum):
+    ENGLISH = "en"
+    CHINESE = "zh"
+
+
+def say(words: str, language: Language, **values: object) -> str:
+    """`words` in the reader's language, with `{name}` filled in. Words without a translation stay English."""
+    chosen = CHINESE.get(words, words) if language is Language.CHINESE else words
+    return chosen.format(**values) if values else chosen
+
+
+def ago(then: datetime, now: datetime, language: Language) -> str:
+    """How long ago, in the largest whole unit; a time in the future (clocks differ) counts as now."""
+    seconds = max(0, int((now - then).total_seconds()))
+    if seconds < _MINUTE:
+        return say("just now", language)
+    if seconds < _HOUR:
+        return say("{n} min ago", language, n=seconds // _MINUTE)
+    if seconds < 2 * _DAY:
+        return say("{n} h ago", language, n=seconds // _HOUR)
+    return say("{n} days ago", language, n=seconds // _DAY)
+
+
+def exact(then: datetime) -> str:
+    return f"{then:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`: two figures that matter."""
+    if seconds < 10:  # noqa: PLR2004 - below ten seconds the tenth matters
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 2 * _MINUTE:
+        return f"{whole} s"
+    if whole < 2 * _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit a person reads: `512 B`, `3.4 kB`, `1.2 GB` (decimal units)."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - decimal units
+            return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.1f} {unit}"  # noqa: PLR2004
+        amount /= 1000
+    return f"{amount:.1f} GB"

@@ -1,0 +1,197 @@
+"""The JSON twins: shapes that others script against."""
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.store.session import Engine
+from tests.conftest import CountStatements
+from tests.make import HARDWARE
+from tests.web import given
+from tests.web.given import BAD, BUILDS, GOOD, ISSUES, NEW, OLD
+
+CELL_KEYS = [
+    "issue",
+    "build",
+    "hardware",
+    "verdict",
+    "reason",
+    "stale",
+    "measured_at",
+    "control",
+    "attempts",
+    "signature_line",
+    "evidence_url",
+    "workarounds",
+]
+
+
+def get(client: TestClient, address: str) -> Any:
+    response = client.get(address)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    return response.json()
+
+
+def cells_of(body: Any) -> dict[tuple[str, str, str], Any]:
+    return {(cell["issue"], cell["build"], cell["hardware"]): cell for cell in body["cells"]}
+
+
+def test_the_matrix_lists_every_cell_of_the_selection_not_run_ones_too(client: TestClient) -> None:
+    body = get(client, "/api/v1/matrix")
+    assert list(body) == ["issues", "builds", "cells"]
+    cells = cells_of(body)
+    assert len(cells) == len(body["cells"]) == len(ISSUES) * len(BUILDS) * 2
+    assert cells["fla-160", NEW.id, HARDWARE]["verdict"] == "not_run"
+    assert cells["fla-160", NEW.id, given.GPU_CLASS]["verdict"] == "not_applicable"
+
+
+def test_a_cell_has_exactly_the_published_keys(client: TestClient) -> None:
+    cell = cells_of(get(client, "/api/v1/matrix"))["pytorch-151290", BAD.id, HARDWARE]
+    assert list(cell) == CELL_KEYS
+    assert cell["verdict"] == "affected"
+    assert cell["control"] == "pass"
+    assert cell["attempts"] == {"match": 2, "pass": 2}
+    assert cell["workarounds"] == {"eager_mask": "effective", "flags": "ineffective"}
+    assert cell["signature_line"] == given.LINE
+    assert cell["measured_at"] == "2026-11-21T13:00:05Z"
+    assert cell["stale"] is False
+
+
+def test_a_cell_without_evidence_has_no_address_of_it(client: TestClient) -> None:
+    cell = cells_of(get(client, "/api/v1/matrix"))["fla-160", NEW.id, HARDWARE]
+    assert (cell["evidence_url"], cell["measured_at"], cell["control"], cell["attempts"]) == (None, None, None, {})
+
+
+def test_the_address_of_evidence_leads_to_the_attempt(client: TestClient) -> None:
+    address = cells_of(get(client, "/api/v1/matrix"))["pytorch-151290", BAD.id, HARDWARE]["evidence_url"]
+    attempt = get(client, f"/api/v1{address}")
+    assert (attempt["arm"], attempt["variant"], attempt["outcome"]) == ("baseline", "big", "match")
+    assert attempt["log"] == given.LOG
+    assert attempt["imported"]["torch"] == BAD.torch
+    assert attempt["machine"]["cpu_model"] == "AMD EPYC 7B13"
+    assert client.get(attempt["log_url"]).text == given.LOG
+    assert client.get(attempt["lock_url"]).text == given.LOCK
+
+
+def test_titles_and_snippets_stand_once_in_the_issues(client: TestClient) -> None:
+    issue = next(one for one in get(client, "/api/v1/matrix")["issues"] if one["id"] == "pytorch-151290")
+    assert issue["title"].startswith("create_block_mask")
+    assert issue["workarounds"][0]["body"] == "```python\nmask = make()\n```"
+    assert "script" not in issue
+
+
+@pytest.mark.parametrize(
+    ("query", "issues", "builds", "cells"),
+    [
+        pytest.param(f"hardware={HARDWARE}", 4, 6, 24, id="one class"),
+        pytest.param(f"issues=fla-160&builds={GOOD.id}", 1, 1, 2, id="one cell per class (+ is a space here)"),
+        pytest.param("component=Dynamo&hardware=cpu-x86_64,cuda-sm_90", 1, 6, 12, id="classes as a list"),
+        pytest.param("columns=releases&q=bmm", 1, 4, 8, id="the plain line"),
+        pytest.param("columns=minors&verdict=flaky", 1, 4, 8, id="rows with a verdict"),
+        pytest.param("q=nothing+like+it", 0, 6, 0, id="nothing"),
+    ],
+)
+def test_a_selection_is_what_was_asked_for(
+    client: TestClient, query: str, issues: int, builds: int, cells: int
+) -> None:
+    body = get(client, f"/api/v1/matrix?{query}")
+    assert (len(body["issues"]), len(body["builds"]), len(body["cells"])) == (issues, builds, cells)
+
+
+def test_an_empty_store_is_an_empty_matrix(own: TestClient) -> None:
+    assert get(own, "/api/v1/matrix") == {"issues": [], "builds": [], "cells": []}
+
+
+def test_issues_and_builds_are_listed_and_told_one_by_one(client: TestClient) -> None:
+    assert {one["id"] for one in get(client, "/api/v1/issues")["issues"]} == {issue.id for issue in ISSUES}
+    assert get(client, "/api/v1/builds")["builds"][0]["id"] == OLD.id
+    issue = get(client, "/api/v1/issues/pytorch-151290")
+    assert issue["history"] == [
+        {
+            "hardware": HARDWARE,
+            "sentence": "fails in 2.7.1, fixed in (2.7.1, 2.8.0]",
+            "measured": 3,
+            "spans": [
+                {"first_bad": "2.7.1", "last_bad": "2.7.1", "broke_in": "(2.5.1, 2.7.1]", "fixed_in": "(2.7.1, 2.8.0]"}
+            ],
+        }
+    ]
+    assert {cell["build"] for cell in issue["cells"]} == {OLD.id, BAD.id, GOOD.id, given.MISMATCHED.id}
+    build = get(client, f"/api/v1/builds/{given.MISMATCHED.id}")
+    assert (build["mismatched"], build["triton"], build["pinned_triton"]) == (True, "3.2.0", "3.3.1")
+    assert len(build["cells"]) == len(ISSUES)
+
+
+def test_a_cell_by_itself_adds_its_evidence_to_the_same_keys(client: TestClient) -> None:
+    cell = get(client, f"/api/v1/cells/pytorch-151290/{BAD.id}")
+    assert list(cell)[: len(CELL_KEYS)] == CELL_KEYS
+    assert cell["sentence"].startswith(f"Fails on {BAD.id}")
+    assert [(one["variant"], one["verdict"], one["k"], one["n"]) for one in cell["variants"]] == [
+        ("big", "affected", 2, 2),
+        ("small", "not_affected", 0, 2),
+    ]
+    assert {one["id"]: one["verdict"] for one in cell["findings"]} == cell["workarounds"]
+    assert {one["arm"] for one in cell["evidence"]} == {"control", "baseline", "eager_mask", "flags"}
+
+
+def test_runs_are_told_with_their_jobs(client: TestClient) -> None:
+    runs = get(client, "/api/v1/runs?limit=2")["runs"]
+    assert len(runs) == 2
+    run = get(client, f"/api/v1{runs[0]['url']}")
+    assert run == runs[0]
+    assert run["state"] == "done"
+    assert run["arms_done"] == run["arms_total"] == sum(job["arms_total"] for job in run["jobs"])
+
+
+def test_health_and_readiness_are_two_questions(client: TestClient) -> None:
+    assert get(client, "/healthz") == {"status": "ok"}
+    assert get(client, "/readyz") == {"status": "ready"}
+
+
+def test_the_openapi_document_names_every_door(client: TestClient) -> None:
+    paths = get(client, "/openapi.json")["paths"]
+    assert set(paths) == {
+        "/api/v1/matrix",
+        "/api/v1/issues",
+        "/api/v1/issues/{issue}",
+        "/api/v1/builds",
+        "/api/v1/builds/{build}",
+        "/api/v1/cells/{issue}/{build}",
+        "/api/v1/attempts/{attempt}",
+        "/api/v1/runs",
+        "/api/v1/runs/{run}",
+        "/api/v1/events",
+        "/healthz",
+        "/readyz",
+    }
+
+
+def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
+    text = client.get("/api/docs").text
+    assert "GET /api/v1/cells/{issue}/{build}" in text
+    assert "curl http://testserver/api/v1/matrix" in text
+    assert "affected | not_affected" in text
+    assert "text/event-stream" in text
+
+
+@pytest.mark.parametrize(
+    ("address", "queries"),
+    [
+        ("/api/v1/matrix", 5),  # generation, classes, issues, builds, cells
+        ("/api/v1/issues", 2),
+        ("/api/v1/issues/pytorch-151290", 4),
+        ("/api/v1/builds", 2),
+        (f"/api/v1/builds/{BAD.id}", 5),
+        (f"/api/v1/cells/pytorch-151290/{BAD.id}", 8),
+        ("/api/v1/runs", 3),
+        ("/healthz", 0),
+    ],
+)
+def test_each_answer_takes_a_known_number_of_queries(
+    client: TestClient, notebook: Engine, count_statements: CountStatements, address: str, queries: int
+) -> None:
+    with count_statements(notebook) as said:
+        get(client, address)
+    assert len(said) == queries, said

@@ -1,0 +1,68 @@
+"""The build page: what it is, what fails on it, what of that has a cure."""
+
+from starlette.testclient import TestClient
+
+from app.store.session import Engine
+from app.web.pages.build import BuildPage
+from app.web.signs import Sign
+from tests.conftest import CountStatements
+from tests.web import given
+from tests.web.asking import shown
+from tests.web.given import BAD, MISMATCHED, NEW, OLD
+
+
+def page_of(client: TestClient, build: str, query: str = "") -> BuildPage:
+    return shown(client, f"/builds/{build.replace('+', '%2B')}{query}", BuildPage)
+
+
+def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) -> None:
+    page = page_of(client, BAD.id)
+    assert [(section.sign, [line.issue.id for line in section.lines]) for section in page.sections] == [
+        (Sign.CURE, ["pytorch-151290"]),
+        (Sign.FLAKY, ["pytorch-154771"]),
+        (Sign.PASSES, ["fla-160"]),
+        (Sign.NOT_APPLICABLE, ["pytorch-151589"]),
+    ]
+    assert page.sections[0].lines[0].cures == ("Make it eagerly",)
+
+
+def test_the_first_line_counts(client: TestClient) -> None:
+    text = " ".join(client.get(f"/builds/{BAD.id}").text.split())
+    assert "0 fail without a cure, 1 with one, 1 pass." in text
+    assert "3 of 3 issues measured" in text
+
+
+def test_versions_are_those_of_the_import_and_a_mismatch_is_named(client: TestClient) -> None:
+    text = client.get(f"/builds/{MISMATCHED.id}").text
+    assert "its own pin is 3.3.1" in text
+    assert "The last of its line." in client.get(f"/builds/{BAD.id}").text
+
+
+def test_neighbours_are_one_link_away(client: TestClient) -> None:
+    page = page_of(client, OLD.id)
+    assert page.older is None
+    assert page.newer is not None
+    assert page.newer.label == given.CPU_ONLY.id
+    assert page_of(client, NEW.id).newer is None
+
+
+def test_another_hardware_class_counts_for_itself(client: TestClient) -> None:
+    page = page_of(client, BAD.id, f"?hardware={given.GPU_CLASS}")
+    assert page.counts[Sign.FAILS] == 1
+
+
+def test_a_build_nothing_was_measured_on_says_so(client: TestClient) -> None:
+    assert "Nothing is measured on this build and hardware yet." in client.get(f"/builds/{NEW.id}").text
+
+
+def test_a_build_without_any_issue_is_no_fault(own: TestClient, sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, (), [BAD])
+    assert page_of(own, BAD.id).sections == ()
+
+
+def test_a_build_page_takes_five_queries(
+    client: TestClient, notebook: Engine, count_statements: CountStatements
+) -> None:
+    with count_statements(notebook) as said:
+        client.get(f"/builds/{BAD.id}")
+    assert len(said) == 5, said  # generation, builds, classes, issues, cells

@@ -1,0 +1,101 @@
+"""Copies: a reader's copy is confirmed with one query, and never outlives what it shows."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.store.session import Engine
+from app.web.application import create_app
+from app.web.assets import edition, read_assets
+from tests.conftest import CountStatements
+from tests.make import NOON
+from tests.web import given
+from tests.web.given import BAD, DYNAMO, NOW, Asked
+
+PAGES = ["/", "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
+TWINS = ["/api/v1/matrix", "/api/v1/issues/fla-160", f"/api/v1/cells/fla-160/{BAD.id}", "/api/v1/runs"]
+
+
+@pytest.mark.parametrize("address", [*PAGES, *TWINS])
+def test_an_unchanged_answer_costs_one_query_and_no_body(
+    client: TestClient, notebook: Engine, count_statements: CountStatements, address: str
+) -> None:
+    etag = client.get(address).headers["etag"]
+    with count_statements(notebook) as said:
+        again = client.get(address, headers={"If-None-Match": f'"other", {etag}'})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+    assert len(said) == 1
+
+
+def test_a_result_changes_every_tag(own: TestClient, sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    before = {address: own.get(address).headers["etag"] for address in [*PAGES, *TWINS]}
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    for address, etag in before.items():
+        assert own.get(address, headers={"If-None-Match": etag}).status_code == 200
+
+
+def test_a_tag_belongs_to_one_address_language_and_theme(client: TestClient) -> None:
+    tags = [
+        client.get("/").headers["etag"],
+        client.get("/?columns=all").headers["etag"],
+        client.get("/", headers={"Cookie": "theme=dark"}).headers["etag"],
+        client.get("/", headers={"Cookie": "lang=zh"}).headers["etag"],
+    ]
+    assert len(set(tags)) == 4
+    assert client.get("/").headers["vary"] == "Cookie"
+
+
+@pytest.fixture
+def moving(notebook: Engine) -> tuple[TestClient, list[datetime]]:
+    times = [NOW]
+    return TestClient(create_app(notebook, clock=lambda: times[-1])), times
+
+
+def test_a_page_that_tells_minutes_is_confirmed_for_a_minute_and_json_for_a_day(
+    moving: tuple[TestClient, list[datetime]],
+) -> None:
+    client, times = moving
+    page, twin = client.get("/").headers["etag"], client.get("/api/v1/matrix").headers["etag"]
+    times.append(NOW + timedelta(minutes=1))
+    assert client.get("/", headers={"If-None-Match": page}).status_code == 200
+    assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 304
+    times.append(NOW + timedelta(days=1))
+    assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 200
+
+
+def test_pages_are_compressed_and_streams_are_not(moving: tuple[TestClient, list[datetime]]) -> None:
+    client, _ = moving
+    page = client.get("/", headers={"Accept-Encoding": "gzip"})
+    assert page.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in page.headers["vary"]
+    run = client.get("/api/v1/runs").json()["runs"][0]["id"]
+    stream = client.get(f"/api/v1/events?run={run}&after=0", headers={"Accept-Encoding": "gzip"})
+    assert "content-encoding" not in stream.headers
+
+
+def test_head_is_get_without_the_body(client: TestClient) -> None:
+    head, page = client.head("/runs"), client.get("/runs")
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["etag"] == page.headers["etag"]
+    assert head.headers["content-length"] == page.headers["content-length"]
+
+
+def test_static_files_may_be_kept_for_ever_under_the_digest_of_their_content(client: TestClient) -> None:
+    for name, asset in read_assets().items():
+        response = client.get(asset.address)
+        assert (response.content, response.headers["cache-control"]) == (
+            asset.content,
+            "public, max-age=31536000, immutable",
+        )
+        assert client.get(f"/static/older/{name}").headers["cache-control"] == "no-cache"
+    assert client.get("/static/x/nothing.css").status_code == 404
+    assert client.get("/static/x/..%2Ferrors.py").status_code == 404
+
+
+def test_a_new_edition_of_the_pages_is_a_new_tag() -> None:
+    assets = dict(read_assets())
+    before = edition(assets)
+    assets.pop("app.css")
+    assert edition(assets) != before

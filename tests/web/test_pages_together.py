@@ -1,0 +1,128 @@
+"""Rules for all pages at once: security, words in two languages, nothing inline, every template rendered."""
+
+import json
+import re
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.domain.outcome import Outcome
+from app.domain.verdict import Verdict, WorkaroundVerdict
+from app.web import remedies, signs, words
+from app.web.assets import STATIC, TEMPLATES
+from app.web.pages.run import JOB_WORDS
+from app.web.pages.runs import STATE_WORDS
+from app.web.security import HEADERS
+from tests.make import HARDWARE
+from tests.web.asking import template_of
+from tests.web.given import BAD
+
+TEMPLATE_TEXTS = {path.name: path.read_text() for path in TEMPLATES.glob("*.html")}
+
+
+@pytest.fixture(scope="session")
+def addresses(client: TestClient) -> dict[str, str]:
+    """One address per page, by template."""
+    evidence = client.get(f"/api/v1/cells/pytorch-151290/{BAD.id}?hardware={HARDWARE}").json()["evidence_url"]
+    return {
+        "matrix.html": "/",
+        "issue.html": "/issues/pytorch-151290",
+        "cell.html": f"/cells/pytorch-151290/{BAD.id}?hardware={HARDWARE}",
+        "attempt.html": evidence,
+        "build.html": f"/builds/{BAD.id}",
+        "runs.html": "/runs",
+        "run.html": client.get("/api/v1/runs").json()["runs"][0]["url"],
+        "reference.html": "/api/docs",
+        "error.html": "/nothing",
+    }
+
+
+def test_every_template_is_rendered_by_a_page(client: TestClient, addresses: dict[str, str]) -> None:
+    rendered = {template_of(client, address) for address in addresses.values()}
+    assert rendered == set(addresses)
+    pages = {name for name in TEMPLATE_TEXTS if not name.startswith("_") and name != "base.html"}
+    assert pages == rendered
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_carries_the_headers_and_nothing_inline(
+    client: TestClient, addresses: dict[str, str], language: str
+) -> None:
+    for address in addresses.values():
+        response = client.get(address, headers={"Cookie": f"lang={language}"})
+        assert {name: response.headers[name] for name in HEADERS} == HEADERS
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\bstyle=|\bon[a-z]+=", response.text), address
+        assert f'<html lang="{language}"' in response.text
+        assert response.text.count("<h1") == 1
+
+
+def test_every_page_has_its_json_twin_in_the_footer(client: TestClient, addresses: dict[str, str]) -> None:
+    for name, address in addresses.items():
+        if name == "error.html":
+            continue
+        twin = re.search(r'<footer.*?href="([^"]+)" type="application/json"', client.get(address).text, re.DOTALL)
+        assert twin, address
+        response = client.get(twin[1].replace("&amp;", "&"))
+        assert response.status_code == 200, twin[1]
+        assert response.headers["content-type"] == "application/json"
+
+
+def test_every_link_of_every_page_leads_somewhere(client: TestClient, addresses: dict[str, str]) -> None:
+    links = {
+        link.replace("&amp;", "&")
+        for address in addresses.values()
+        for link in re.findall(r'(?:href|src)="(/[^"]*)"', client.get(address).text)
+    }
+    assert len(links) > 40
+    for link in links:
+        assert client.get(link).status_code in {200, 303}, link
+
+
+def test_templates_hold_no_addresses_of_other_hosts_and_no_inline_code() -> None:
+    for name, text in TEMPLATE_TEXTS.items():
+        assert not re.search("https?://", text), name
+        assert not re.search(r"\bstyle=|\bon[a-z]+=|<style|\|\s*safe", text), name
+
+
+def test_every_word_of_the_interface_has_a_chinese_twin() -> None:
+    used = {
+        found[0] or found[1]
+        for text in TEMPLATE_TEXTS.values()
+        for found in re.findall(r"""\bt\((?:"([^"]*)"|'([^']*)')""", text)
+    }
+    used |= {*signs.WORDS.values(), *signs.MEANINGS.values(), *signs.OUTCOME_WORDS.values(), *remedies.WORDS.values()}
+    used |= {*STATE_WORDS.values(), *JOB_WORDS.values()}
+    assert used - set(words.CHINESE) == set()
+    for english, chinese in words.CHINESE.items():
+        assert sorted(re.findall(r"{\w+}", english)) == sorted(re.findall(r"{\w+}", chinese)), english
+
+
+def test_every_verdict_outcome_and_finding_has_a_sign_and_every_sign_a_symbol_and_a_hue() -> None:
+    assert {signs.sign_of_verdict(verdict) for verdict in Verdict} | {signs.Sign.CURE} == set(signs.Sign)
+    assert {signs.sign_of_outcome(outcome) for outcome in Outcome} <= set(signs.Sign)
+    assert set(remedies.WORDS) == set(WorkaroundVerdict)
+    assert set(signs.GRAVEST_FIRST) == set(signs.WORDS) == set(signs.Sign)
+    sprite, sheet = (STATIC / "signs.svg").read_text(), (STATIC / "app.css").read_text()
+    for sign in signs.Sign:
+        assert f'id="s-{sign}"' in sprite
+        assert f".{sign}" in sheet
+    for name in set(re.findall(r"icon\(\"(\w+)\"\)", "".join(TEMPLATE_TEXTS.values()))):
+        assert f'id="s-{name}"' in sprite
+
+
+def test_preferences_are_kept_in_cookies_and_lead_back(client: TestClient) -> None:
+    response = client.get("/preferences?theme=dark&lang=zh&to=/runs")
+    assert (response.status_code, response.headers["location"]) == (303, "/runs")
+    page = client.get("/runs", headers={"Cookie": "theme=dark; lang=zh"})
+    client.cookies.clear()
+    assert '<html lang="zh" data-theme="dark">' in page.text
+    assert 'href="/preferences?theme=light&amp;to=%2Fruns"' in page.text
+
+
+def test_a_preference_nobody_offers_is_passed_over(client: TestClient) -> None:
+    assert '<html lang="en">' in client.get("/runs", headers={"Cookie": "theme=pink; lang=xx"}).text
+
+
+def test_the_chinese_file_is_plain_json_of_words() -> None:
+    told = json.loads((TEMPLATES.parent / "words.zh.json").read_text(encoding="utf-8"))
+    assert all(isinstance(one, str) and one for one in told.values())
