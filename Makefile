@@ -1,0 +1,45 @@
+# Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
+.DEFAULT_GOAL := up
+.PHONY: up serve test check bench soak lock
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# One stamp for users (runtime packages, hashes checked), one for developers.
+$(VENV)/.installed: pyproject.toml requirements.lock
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.13.8"
+	test -e $(VENV)/.developer || VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps -e .
+	touch $@
+
+$(VENV)/.developer: $(VENV)/.installed requirements-dev.lock
+	VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements-dev.lock
+	touch $@
+
+up: $(VENV)/.installed
+	$(BIN)/knowngood up
+
+serve: $(VENV)/.installed
+	$(BIN)/knowngood serve
+
+test: $(VENV)/.developer
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.developer
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/knowngood check
+
+bench: $(VENV)/.developer
+	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.developer
+	KNOWNGOOD_SOAK_KILLS=200 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+
+lock: $(VENV)/.installed
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --extra postgres --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -c requirements-dev.lock -o requirements.lock

@@ -1,0 +1,777 @@
+"""The `knowngood` command: parse, call, print. Rules live in the domain; exit codes are chosen here.
+
+0 done, 1 a finding, 2 usage, 3 insufficient evidence, 4 the store or a service cannot be used.
+"""
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import IntEnum
+from importlib.metadata import version
+from pathlib import Path
+from shutil import disk_usage
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import structlog
+import typer
+from rich.console import Console
+
+from app.domain.build import Build, parse_build_id
+from app.domain.errors import BadBundle, BadRequest, KnownGoodError, PortTaken, StoreUnusable
+from app.domain.issue import Issue
+from app.domain.matrix import CellKey, Columns, choose_columns, complete
+from app.domain.plan import PlannedJob, Wanted, plan_jobs, price_of
+from app.domain.verdict import Cell, Verdict
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.store.reads import JobRow
+    from app.store.rows import CellChange
+    from app.store.session import Engine
+    from workers.carriers import LocalCarrier
+    from workers.dispatcher import Dispatch
+
+_T = TypeVar("_T")
+
+
+class Exit(IntEnum):
+    OK = 0
+    FINDING = 1
+    USAGE = 2
+    INSUFFICIENT = 3
+    UNUSABLE = 4
+
+
+cli = typer.Typer(
+    help="Which torch build is known good for the bugs you care about, and what to do on the builds that are not.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def main() -> None:
+    """Run the command line; our own errors end in one sentence and an exit code, never in a traceback."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for answers
+    try:
+        cli()
+    except (StoreUnusable, BadBundle, PortTaken) as error:
+        _refuse(error, Exit.UNUSABLE)
+    except KnownGoodError as error:
+        _refuse(error, Exit.USAGE)
+    except BrokenPipeError:
+        # The reader went away (`| head`): that is its right, and no error of ours.
+        sys.stderr.close()
+        raise SystemExit(Exit.OK) from None
+
+
+def _refuse(error: KnownGoodError, code: Exit) -> None:
+    err.print(f"knowngood: {error}", markup=False, soft_wrap=True)
+    raise SystemExit(code)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"knowngood {version('knowngood')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def _options(
+    _version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    pass
+
+
+# -- the parts every command stands on ---------------------------------------------------------------------------------
+
+
+def _settings() -> "Settings":
+    from app.settings import read_settings
+
+    return read_settings()
+
+
+def _folders(settings: "Settings") -> list[Path]:
+    from app.catalogue.read import shipped_catalogue
+
+    return [*([shipped_catalogue()] if settings.shipped else []), *settings.catalogue_folders]
+
+
+def _opened(settings: "Settings") -> "Engine":
+    """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
+    from app.store.session import connect, migrate, require_current
+
+    engine = connect(settings.database)
+    if not settings.database_url:
+        _make_data_dir(settings)
+        migrate(engine)
+    require_current(engine)
+    return engine
+
+
+def _root(settings: "Settings") -> Path:
+    return settings.data_dir.expanduser().resolve()
+
+
+def _make_data_dir(settings: "Settings") -> None:
+    try:
+        _root(settings).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the data folder {settings.data_dir} cannot be made ({error.strerror}); "
+            "set KNOWNGOOD_DATA_DIR to one you may write"
+        ) from None
+
+
+def _load_catalogue(engine: "Engine", settings: "Settings") -> None:
+    """Take the files of the catalogue into the store; says which verdicts that changed."""
+    from app.catalogue.read import read_catalogue
+    from app.store.session import unit_of_work
+    from app.store.writes import save_catalogue
+
+    catalogue = read_catalogue(_folders(settings))
+    with unit_of_work(engine) as s:
+        changes = save_catalogue(s, catalogue.issues, catalogue.builds, _now())
+    news = [change for change in changes if change.is_news]
+    if news:
+        err.print(f"the catalogue changed: {len(news)} cells read differently now")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a command is about: issues and builds of the catalogue, and hardware classes."""
+
+    issues: tuple[Issue, ...]
+    builds: tuple[Build, ...]
+    hardware: tuple[str, ...]
+
+
+def _split(values: Sequence[str] | None) -> list[str]:
+    return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
+
+
+def _pick(kind: str, wanted: Collection[str], known: Mapping[str, _T]) -> tuple[_T, ...]:
+    from difflib import get_close_matches
+
+    for name in wanted:
+        if name not in known:
+            near = get_close_matches(name, known, n=3, cutoff=0.4)
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            raise BadRequest(f'no {kind} "{name}" in the catalogue{hint}')
+    return tuple(value for name, value in known.items() if name in wanted)
+
+
+def _pick_issues(engine: "Engine", wanted: Sequence[str] | None) -> tuple[Issue, ...]:
+    from app.store.reads import load_issues
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        issues = load_issues(s)
+    names = _split(wanted)
+    if not names or names == ["all"]:
+        return issues
+    return _pick("issue", names, {issue.id: issue for issue in issues})
+
+
+def _pick_builds(engine: "Engine", wanted: Sequence[str] | None, empty: Callable[[Build], bool]) -> tuple[Build, ...]:
+    """The builds named, `all`, `default`, or without a word those that `empty` says."""
+    from app.store.reads import load_builds
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        builds = load_builds(s)
+    names = _split(wanted)
+    if not names:
+        return tuple(build for build in builds if empty(build))
+    if names == ["all"]:
+        return builds
+    if names == ["default"]:
+        return tuple(build for build in builds if build.default)
+    return _pick("build", [str(parse_build_id(name)) for name in names], {build.id: build for build in builds})
+
+
+Issues = Annotated[list[str] | None, typer.Option("--issues", help="Ids, repeated or comma-separated; or `all`.")]
+Builds = Annotated[
+    list[str] | None, typer.Option("--builds", help="Ids, repeated or comma-separated; `all`; `default`.")
+]
+Hardware = Annotated[list[str] | None, typer.Option("--hardware", help="Classes, such as cpu-x86_64.")]
+AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
+FailOn = Annotated[
+    list[str] | None, typer.Option("--fail-on", help="Verdicts that end in exit code 1, such as affected.")
+]
+
+
+# -- what is known -----------------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def matrix(
+    issues: Issues = None,
+    builds: Builds = None,
+    hardware: Hardware = None,
+    as_json: AsJson = False,
+    fail_on: FailOn = None,
+) -> None:
+    """Print what is known now."""
+    from app.store.reads import load_hardware
+    from app.store.session import reading
+
+    failing = _verdicts(fail_on)
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    with reading(engine) as s:
+        measured = load_hardware(s)
+    classes = tuple(_split(hardware)) or measured or _own_hardware()[:1]
+    chosen = Chosen(_pick_issues(engine, issues), _pick_builds(engine, builds, _measured_or_on_line(engine)), classes)
+    _show(engine, chosen, as_json=as_json)
+    _end(engine, chosen, failing)
+
+
+def _measured_or_on_line(engine: "Engine") -> Callable[[Build], bool]:
+    from app.store.reads import load_builds, load_cells
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        builds, cells = load_builds(s), load_cells(s)
+    shown = {build.id for build in choose_columns(builds, {cell.build for cell in cells}, Columns.RELEASES)}
+    return lambda build: build.id in shown
+
+
+def _own_hardware() -> tuple[str, ...]:
+    from workers.machine import describe_machine
+
+    return describe_machine().hardware
+
+
+def _verdicts(names: Sequence[str] | None) -> frozenset[str]:
+
+    known = {verdict.value for verdict in Verdict}
+    for name in _split(names):
+        if name not in known:
+            raise BadRequest(f'--fail-on "{name}" is no verdict; known: {", ".join(sorted(known))}')
+    return frozenset(_split(names))
+
+
+def _cells_of(engine: "Engine", chosen: Chosen) -> dict[CellKey, Cell]:
+    from app.store.reads import load_cells
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        stored = load_cells(s, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})
+    return complete(chosen.issues, chosen.builds, chosen.hardware, stored)
+
+
+def _show(engine: "Engine", chosen: Chosen, *, as_json: bool) -> None:
+    from app.terminal import print_matrix
+
+    cells = _cells_of(engine, chosen)
+    if as_json:
+        from app.web.shapes.matrix import matrix_body
+
+        _print_json(matrix_body(chosen.issues, chosen.builds, cells.values(), _now()).model_dump(mode="json"))
+        return
+    for hardware in chosen.hardware:
+        print_matrix(out, chosen.issues, chosen.builds, hardware, cells)
+
+
+def _end(engine: "Engine", chosen: Chosen, failing: frozenset[str]) -> None:
+    if failing and any(cell.verdict.value in failing for cell in _cells_of(engine, chosen).values()):
+        raise typer.Exit(Exit.FINDING)
+
+
+# -- the catalogue -----------------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def check(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of issues; the shipped ones without a word.")
+    ] = None,
+) -> None:
+    """Validate the whole catalogue at once; every problem comes with file and line."""
+    from app.catalogue.problems import CatalogueProblems
+    from app.catalogue.read import read_catalogue
+
+    asked = list(folders or _folders(_settings()))
+    try:
+        catalogue = read_catalogue(asked)
+    except CatalogueProblems as found:
+        for problem in found.problems:
+            out.print(str(problem), markup=False, soft_wrap=True)
+        out.print(f"{len(found.problems)} problems")
+        raise typer.Exit(Exit.FINDING) from None
+    out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems")
+
+
+@cli.command("new-issue")
+def new_issue(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="<project>-<number>, such as pytorch-151290.")],
+    title: Annotated[str, typer.Option(help="What breaks, in one line.")],
+    folder: Annotated[Path, typer.Option(help="Where the issue's folder goes.")] = Path("repros"),
+) -> None:
+    """Scaffold an issue; `check` then says what is left to write."""
+    from app.catalogue.scaffold import new_issue as scaffold
+
+    made = scaffold(folder, id_, title)
+    out.print(f"{made}: now write issue.toml and repro.py, then run `knowngood check {folder}`", soft_wrap=True)
+
+
+# -- the store ---------------------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def migrate() -> None:
+    """Bring the database to this release's tables; safe while others use it, and where there is nothing to do."""
+    from app.store.session import connect
+    from app.store.session import migrate as bring_up
+
+    settings = _settings()
+    if not settings.database_url:
+        _make_data_dir(settings)
+    engine = connect(settings.database)
+    bring_up(engine)
+    _load_catalogue(engine, settings)
+    out.print("the database is at this release")
+
+
+@cli.command()
+def reclassify(as_json: AsJson = False) -> None:
+    """Derive every verdict anew from stored evidence, without running anything, and tell what came out differently."""
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    news = [
+        {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}
+        for one in _derive_anew(engine)
+        for before, after in [one.verdicts]
+    ]
+    if as_json:
+        _print_json({"changed": news})
+        return
+    for one in news:
+        out.print(f"{one['issue']} {one['build']} {one['hardware']}: {one['before']} -> {one['after']}", soft_wrap=True)
+    out.print(f"{len(news)} cells came out differently")
+
+
+def _derive_anew(engine: "Engine") -> "tuple[CellChange, ...]":
+    from app.store.session import unit_of_work
+    from app.store.writes import reclassify as derive_anew
+
+    with unit_of_work(engine) as s:
+        return derive_anew(s, _now())
+
+
+def _print_json(value: object) -> None:
+    import orjson
+
+    sys.stdout.buffer.write(orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+@cli.command("import")
+def import_(
+    files: Annotated[list[Path], typer.Argument(help="Bundles of results.", exists=True, dir_okay=False)],
+) -> None:
+    """Take in bundles of results. Each comes in whole or not at all; a second time changes nothing."""
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    for file in files:
+        _import_one(engine, file)
+
+
+def _import_one(engine: "Engine", file: Path) -> None:
+    from app.store.session import unit_of_work
+    from app.store.writes import import_bundle
+
+    with unit_of_work(engine) as s:
+        report = import_bundle(s, file, _now())
+    notes = [f"{report.added} attempts added", f"{report.known} were here already"]
+    notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
+    notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
+    out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
+
+
+@cli.command()
+def export(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    format_: Annotated[str, typer.Option("--format", help="bundle")] = "bundle",
+    issues: Issues = None,
+    builds: Builds = None,
+    origin: Annotated[str, typer.Option(help="How this store is named to whoever imports it.")] = "knowngood",
+    everything: Annotated[bool, typer.Option("--all", help="Superseded attempts too.")] = False,
+) -> None:
+    """Write evidence to a file that another installation imports."""
+    from app.store.session import reading
+    from app.store.writes import Selection, export_bundle
+
+    if format_ != "bundle":
+        raise BadRequest(f'--format "{format_}" is not known; known: bundle')
+    engine = _opened(_settings())
+    selection = Selection(
+        issues=frozenset(issue.id for issue in _pick_issues(engine, issues)) if issues else None,
+        builds=frozenset(build.id for build in _pick_builds(engine, builds, lambda _: True)) if builds else None,
+        only_counted=not everything,
+    )
+    partial = output.with_name(output.name + ".partial")
+    with reading(engine) as s, partial.open("wb") as file:
+        counts = export_bundle(s, file, now=_now(), origin=origin, selection=selection)
+    partial.replace(output)
+    out.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items())}", soft_wrap=True)
+
+
+@cli.command()
+def prune(
+    superseded_days: Annotated[float, typer.Option(help="Superseded attempts older than this go.")] = 90,
+    history_days: Annotated[float, typer.Option(help="Events and ended runs older than this go.")] = 90,
+) -> None:
+    """Remove what nothing counts on any more. Evidence that counts stays, however old."""
+    from app.store.session import unit_of_work
+    from app.store.writes import prune as remove
+
+    with unit_of_work(_opened(_settings())) as s:
+        report = remove(s, _now(), superseded_days=superseded_days, history_days=history_days)
+    out.print(", ".join(f"{n} {kind}" for kind, n in vars(report).items()) + " removed")
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def run(
+    builds: Builds = None,
+    issues: Issues = None,
+    hardware: Hardware = None,
+    repeat: Annotated[int, typer.Option(min=1, max=100, help="Answers wanted of every arm.")] = 1,
+    confirm: Annotated[bool, typer.Option(help="Three attempts on both sides of a change, ten where mixed.")] = False,
+    force: Annotated[bool, typer.Option(help="Run again, whatever is known.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
+    as_json: AsJson = False,
+    fail_on: FailOn = None,
+) -> None:
+    """Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues."""
+    failing = _verdicts(fail_on)
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    chosen = Chosen(
+        _pick_issues(engine, issues),
+        _pick_builds(engine, builds, lambda build: build.default),
+        tuple(_split(hardware)) or _own_hardware(),
+    )
+    planned = _plan(engine, chosen, Wanted(repeat=repeat, confirm=confirm, force=force, now=_now()))
+    if dry_run:
+        _print_price(engine, settings, planned, as_json=as_json)
+        return
+    asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
+    with _stoppable() as stop:
+        _run_planned(engine, settings, planned, asked, stop)
+    _show(engine, chosen, as_json=as_json)
+    _end(engine, chosen, failing)
+
+
+def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool = False) -> tuple[PlannedJob, ...]:
+    """Jobs for what is chosen; with `only_local` what other machines measured does not count as known."""
+    from app.store.reads import load_builds, load_known_attempts
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        known, line = load_known_attempts(s, only_local=only_local), load_builds(s)
+    planned = plan_jobs(chosen.issues, line, chosen.hardware, known, wanted)
+    ids = {build.id for build in chosen.builds}
+    return tuple(job for job in planned if job.build.id in ids)
+
+
+def _print_price(
+    engine: "Engine", settings: "Settings", planned: Sequence[PlannedJob], *, as_json: bool = False
+) -> None:
+    """What the jobs would fetch, take and last. Nothing is fetched for it but the index's metadata."""
+    from app.store.reads import load_durations
+    from app.store.session import reading
+    from app.terminal import print_price
+    from workers.provision import Provisioner
+
+    provisioner = Provisioner(_root(settings), limit_bytes=settings.envs_limit)
+    estimate = provisioner.estimate([(job.build, job.request) for job in planned])
+    with reading(engine) as s:
+        durations = load_durations(s)
+    price = price_of(planned, durations, slots=settings.slots)
+    if as_json:
+        troubles = {build: trouble.sentence for build, trouble in estimate.troubles.items()}
+        sizes = {"download_bytes": estimate.download_bytes, "disk_bytes": estimate.disk_bytes}
+        _print_json({**vars(price), **sizes, "unknown": estimate.unknown, "cannot_be_made": troubles})
+        return
+    print_price(out, price, estimate, free_bytes=disk_usage(provisioner.root).free)
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask to stop; a second one insists."""
+    import signal
+    import threading
+
+    asked = threading.Event()
+
+    def ask(number: int, _frame: object) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        err.print(f"stopping ({signal.Signals(number).name}); once more to insist")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run_planned(
+    engine: "Engine",
+    settings: "Settings",
+    planned: Sequence[PlannedJob],
+    asked: Mapping[str, object],
+    stop: Callable[[], bool],
+) -> None:
+    """Queue the jobs and see them through, here or, where another dispatcher is at work, by it."""
+    from app.store.session import unit_of_work
+    from app.store.writes import cancel_run, create_run
+    from workers.dispatcher import Dispatch, DispatcherBusy
+
+    if not planned:
+        err.print("nothing to run: every cell asked for has its answer")
+        return
+    with unit_of_work(engine) as s:
+        run_id = create_run(s, planned, asked, _now())
+    how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=settings.lease_s)
+    try:
+        _dispatch_showing(engine, settings, run_id, how, stop)
+    except DispatcherBusy:
+        err.print("another dispatcher is at work and takes this over; following it")
+        _follow(engine, run_id, stop)
+    if stop():
+        with unit_of_work(engine) as s:
+            cancel_run(s, run_id, _now())
+        raise typer.Exit(Exit.OK)
+
+
+def _dispatch_showing(
+    engine: "Engine", settings: "Settings", run_id: str, how: "Dispatch", stop: Callable[[], bool]
+) -> None:
+    from app.terminal import RunProgress
+    from workers.dispatcher import dispatch
+
+    progress = RunProgress(err, _jobs_of(engine, run_id))
+    with progress:
+        dispatch(engine, _carrier(settings), how, stop=stop, on_event=progress.tell)
+
+
+def _jobs_of(engine: "Engine", run_id: str) -> "tuple[JobRow, ...]":
+    from app.store.reads import load_run
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        return load_run(s, run_id).jobs
+
+
+def _follow(engine: "Engine", run_id: str, stop: Callable[[], bool]) -> None:
+    import time
+
+    from app.store.reads import load_run
+    from app.store.session import reading
+    from app.terminal import RunProgress
+
+    with RunProgress(err, _jobs_of(engine, run_id)) as progress:
+        while not stop():
+            with reading(engine) as s:
+                row = load_run(s, run_id)
+            progress.show(row)
+            if row.finished_at:
+                return
+            time.sleep(0.5)
+
+
+def _carrier(settings: "Settings") -> "LocalCarrier":
+    from workers.agent import Workplace
+    from workers.carriers import LocalCarrier
+
+    workplace = Workplace(
+        root=_root(settings),
+        slots=settings.slots,
+        envs_limit_bytes=settings.envs_limit,
+        memory_limit_bytes=settings.memory_limit,
+        zygote=settings.fork,
+    )
+    return LocalCarrier({**vars(workplace), "root": str(workplace.root)})
+
+
+@cli.command()
+def dispatch(
+    migrate_first: Annotated[bool, typer.Option("--migrate", help="Migrate and load the catalogue first.")] = False,
+    until_idle: Annotated[bool, typer.Option(help="End once nothing is queued.")] = False,
+) -> None:
+    """Run queued jobs until stopped. One dispatcher works at a time; a second waits for its turn."""
+    from workers.dispatcher import Dispatch
+    from workers.dispatcher import dispatch as run_jobs
+
+    settings = _settings()
+    if migrate_first:
+        migrate()
+    engine = _opened(settings)
+    how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
+    with _stoppable() as stop:
+        run_jobs(engine, _carrier(settings), how, stop=stop)
+
+
+# -- serving -----------------------------------------------------------------------------------------------------------
+
+
+Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 unless set.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless set.")]
+
+
+@cli.command()
+def serve(host: Host = None, port: Port = None) -> None:
+    """Serve the dashboard and the API."""
+    settings = _settings()
+    server = _Server(_opened(settings), host or settings.host, settings.port if port is None else port)
+    err.print(f"Known Good is at {server.address}", soft_wrap=True)
+    server.run()
+
+
+class _Server:
+    """uvicorn on a socket we bound ourselves, so that a port in use is said before anything else happens."""
+
+    def __init__(self, engine: "Engine", host: str, port: int) -> None:
+        import socket
+
+        import uvicorn
+
+        from app.web.application import create_app
+
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+        except OSError as error:
+            raise PortTaken(
+                f"cannot listen on {host} port {port} ({error.strerror}); choose another with --port or KNOWNGOOD_PORT"
+            ) from None
+        shown = f"[{host}]" if ":" in host else host
+        self.address = f"http://{shown}:{self._socket.getsockname()[1]}/"
+        self._app = create_app(engine, clock=_now, version=version("knowngood"))
+        config = uvicorn.Config(self._app, log_level="warning", timeout_graceful_shutdown=3, server_header=False)
+        self._server = uvicorn.Server(config)
+
+    def run(self) -> None:
+        """Serve until asked to stop."""
+        with _stoppable() as stop, self.beside() as is_serving:
+            _wait(lambda: stop() or not is_serving())
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], bool]]:
+        """Serve in a thread while something else is done; in the end live pages, which never end, are let go first."""
+        import threading
+
+        from app.web.application import end_streams
+
+        serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
+        serving.start()
+        try:
+            yield serving.is_alive
+        finally:
+            end_streams(self._app)
+            self._server.should_exit = True
+            serving.join(10)
+
+
+@cli.command()
+def up(
+    host: Host = None,
+    port: Port = None,
+    builds: Builds = None,
+    once: Annotated[bool, typer.Option(help="End when everything is measured, instead of serving on.")] = False,
+) -> None:
+    """Migrate, load catalogue and shipped results, serve the dashboard, then measure the default builds here, live."""
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    _derive_anew(engine)
+    for file in _shipped_evidence() if settings.shipped else ():
+        _import_one(engine, file)
+    server = _Server(engine, host or settings.host, settings.port if port is None else port)
+    with _stoppable() as stop, server.beside():
+        err.print(f"[bold]Known Good is at {server.address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+        _give_up_earlier(engine)
+        chosen = Chosen(
+            _pick_issues(engine, None), _pick_builds(engine, builds, lambda build: build.default), _own_hardware()
+        )
+        planned = _plan(engine, chosen, Wanted(), only_local=True)
+        _print_price(engine, settings, planned)
+        _run_planned(engine, settings, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
+        if once:
+            return
+        err.print(f"measured; serving on at {server.address} until Ctrl-C", soft_wrap=True)
+        _wait(stop)
+
+
+def _shipped_evidence() -> list[Path]:
+    from app.catalogue.read import shipped_catalogue
+
+    return sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz"))
+
+
+def _give_up_earlier(engine: "Engine") -> None:
+    """Cancel what an interrupted `up` left queued: its answers are known, and the rest is planned anew."""
+    from app.store.reads import load_runs
+    from app.store.session import reading, unit_of_work
+    from app.store.writes import cancel_run
+
+    with reading(engine) as s:
+        left = [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == "up"]
+    for run_id in left:
+        with unit_of_work(engine) as s:
+            cancel_run(s, run_id, _now())
+
+
+def _wait(stop: Callable[[], bool]) -> None:
+    import time
+
+    while not stop():
+        time.sleep(0.2)
+
+
+# -- this machine ------------------------------------------------------------------------------------------------------
+
+
+@cli.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Say whether this machine is able, and what to do where it is not."""
+    from workers.doctor import examine
+
+    checks = examine(_root(_settings()))
+    if as_json:
+        _print_json([vars(check) for check in checks])
+    else:
+        for check in checks:
+            sign = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "bad": "[red]✕[/]"}[check.state]
+            out.print(f"{sign} {check.name}: {check.sentence}", soft_wrap=True)
+    if any(check.state == "bad" for check in checks):
+        raise typer.Exit(Exit.FINDING)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The environment as one frozen value, read by entry points only. Every name begins with KNOWNGOOD_."""
+
+import os
+from pathlib import Path
+
+import psutil
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.domain.errors import BadRequest
+
+_GIB = 1024**3
+
+
+def _data_dir() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "knowngood"
+
+
+class Settings(BaseSettings):
+    """What an installation may set; sizes in bytes, times in seconds.
+
+    `data_dir` holds the SQLite file, environments and scratch space. `database_url` names another store
+    (`postgresql://...`). `catalogue` lists folders of a team's own issues, separated by `:`, beside the shipped ones;
+    `shipped` false leaves those out.
+    `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="KNOWNGOOD_", frozen=True, extra="ignore")
+
+    data_dir: Path = Field(default_factory=_data_dir)
+    database_url: str = ""
+    catalogue: str = ""
+    shipped: bool = True
+    host: str = "127.0.0.1"
+    port: int = Field(default=8000, ge=0, le=65535)
+    slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
+    envs_limit: int = Field(default=60 * _GIB, ge=_GIB)
+    memory_limit: int = Field(default_factory=lambda: psutil.virtual_memory().total // 2, ge=_GIB // 4)
+    lease_s: float = Field(default=60.0, gt=1)
+    fork: bool = True
+
+    @property
+    def database(self) -> str:
+        """The address of the store: the one given, else a SQLite file in the data folder."""
+        return self.database_url or f"sqlite:///{self.data_dir.expanduser().resolve() / 'knowngood.sqlite3'}"
+
+    @property
+    def catalogue_folders(self) -> tuple[Path, ...]:
+        return tuple(Path(part).expanduser() for part in self.catalogue.split(os.pathsep) if part)
+
+
+def read_settings() -> Settings:
+    """Read the environment. Raises BadRequest naming each variable that cannot be used, and why."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"KNOWNGOOD_{str(one['loc'][0]).upper()}={one['input']!r}: {one['msg']}" for one in error.errors()
+        )
+        raise BadRequest(f"a setting cannot be used: {wrong}") from None

@@ -1,0 +1,191 @@
+"""How things look on a terminal: the matrix as a table, a run as a progress display. No rules here."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from app.domain.build import Build
+from app.domain.history import history_of
+from app.domain.issue import Issue
+from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
+from app.domain.matrix import CellKey
+from app.domain.plan import Price
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.store.rows import JobRow, JobState, RunRow
+from workers.estimate import Estimate
+
+SIGNS: Mapping[Verdict, tuple[str, str, str]] = {
+    Verdict.NOT_AFFECTED: ("✓", "passes", "green"),
+    Verdict.AFFECTED: ("✕", "fails", "red"),
+    Verdict.DIFFERENT_FAILURE: ("≠", "fails differently", "magenta"),
+    Verdict.FLAKY: ("~", "flaky", "yellow"),
+    Verdict.INCONCLUSIVE: ("?", "cannot say", "blue"),
+    Verdict.NOT_APPLICABLE: ("·", "does not apply", "dim"),
+    Verdict.NO_BUILD: ("⊘", "cannot be built", "dim"),
+    Verdict.NOT_RUN: (" ", "not run", "dim"),
+}
+_CURED = ("✕'", "fails, has a cure", "dark_orange")
+_BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
+
+
+def sign_of(cell: Cell) -> tuple[str, str, str]:
+    """(sign, word, colour) of a cell; the mark after ✕ says that a workaround was verified here."""
+    cured = any(one.verdict is WorkaroundVerdict.EFFECTIVE for one in cell.workarounds.values())
+    return _CURED if cell.verdict is Verdict.AFFECTED and cured else SIGNS[cell.verdict]
+
+
+def print_matrix(
+    console: Console,
+    issues: Sequence[Issue],
+    builds: Sequence[Build],
+    hardware: str,
+    cells: Mapping[CellKey, Cell],
+) -> None:
+    """As many tables as the width asks for, one row per issue; every sign is explained below."""
+    widest = max((len(issue.id) for issue in issues), default=0)
+    at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
+    for first in range(0, len(builds), at_once):
+        part = builds[first : first + at_once]
+        table = Table(title=f"{hardware}", title_justify="left", header_style="bold", pad_edge=False, box=None)
+        table.add_column("issue", no_wrap=True)
+        for build in part:
+            table.add_column(build.id.removeprefix("torch-").replace("+", "\n+").replace("~", "\n~"), justify="center")
+        table.add_column("history", overflow="fold")
+        for issue in issues:
+            row = [cells[issue.id, build.id, hardware] for build in part]
+            signs = [Text(sign, style=colour) for sign, _, colour in map(sign_of, row)]
+            history = history_of([(build, cells[issue.id, build.id, hardware].verdict) for build in builds])
+            table.add_row(issue.id, *signs, history.sentence)
+        console.print(table)
+    used = {sign_of(cell) for cell in cells.values()}
+    legend = "   ".join(
+        f"[{colour}]{sign}[/] {word}"
+        for sign, word, colour in (*SIGNS.values(), _CURED)
+        if (sign, word, colour) in used
+    )
+    console.print(legend, highlight=False)
+
+
+def in_words(seconds: float) -> str:
+    """`42 s`, `3 min`, `1 h 20 min`."""
+    if seconds < 90:  # noqa: PLR2004 - below that, seconds are read more easily
+        return f"{seconds:.0f} s"
+    minutes = round(timedelta(seconds=seconds).total_seconds() / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004
+
+
+def bytes_in_words(count: float) -> str:
+    """`3.1 GB`, as package indexes and disks count them (1 GB = 10^9)."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:  # noqa: PLR2004
+            return f"{count:.0f} {unit}" if unit in {"B", "kB"} else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def print_price(console: Console, price: Price, estimate: Estimate, *, free_bytes: int) -> None:
+    """What a plan will download, keep and take, before anything is fetched."""
+    if not price.arms:
+        console.print("nothing to run: every cell asked for has its answer (--force runs it again)")
+        return
+    console.print(f"{price.arms} arms in {price.jobs} environments, {estimate.ready} of which are there already")
+    more = f", and {len(estimate.unknown)} files whose size nobody tells" if estimate.unknown else ""
+    console.print(f"to download: {bytes_in_words(estimate.download_bytes)}{more}")
+    disk = f"about {bytes_in_words(estimate.disk_bytes)} more, {bytes_in_words(free_bytes)} are free"
+    console.print(f"on disk:     {disk}")
+    guess = f"; {price.guessed} arms were never timed" if price.guessed else ""
+    console.print(f"time:        about {in_words(price.seconds)} once that is here{guess}")
+    for build, trouble in estimate.troubles.items():
+        console.print(f"{build}: {trouble.sentence}", markup=False, soft_wrap=True)
+
+
+class RunProgress:
+    """A live line for the whole run and one for each job under way. May be fed from several threads.
+
+    `jobs` are the run's; events of other jobs are passed over. `tell` takes events as they happen, `show` a snapshot
+    (where another process does the work).
+    """
+
+    def __init__(self, console: Console, jobs: Sequence[JobRow]) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._jobs = {job.id: job for job in jobs}
+        self._tasks: dict[str, TaskID] = {}
+        total = sum(job.arms_total for job in jobs)
+        self._whole = self._progress.add_task(
+            "arms measured", total=total, completed=sum(job.arms_done for job in jobs)
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tell(self, event: Event) -> None:
+        job = self._jobs.get(event.job)
+        if job is None:
+            return
+        match event:
+            case JobStarted():
+                self._line(job, "starting")
+            case Provisioning():
+                self._line(job, _provisioning_in_words(event))
+            case EnvironmentReady():
+                how = "ready again" if event.reused else "made"
+                self._line(job, f"environment {how} in {in_words(event.seconds)}")
+            case ArmStarted():
+                self._line(job, "running")
+            case ArmFinished():
+                self._progress.advance(self._whole)
+                self._progress.advance(self._line(job, "running"))
+            case JobEnded():
+                self._end(event.job)
+
+    def show(self, run: RunRow) -> None:
+        """Show a run as another process left it in the store."""
+        self._progress.update(self._whole, completed=run.arms_done)
+        for job in run.jobs:
+            if job.state is JobState.LEASED:
+                self._progress.update(self._line(job, "running"), completed=job.arms_done)
+            else:
+                self._end(job.id)
+
+    def _line(self, job: JobRow, what: str) -> TaskID:
+        description = f"{job.build}: {what[:60]}"
+        if job.id not in self._tasks:
+            self._tasks[job.id] = self._progress.add_task(description, total=job.arms_total, completed=job.arms_done)
+        self._progress.update(self._tasks[job.id], description=description)
+        return self._tasks[job.id]
+
+    def _end(self, job: str) -> None:
+        task = self._tasks.pop(job, None)
+        if task is not None:
+            self._progress.remove_task(task)
+
+
+def _provisioning_in_words(event: Provisioning) -> str:
+    size = f"{bytes_in_words(event.done_bytes)} of {bytes_in_words(event.total_bytes)}" if event.total_bytes else ""
+    return " ".join(part for part in (event.phase, size, event.detail) if part)

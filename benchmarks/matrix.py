@@ -1,0 +1,121 @@
+"""Whether the matrix page is quick and stays so with history: a real server on loopback, one request at a time."""
+
+import gzip
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from app.domain.build import Build
+from app.domain.issue import BASELINE, CONTROL, Issue
+from app.domain.job import Attempt
+from app.domain.outcome import Outcome
+from app.formats.bundle import Header, write_bundle
+from app.store.session import connect, migrate, unit_of_work
+from app.store.writes import import_bundle, save_catalogue
+from tests.make import NOON, make_attempt, make_build, make_issue
+
+ISSUES, BUILDS, REQUESTS = 100, 40, 60
+HISTORY = {"short": 4_000, "long": 200_000}
+
+
+def run() -> None:
+    measured = {name: _measure(attempts) for name, attempts in HISTORY.items()}
+    for name, (page, api) in measured.items():
+        print(f"{HISTORY[name]:>7} attempts: page {page}; JSON {api}")
+    long, short = measured["long"][0].p50, measured["short"][0].p50
+    print(f"page with long history / with short: {long / short:.2f}x")
+
+
+class Times:
+    """Milliseconds of one address, and its size on the wire and unpacked."""
+
+    def __init__(self, seconds: Sequence[float], sent: int, unpacked: int) -> None:
+        self.p50 = statistics.median(seconds) * 1000
+        self.p95 = statistics.quantiles(seconds, n=20)[18] * 1000
+        self.sent, self.unpacked = sent, unpacked
+
+    def __str__(self) -> str:
+        return f"p50 {self.p50:.0f} ms, p95 {self.p95:.0f} ms, {self.sent:,} bytes gzipped, {self.unpacked:,} unpacked"
+
+
+def _measure(attempts: int) -> tuple[Times, Times]:
+    with tempfile.TemporaryDirectory() as folder:
+        _fill(Path(folder), attempts)
+        port = _free_port()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve", "--port", str(port)],
+            env={**os.environ, "KNOWNGOOD_DATA_DIR": folder},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _wait_for(port)
+            return _times(port, "/?columns=all"), _times(port, "/api/v1/matrix")
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+
+
+def _fill(folder: Path, attempts: int) -> None:
+    issues = [make_issue(f"toy-{n}", component=f"Component {n % 8}") for n in range(1, ISSUES + 1)]
+    builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(1, 21) for patch in (0, 1)]
+    engine = connect(f"sqlite:///{folder / 'knowngood.sqlite3'}")
+    migrate(engine)
+    with unit_of_work(engine) as s:
+        save_catalogue(s, issues, builds, NOON)
+    file = folder / "history.jsonl.gz"
+    with file.open("wb") as bundle:
+        header = Header(created_at=NOON, origin="benchmark")
+        write_bundle(bundle, header, _history(issues, builds, attempts // (ISSUES * BUILDS)))
+    begun = time.perf_counter()
+    with unit_of_work(engine) as s:
+        import_bundle(s, file, NOON + timedelta(days=1))
+    print(f"{attempts:>7} attempts imported in {time.perf_counter() - begun:.1f} s", flush=True)
+    engine.dispose()
+
+
+def _history(issues: Sequence[Issue], builds: Sequence[Build], per_cell: int) -> Iterator[Attempt]:
+    for row, issue in enumerate(issues):
+        for column, build in enumerate(builds):
+            fails = (row + column) % 3 == 0
+            for ordinal in range(1, per_cell + 1):
+                arm = CONTROL if per_cell > 1 and ordinal == per_cell else BASELINE
+                outcome = Outcome.MATCH if fails and arm == BASELINE else Outcome.PASS
+                attempt = make_attempt(outcome, issue=issue, build=build, arm=arm, ordinal=ordinal)
+                yield replace(attempt, finished_at=NOON + timedelta(seconds=ordinal))
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(200):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError("the server did not come up within 20 s")
+
+
+def _times(port: int, path: str) -> Times:
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers={"Accept-Encoding": "gzip"})
+    seconds, body = [], b""
+    for _ in range(REQUESTS):
+        begun = time.perf_counter()
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
+            body = answer.read()
+        seconds.append(time.perf_counter() - begun)
+    return Times(seconds[3:], len(body), len(gzip.decompress(body)))

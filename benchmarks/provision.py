@@ -1,0 +1,68 @@
+"""What a second environment of a cached torch costs, beside bare `uv pip sync` of the same lock.
+
+Ours resolves nothing anew but makes the venv, installs, links the bytecode of the first, checks what was installed and
+seals it. Bare is `uv venv` and `uv pip sync` of the same pins, without bytecode. Taken in turns, so that both meet the
+same machine.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from uv import find_uv_bin
+
+from app.catalogue.read import read_catalogue, shipped_catalogue
+from app.domain.build import Build
+from app.domain.issue import EnvironmentRequest
+from workers.provision import Environment, Provisioner
+
+BUILD = "torch-2.6.0+cu124"
+SIX = ("1.17.0", "1.16.0", "1.15.0", "1.14.0", "1.13.0", "1.12.0")
+_LIMIT = 200 << 30
+
+
+def run() -> None:
+    build = next(one for one in read_catalogue([shipped_catalogue()]).builds if one.id == BUILD)
+    # On the disk of uv's cache: hard links do not cross file systems.
+    with tempfile.TemporaryDirectory(dir=_same_disk()) as folder:
+        provisioner = Provisioner(Path(folder) / "ours", limit_bytes=_LIMIT)
+        first = _made(provisioner, build, 0)
+        print(f"first environment: {first.seconds:.1f} s, its bytecode compiled", flush=True)
+        bytecode = sum(1 for _ in first.root.rglob("*.pyc"))
+        ratios = []
+        for n in range(1, len(SIX)):
+            ours = _made(provisioner, build, n)
+            linked = sum(1 for _ in ours.root.rglob("*.pyc"))
+            bare_s = _bare(ours, provisioner, Path(folder) / f"bare-{n}")
+            ratios.append(ours.seconds / bare_s)
+            print(
+                f"ours {ours.seconds:.2f} s with {linked} of {bytecode} bytecode files, bare {bare_s:.2f} s: "
+                f"{ratios[-1]:.2f}x",
+                flush=True,
+            )
+    print(f"median {statistics.median(ratios):.2f}x, spread {min(ratios):.2f} to {max(ratios):.2f}")
+
+
+def _same_disk() -> Path:
+    cache = subprocess.run([find_uv_bin(), "cache", "dir"], capture_output=True, text=True, check=True)
+    return Path(cache.stdout.strip()).parent
+
+
+def _made(provisioner: Provisioner, build: Build, n: int) -> Environment:
+    """The n-th environment of the same torch: each with another six, so with a key of its own, resolved before."""
+    request = EnvironmentRequest(build.id, (f"six=={SIX[n]}",), (), mutates=False)
+    provisioner.estimate([(build, request)])
+    with provisioner.provision(build, request, lambda *_: None) as environment:
+        return environment
+
+
+def _bare(ours: Environment, provisioner: Provisioner, folder: Path) -> float:
+    begun = time.perf_counter()
+    run = provisioner.installer.run
+    run("venv", "-q", "--no-project", "--python", sys.executable, str(folder))
+    pins = ("pip", "sync", "-q", "--offline", str(ours.root / "pins.txt"), "--require-hashes")
+    run(*pins, "--python", str(folder / "bin" / "python"))
+    return time.perf_counter() - begun

@@ -1,0 +1,86 @@
+"""Rules of the house that a machine can hold."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+OURS = {"app", "workers", "migrations", "tests"}
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    return [path for path in (ROOT / name for name in listed.decode().split("\0") if name) if path.exists()]
+
+
+def imported_by(path: Path) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_import_contracts_hold() -> None:
+    run = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "repros").glob("*/repro.py")), ids=lambda path: path.parent.name)
+def test_a_repro_imports_nothing_of_ours(path: Path) -> None:
+    assert not imported_by(path) & OURS
+
+
+@pytest.mark.parametrize("name", ["harness.py", "keeper.py"])
+def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_library_only(name: str) -> None:
+    source = (ROOT / "workers" / name).read_text()
+    ast.parse(source, feature_version=(3, 9))
+    foreign = imported_by(ROOT / "workers" / name) - set(sys.stdlib_module_names) - {"torch", "triton", "torch_xla"}
+    assert not foreign
+
+
+def test_no_tracked_file_names_a_registry_or_a_path_of_some_machine() -> None:
+    forbidden = re.compile(
+        rb"--(extra-)?index-url|\"resolved\": *\"http|registry *= *\"http|(^|[\s\"'=(:])/(root|home/[a-z]+|work)/",
+        re.MULTILINE,
+    )
+    guilty = [
+        str(path.relative_to(ROOT))
+        for path in tracked()
+        if path.suffix not in {".gz", ".png"} and path != Path(__file__) and forbidden.search(path.read_bytes())
+    ]
+    assert not guilty
+
+
+def test_the_locks_are_hashed_and_name_no_address() -> None:
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        text = (ROOT / name).read_text()
+        assert "://" not in text
+        pinned = re.findall(r"^[a-z0-9].*==", text, re.MULTILINE)
+        assert len(pinned) <= text.count("--hash=sha256:")
+
+
+def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert {"web", "dispatcher"} <= set(services)
+    for service in services.values():
+        program, command, *flags = service["command"]
+        assert program == "knowngood"
+        told = subprocess.run(
+            [sys.executable, "-m", "app", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        for flag in flags:
+            assert not flag.startswith("--") or flag in told.stdout

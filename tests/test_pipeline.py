@@ -1,0 +1,247 @@
+"""Toy repros, one per outcome, through the real command: catalogue, plan, uv, processes, database, pages, bundles.
+
+Their matrix is golden data. Where a difference is meant, accept it:
+
+    KNOWNGOOD_ACCEPT=1 make test
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
+
+GOLDEN = TOYS / "expected_matrix.json"
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy_wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Installation:
+    return make_installation(tmp_path_factory.mktemp("toys"), wheels)
+
+
+@pytest.fixture(scope="module")
+def matrix(installation: Installation) -> dict[str, Any]:
+    answer: dict[str, Any] = installation.answer("run", "--builds", "all", "--issues", "all", "--json")
+    return answer
+
+
+def told(cell: dict[str, Any]) -> dict[str, Any]:
+    """What must not change by itself: words, not times, digests or addresses."""
+    return {
+        "verdict": cell["verdict"],
+        "control": cell["control"],
+        "attempts": cell["attempts"],
+        "workarounds": cell["workarounds"],
+    }
+
+
+def test_each_toy_gets_the_verdict_it_was_made_for(matrix: dict[str, Any]) -> None:
+    found: dict[str, dict[str, Any]] = {}
+    for cell in matrix["cells"]:
+        found.setdefault(cell["issue"], {})[cell["build"]] = told(cell)
+    if os.environ.get("KNOWNGOOD_ACCEPT"):
+        GOLDEN.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def cell_of(matrix: dict[str, Any], issue: str, build: str = "torch-0.0.1+mini") -> dict[str, Any]:
+    found: dict[str, Any] = next(c for c in matrix["cells"] if (c["issue"], c["build"]) == (issue, build))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("issue", "build", "words"),
+    [
+        ("toy-passes-1", "torch-0.0.3+mini", "0.0.3+cpu was imported where 0.0.3+mini was asked for"),
+        ("toy-passes-1", "torch-9.9.9+mini", "no version of torch==9.9.9"),
+        ("toy-eats-memory-1", "torch-0.0.1+mini", "memory"),
+        ("toy-exits-silently-1", "torch-0.0.1+mini", "proves nothing"),
+        ("toy-silent-return-1", "torch-0.0.1+mini", "proves nothing"),
+        ("toy-unproven-1", "torch-0.0.1+mini", "nothing shows that it exercised"),
+        ("toy-control-fails-1", "torch-0.0.1+mini", "control failed"),
+        ("toy-missing-package-1", "torch-0.0.1+mini", "not in the environment"),
+    ],
+)
+def test_a_cell_that_gives_no_answer_says_why(matrix: dict[str, Any], issue: str, build: str, words: str) -> None:
+    assert words in cell_of(matrix, issue, build)["reason"]
+
+
+def test_what_is_known_is_not_run_again(installation: Installation, matrix: dict[str, Any]) -> None:
+    again = installation.command("run", "--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1")
+    assert "nothing to run" in again.stderr
+
+
+def test_a_flaky_toy_is_told_by_repetition(installation: Installation, matrix: dict[str, Any]) -> None:
+    where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-flaky-1")
+    cell = installation.answer("run", *where, "--repeat", "4", "--json")["cells"][0]
+    assert (cell["verdict"], sum(cell["attempts"].values())) == ("flaky", 4)
+
+
+def test_deriving_every_verdict_anew_changes_nothing(installation: Installation, matrix: dict[str, Any]) -> None:
+    assert installation.answer("reclassify", "--json") == {"changed": []}
+
+
+def test_evidence_travels_to_another_installation_unchanged(
+    installation: Installation, matrix: dict[str, Any], wheels: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "toys.jsonl.gz"
+    assert installation.command("export", "-o", str(bundle)).returncode == 0
+    other = make_installation(tmp_path, wheels)
+    first, second = (other.command("import", str(bundle)) for _ in range(2))
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr
+    assert ": 0 attempts added" in second.stdout
+    here, there = (i.answer("matrix", "--builds", "all", "--json")["cells"] for i in (installation, other))
+    assert [told(cell) for cell in there] == [told(cell) for cell in here]
+
+
+def test_a_damaged_bundle_is_refused_whole(installation: Installation, matrix: dict[str, Any], tmp_path: Path) -> None:
+    bundle = tmp_path / "toys.jsonl.gz"
+    installation.command("export", "-o", str(bundle))
+    data = bytearray(bundle.read_bytes())
+    data[len(data) // 2] ^= 1
+    bundle.write_bytes(data)
+    refused = installation.command("import", str(bundle))
+    assert refused.returncode == 4
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("affected", 1), ("flaky", 0)])
+def test_fail_on_turns_a_verdict_into_an_exit_code(
+    installation: Installation, matrix: dict[str, Any], verdict: str, code: int
+) -> None:
+    where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1")
+    assert installation.command("matrix", *where, "--fail-on", verdict).returncode == code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--builds", "torch-0.0.9+mini"), 'no build "torch-0.0.9+mini" in the catalogue; nearest: '),
+        (("run", "--builds", "2.6"), 'does not start with "torch-"'),
+        (("run", "--issues", "toy-fixed-2"), "nearest: toy-fixed-1"),
+        (("matrix", "--fail-on", "broken"), "is no verdict"),
+        (("export", "-o", "x", "--format", "csv"), "known: bundle"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_gets_a_sentence(
+    installation: Installation, arguments: tuple[str, ...], words: str
+) -> None:
+    done = installation.command(*arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert words in done.stderr
+
+
+def test_a_setting_that_cannot_be_used_is_named(installation: Installation) -> None:
+    done = installation.command("matrix", KNOWNGOOD_PORT="eighty")
+    assert done.returncode == 2
+    assert "KNOWNGOOD_PORT='eighty'" in done.stderr
+
+
+def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path) -> None:
+    fresh = make_installation(tmp_path, wheels)
+    where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-passes-1")
+    told_price = fresh.command("run", *where, "--dry-run")
+    assert "to download: " in told_price.stdout
+    assert "time:        about " in told_price.stdout
+    assert not list((fresh.data / "environments").glob("*"))
+    cells = fresh.answer("matrix", *where, "--json")["cells"]
+    assert [cell["verdict"] for cell in cells] == ["not_run"]
+
+
+def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(wheels: Path, tmp_path: Path) -> None:
+    small = tmp_path / "catalogue"
+    small.mkdir()
+    (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
+    for toy in ("toy-passes-1", "toy-fixed-1", "toy-hangs-1"):
+        (small / toy).symlink_to(TOYS / toy)
+    here = make_installation(tmp_path, wheels, catalogue=small)
+    with _up(here) as address:
+        _until(lambda: _measured(address) >= 1)
+    before = _attempt_ids(here)
+    assert before
+    again = here.command("up", "--port", "0", "--once")
+    assert again.returncode == 0, again.stderr
+    verdicts = {(c["issue"], c["verdict"]) for c in here.answer("matrix", "--builds", "default", "--json")["cells"]}
+    assert ("toy-hangs-1", "affected") in verdicts
+    assert not any(verdict == "not_run" for _, verdict in verdicts)
+    assert before <= _attempt_ids(here)
+    assert "nothing to run" in here.command("up", "--port", "0", "--once").stderr
+
+
+@contextmanager
+def _up(here: Installation) -> Iterator[str]:
+    """`knowngood up` as a person starts it; tells its address, and stops it by Ctrl-C."""
+    command = [sys.executable, "-m", "app", "up", "--port", "0"]
+    said = here.data.with_name("up.log")
+    with said.open("w") as stderr:
+        up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr, stdout=stderr)
+    try:
+        _until(lambda: "Known Good is at " in said.read_text())
+        yield said.read_text().partition("Known Good is at ")[2].split()[0]
+    finally:
+        up.send_signal(signal.SIGINT)
+        assert up.wait(60) == 0, said.read_text()
+
+
+def _measured(address: str) -> int:
+    try:
+        with urllib.request.urlopen(f"{address}api/v1/matrix?columns=all", timeout=10) as answer:
+            cells = json.load(answer)["cells"]
+    except urllib.error.URLError:
+        return 0
+    return sum(1 for cell in cells if cell["verdict"] not in {"not_run", "not_applicable"})
+
+
+def _until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come to pass"
+        time.sleep(0.1)
+
+
+def _attempt_ids(here: Installation) -> set[str]:
+    cells = here.answer("matrix", "--builds", "all", "--json")["cells"]
+    return {cell["evidence_url"] for cell in cells if cell["evidence_url"]}
+
+
+def test_a_port_in_use_is_said_before_anything_else_happens(installation: Installation) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for command in ("serve", "up"):
+            refused = installation.command(command, "--port", port)
+            assert (refused.returncode, "Traceback" in refused.stderr) == (4, False)
+            assert f"port {port}" in refused.stderr
+
+
+def test_no_process_of_a_toy_survives(installation: Installation, matrix: dict[str, Any]) -> None:
+    mark = str(installation.data)
+    left = []
+    for process in psutil.process_iter():
+        try:
+            if mark in " ".join([*process.environ().values(), *process.cmdline()]):
+                left.append(process)
+        except psutil.Error:
+            continue
+    assert not left
