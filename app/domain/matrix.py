@@ -75,7 +75,7 @@ def _unmeasured(issue: Issue, build: Build, hardware: str) -> Cell:
 
 @dataclass(frozen=True)
 class Tally:
-    """What a selection adds up to. `measured` cells have an attempt that ran; `unsure` of them contradict themselves or met trouble."""
+    """What a selection adds up to: `measured` cells have an attempt that ran, `unsure` of them give no answer."""
 
     applicable: int
     measured: int
