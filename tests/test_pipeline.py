@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ from typing import Any
 import psutil
 import pytest
 
+from app.domain.verdict import INFRASTRUCTURE
+from app.store.reads import load_known_attempts
+from app.store.session import connect, reading
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 
 GOLDEN = TOYS / "expected_matrix.json"
@@ -177,14 +181,16 @@ def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(wheels: Path,
     here = make_installation(tmp_path, wheels, catalogue=small)
     with _up(here) as address:
         _until(lambda: _measured(address) >= 1)
-    before = _attempt_ids(here)
+    before = +_conclusive(here)
     assert before
     again = here.command("up", "--port", "0", "--once")
     assert again.returncode == 0, again.stderr
     verdicts = {(c["issue"], c["verdict"]) for c in here.answer("matrix", "--builds", "default", "--json")["cells"]}
     assert ("toy-hangs-1", "affected") in verdicts
     assert not any(verdict == "not_run" for _, verdict in verdicts)
-    assert before <= _attempt_ids(here)
+    after = _conclusive(here)
+    assert before <= after
+    assert set(after.values()) == {1}, "no answer was asked for twice"
     assert "nothing to run" in here.command("up", "--port", "0", "--once").stderr
 
 
@@ -219,9 +225,18 @@ def _until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.1)
 
 
-def _attempt_ids(here: Installation) -> set[str]:
-    cells = here.answer("matrix", "--builds", "all", "--json")["cells"]
-    return {cell["evidence_url"] for cell in cells if cell["evidence_url"]}
+def _conclusive(here: Installation) -> Counter[tuple[str, ...]]:
+    """How many attempts gave an answer, for each arm of each cell."""
+    engine = connect(f"sqlite:///{here.data / 'knowngood.sqlite3'}")
+    with reading(engine) as s:
+        known = load_known_attempts(s)
+    engine.dispose()
+    return Counter(
+        {
+            (key.issue, key.build, key.arm, key.variant): sum(1 for one in outcomes if one not in INFRASTRUCTURE)
+            for key, outcomes in known.outcomes.items()
+        }
+    )
 
 
 def test_a_port_in_use_is_said_before_anything_else_happens(installation: Installation) -> None:
