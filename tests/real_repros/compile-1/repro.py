@@ -2,7 +2,6 @@
 
 if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
     import os, sys
-
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
@@ -48,11 +47,8 @@ def _standalone():
     """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
     import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
 
-    arms = [
-        name
-        for name, value in globals().items()
-        if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")
-    ]
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--arm", default="baseline", choices=arms)
     parser.add_argument("--list", action="store_true", help="name the arms and stop")
