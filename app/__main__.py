@@ -3,10 +3,11 @@
 0 done, 1 a finding, 2 usage, 3 insufficient evidence, 4 the store or a service cannot be used.
 """
 
+import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from importlib.metadata import version
@@ -19,8 +20,8 @@ import typer
 from rich.console import Console
 
 from app.domain.build import Build, parse_build_id
-from app.domain.errors import BadBundle, BadRequest, KnownGoodError, PortTaken, StoreUnusable
-from app.domain.issue import Issue
+from app.domain.errors import BadBundle, BadPack, BadRequest, KnownGoodError, PortTaken, StoreUnusable
+from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from app.domain.matrix import CellKey, Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Wanted, plan_jobs, price_of
 from app.domain.verdict import Cell, Verdict
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from app.store.session import Engine
     from workers.carriers import LocalCarrier
     from workers.dispatcher import Dispatch
+    from workers.pack import Opened
 
 _T = TypeVar("_T")
 
@@ -61,7 +63,7 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for answers
     try:
         cli()
-    except (StoreUnusable, BadBundle, PortTaken) as error:
+    except (StoreUnusable, BadBundle, BadPack, PortTaken) as error:
         _refuse(error, Exit.UNUSABLE)
     except KnownGoodError as error:
         _refuse(error, Exit.USAGE)
@@ -414,22 +416,41 @@ def export(
     everything: Annotated[bool, typer.Option("--all", help="Superseded attempts too.")] = False,
 ) -> None:
     """Write evidence to a file that another installation imports."""
-    from app.store.session import reading
-    from app.store.writes import Selection, export_bundle
-
     if format_ != "bundle":
         raise BadRequest(f'--format "{format_}" is not known; known: bundle')
     engine = _opened(_settings())
-    selection = Selection(
-        issues=frozenset(issue.id for issue in _pick_issues(engine, issues)) if issues else None,
-        builds=frozenset(build.id for build in _pick_builds(engine, builds, lambda _: True)) if builds else None,
+    _export(
+        engine,
+        output,
+        origin,
+        issues={issue.id for issue in _pick_issues(engine, issues)} if issues else None,
+        builds={build.id for build in _pick_builds(engine, builds, lambda _: True)} if builds else None,
         only_counted=not everything,
+    )
+
+
+def _export(
+    engine: "Engine",
+    output: Path,
+    origin: str,
+    *,
+    issues: Collection[str] | None = None,
+    builds: Collection[str] | None = None,
+    only_counted: bool = True,
+) -> None:
+    from app.store.session import reading
+    from app.store.writes import Selection, export_bundle
+
+    selection = Selection(
+        issues=frozenset(issues) if issues is not None else None,
+        builds=frozenset(builds) if builds is not None else None,
+        only_counted=only_counted,
     )
     partial = output.with_name(output.name + ".partial")
     with reading(engine) as s, partial.open("wb") as file:
         counts = export_bundle(s, file, now=_now(), origin=origin, selection=selection)
     partial.replace(output)
-    out.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items())}", soft_wrap=True)
+    err.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'nothing'}", soft_wrap=True)
 
 
 @cli.command()
@@ -458,28 +479,123 @@ def run(
     confirm: Annotated[bool, typer.Option(help="Three attempts on both sides of a change, ten where mixed.")] = False,
     force: Annotated[bool, typer.Option(help="Run again, whatever is known.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
+    pack: Annotated[
+        Path | None, typer.Option(help="Run what this pack holds, without network.", file_okay=False)
+    ] = None,
+    python: Annotated[
+        list[str] | None, typer.Option(help="Interpreters whose own torch is used as it is: a column of the catalogue.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the results as a bundle; with --pack always.")
+    ] = None,
     as_json: AsJson = False,
     fail_on: FailOn = None,
 ) -> None:
     """Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues."""
     failing = _verdicts(fail_on)
     settings = _settings()
+    opened = _open_pack(settings, pack) if pack else None
+    settings = _with_catalogue_of(settings, opened)
     engine = _opened(settings)
     _load_catalogue(engine, settings)
-    chosen = Chosen(
-        _pick_issues(engine, issues),
-        _pick_builds(engine, builds, lambda build: build.default),
-        tuple(_split(hardware)) or _own_hardware(),
-    )
+    work = Work(settings, opened, _adopt(engine, _split(python)))
+    chosen = _chosen_for(engine, work, builds, issues, hardware)
     planned = _plan(engine, chosen, Wanted(repeat=repeat, confirm=confirm, force=force, now=_now()))
+    planned = work.able(planned)
     if dry_run:
-        _print_price(engine, settings, planned, as_json=as_json)
+        _print_price(engine, work, planned, as_json=as_json)
         return
     asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
     with _stoppable() as stop:
-        _run_planned(engine, settings, planned, asked, stop)
+        try:
+            _run_planned(engine, work, planned, asked, stop)
+        finally:
+            if opened or output:
+                _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), opened)
     _show(engine, chosen, as_json=as_json)
     _end(engine, chosen, failing)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run works with: the settings, the pack it runs from, the builds that are used as this machine has them."""
+
+    settings: "Settings"
+    pack: "Opened | None" = None
+    adopted: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return self.pack.environ(os.environ) if self.pack else dict(os.environ)
+
+    def able(self, planned: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
+        """What of the jobs can be done with this: all of them, or those whose environments the pack holds."""
+        if self.pack is None and not self.adopted:
+            return tuple(planned)
+        kept = tuple(job for job in planned if self._is_here(job))
+        if len(kept) < len(planned):
+            arms = sum(len(job.arms) for job in planned) - sum(len(job.arms) for job in kept)
+            err.print(f"{arms} arms need packages that {self._source} lacks, and are left out", soft_wrap=True)
+        return kept
+
+    @property
+    def _source(self) -> str:
+        return "the pack" if self.pack else "an adopted interpreter, which is used as it is,"
+
+    def _is_here(self, job: PlannedJob) -> bool:
+        if job.build.id in self.adopted and not job.request.packages and not job.request.mutates:
+            return True
+        if self.pack is None:
+            return job.build.id not in self.adopted
+        from workers.resolve import environment_key
+
+        return self.pack.holds(environment_key(job.build, job.request))
+
+
+def _open_pack(settings: "Settings", folder: Path) -> "Opened":
+    from workers.pack import open_pack
+
+    return open_pack(folder, _root(settings), tell=lambda line: err.print(line, soft_wrap=True))
+
+
+def _with_catalogue_of(settings: "Settings", pack: "Opened | None") -> "Settings":
+    """A pack brings the catalogue it was made with; what is installed here may be another state of it."""
+    if pack is None:
+        return settings
+    return settings.model_copy(update={"shipped": False, "catalogue": os.pathsep.join(map(str, pack.catalogue))})
+
+
+def _adopt(engine: "Engine", pythons: Sequence[str]) -> dict[str, Path]:
+    """The builds that these interpreters hold. Raises BadRequest for one that is no column."""
+    from app.store.reads import load_builds
+    from app.store.session import reading
+    from workers.adopt import adopt
+
+    if not pythons:
+        return {}
+    with reading(engine) as s:
+        builds = load_builds(s)
+    found = dict(adopt(python, builds, os.environ) for python in pythons)
+    for id_, path in found.items():
+        err.print(f"{path} is {id_}: used as it is", soft_wrap=True)
+    return found
+
+
+def _chosen_for(engine: "Engine", work: Work, builds: Builds, issues: Issues, hardware: Hardware) -> Chosen:
+    """What is named; else what the pack is for and what was adopted; else the default builds."""
+    ids = {*(work.pack.builds if work.pack else ()), *work.adopted}
+    if issues is None and work.pack:
+        issues = list(work.pack.issues)
+    return Chosen(
+        _pick_issues(engine, issues),
+        _pick_builds(engine, builds, lambda build: build.id in ids if ids else build.default),
+        tuple(_split(hardware)) or _own_hardware(),
+    )
+
+
+def _write_results(engine: "Engine", chosen: Chosen, output: Path, pack: "Opened | None") -> None:
+    origin = f"pack {pack.id}" if pack else "knowngood"
+    _export(engine, output, origin, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})
 
 
 def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool = False) -> tuple[PlannedJob, ...]:
@@ -494,16 +610,17 @@ def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool 
     return tuple(job for job in planned if job.build.id in ids)
 
 
-def _print_price(
-    engine: "Engine", settings: "Settings", planned: Sequence[PlannedJob], *, as_json: bool = False
-) -> None:
+def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *, as_json: bool = False) -> None:
     """What the jobs would fetch, take and last. Nothing is fetched for it but the index's metadata."""
     from app.store.reads import load_durations
     from app.store.session import reading
     from app.terminal import print_price
     from workers.provision import Provisioner
 
-    provisioner = Provisioner(_root(settings), limit_bytes=settings.envs_limit)
+    settings = work.settings
+    provisioner = Provisioner(
+        _root(settings), limit_bytes=settings.envs_limit, environ=work.environ, adopted=work.adopted
+    )
     estimate = provisioner.estimate([(job.build, job.request) for job in planned])
     with reading(engine) as s:
         durations = load_durations(s)
@@ -540,7 +657,7 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
 
 def _run_planned(
     engine: "Engine",
-    settings: "Settings",
+    work: Work,
     planned: Sequence[PlannedJob],
     asked: Mapping[str, object],
     stop: Callable[[], bool],
@@ -555,9 +672,9 @@ def _run_planned(
         return
     with unit_of_work(engine) as s:
         run_id = create_run(s, planned, asked, _now())
-    how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=settings.lease_s)
+    how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
     try:
-        _dispatch_showing(engine, settings, run_id, how, stop)
+        _dispatch_showing(engine, work, run_id, how, stop)
     except DispatcherBusy:
         err.print("another dispatcher is at work and takes this over; following it")
         _follow(engine, run_id, stop)
@@ -567,15 +684,13 @@ def _run_planned(
         raise typer.Exit(Exit.OK)
 
 
-def _dispatch_showing(
-    engine: "Engine", settings: "Settings", run_id: str, how: "Dispatch", stop: Callable[[], bool]
-) -> None:
+def _dispatch_showing(engine: "Engine", work: Work, run_id: str, how: "Dispatch", stop: Callable[[], bool]) -> None:
     from app.terminal import RunProgress
     from workers.dispatcher import dispatch
 
     progress = RunProgress(err, _jobs_of(engine, run_id))
     with progress:
-        dispatch(engine, _carrier(settings), how, stop=stop, on_event=progress.tell)
+        dispatch(engine, _carrier(work), how, stop=stop, on_event=progress.tell)
 
 
 def _jobs_of(engine: "Engine", run_id: str) -> "tuple[JobRow, ...]":
@@ -603,10 +718,11 @@ def _follow(engine: "Engine", run_id: str, stop: Callable[[], bool]) -> None:
             time.sleep(0.5)
 
 
-def _carrier(settings: "Settings") -> "LocalCarrier":
+def _carrier(work: Work) -> "LocalCarrier":
     from workers.agent import Workplace
     from workers.carriers import LocalCarrier
 
+    settings = work.settings
     workplace = Workplace(
         root=_root(settings),
         slots=settings.slots,
@@ -614,7 +730,84 @@ def _carrier(settings: "Settings") -> "LocalCarrier":
         memory_limit_bytes=settings.memory_limit,
         zygote=settings.fork,
     )
-    return LocalCarrier({**vars(workplace), "root": str(workplace.root)})
+    adopted = {build: str(python) for build, python in work.adopted.items()}
+    told = {**vars(workplace), "root": str(workplace.root), "adopted": adopted}
+    return LocalCarrier(told, environment=work.environ)
+
+
+@cli.command("pack")
+def pack_(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The pack's folder: new, or a pack to extend.")],
+    builds: Builds = None,
+    issues: Issues = None,
+    python: Annotated[
+        str | None, typer.Option(help="The Python there, such as 3.12; the builds' own unless said.")
+    ] = None,
+    platform: Annotated[str, typer.Option(help="The machine there.")] = "manylinux_2_28_x86_64",
+    part_size: Annotated[str, typer.Option(help="The most a part may have: 60M, 2G.")] = "1G",
+    exclude_installed: Annotated[
+        Path | None,
+        typer.Option(help="What is installed there (`pip freeze`): its wheels stay out.", exists=True, dir_okay=False),
+    ] = None,
+) -> None:
+    """Pack builds, issues and the worker for a machine without network; there: `python3 DIR/run.py`."""
+    from workers.installer import Installer
+    from workers.pack import Wanted as PackWanted
+    from workers.pack import make_pack, read_installed
+    from workers.provision import choose_cache
+
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    chosen = _pick_issues(engine, issues)
+    columns = _for_python(engine, _pick_builds(engine, builds, lambda build: build.default), python)
+    wanted = PackWanted(
+        pairs=_pairs(chosen, columns),
+        builds=[build.id for build in columns],
+        issues=[issue.id for issue in chosen],
+        folders=_folders(settings),
+        python=columns[0].python,
+        platform=platform,
+        part_bytes=_size(part_size),
+        excluded=read_installed(exclude_installed) if exclude_installed else frozenset(),
+    )
+    installer = Installer(choose_cache(_root(settings), os.environ), _root(settings))
+    packed = make_pack(output, wanted, installer, now=_now(), tell=lambda line: err.print(line, soft_wrap=True))
+    for what, reason in packed.left_out.items():
+        err.print(f"left out: {what}: {reason}", soft_wrap=True)
+    size = f"{packed.bytes / (1 << 30):.2f} GB"
+    out.print(f"{packed.folder}: {packed.files} files added, {size}, {packed.parts} parts in all", soft_wrap=True)
+
+
+def _for_python(engine: "Engine", builds: Sequence[Build], python: str | None) -> tuple[Build, ...]:
+    """The same builds for the Python asked for; a pack is for one."""
+    pythons = sorted({build.python for build in builds})
+    if python is None and len(pythons) > 1:
+        raise BadRequest(f"these builds are of Python {' and '.join(pythons)}; say --python, a pack is for one")
+    if python is None:
+        return tuple(builds)
+    ids = [str(replace(build.build_id, python=python)) for build in builds]
+    return _pick_builds(engine, list(dict.fromkeys(ids)), lambda _: False)
+
+
+def _pairs(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[Build, EnvironmentRequest]]:
+    """Every environment that these issues need on these builds, on whatever hardware there may be."""
+    anywhere = ("cpu-x86_64", "cuda-sm_999")
+    found = {
+        environment_request(issue, build): build
+        for build in builds
+        for issue in issues
+        if any(inapplicable(issue, build, hardware) is None for hardware in anywhere)
+    }
+    return [(build, request) for request, build in found.items()]
+
+
+def _size(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    number, unit = text[:-1], text[-1:].upper()
+    if unit not in units or not number.isdigit() or int(number) == 0:
+        raise BadRequest(f'--part-size "{text}" is no size; write for example 60M or 2G')
+    return int(number) * units[unit]
 
 
 @cli.command()
@@ -632,7 +825,7 @@ def dispatch(
     engine = _opened(settings)
     how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
     with _stoppable() as stop:
-        run_jobs(engine, _carrier(settings), how, stop=stop)
+        run_jobs(engine, _carrier(Work(settings)), how, stop=stop)
 
 
 # -- serving -----------------------------------------------------------------------------------------------------------
@@ -720,8 +913,9 @@ def up(
             _pick_issues(engine, None), _pick_builds(engine, builds, lambda build: build.default), _own_hardware()
         )
         planned = _plan(engine, chosen, Wanted(), only_local=True)
-        _print_price(engine, settings, planned)
-        _run_planned(engine, settings, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
+        work = Work(settings)
+        _print_price(engine, work, planned)
+        _run_planned(engine, work, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
         if once:
             return
         err.print(f"measured; serving on at {server.address} until Ctrl-C", soft_wrap=True)

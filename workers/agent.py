@@ -12,8 +12,8 @@ import queue
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
@@ -50,7 +50,7 @@ class Workplace:
 
     `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
     imported torch once, where that changes nothing (harness); `network_off` takes the network from arms where the
-    kernel allows it.
+    kernel allows it. `adopted` maps builds to interpreters of this host that hold them already.
     """
 
     root: Path
@@ -59,6 +59,7 @@ class Workplace:
     memory_limit_bytes: int
     zygote: bool = True
     network_off: bool = True
+    adopted: Mapping[str, Path] = field(default_factory=dict)
     process_limit: int = 512
     log_limit_bytes: int = 512 * 1024
     file_limit_bytes: int = 16 * 1024**3
@@ -136,7 +137,8 @@ class _Job:
 
     def _work(self) -> str:
         sweep_scratch(self._workplace.scratch)
-        provisioner = Provisioner(self._workplace.root, limit_bytes=self._workplace.envs_limit_bytes)
+        place = self._workplace
+        provisioner = Provisioner(place.root, limit_bytes=place.envs_limit_bytes, adopted=place.adopted)
         try:
             environment = provisioner.provision(
                 self._spec.build, self._spec.request, self._progress, is_cancelled=self.stop.is_set

@@ -14,9 +14,10 @@ from time import monotonic, sleep
 from types import TracebackType
 from typing import Self
 
-from app.domain.build import Build
-from app.domain.issue import EnvironmentRequest
+from app.domain.build import Build, difference
+from app.domain.issue import EnvironmentRequest, digest
 from app.domain.outcome import Trouble, TroubleCode
+from workers.adopt import look_into
 from workers.assemble import Assembler, EditedCache, OnProgress, Order
 from workers.bytecode import BytecodeStore
 from workers.estimate import UNPACKED, Estimate, find_uncached, measure_wheels, sum_up
@@ -94,9 +95,11 @@ class Provisioner:
 
     `limit_bytes` bounds what they take, wheels unpacked for them in uv's cache included; what is in use may exceed it.
     `reserve_bytes` is what stays free on the disk. `index` and `environ` are read from this machine where not given.
+    `adopted` maps builds to interpreters of this machine that hold them already: these are used as they are wherever
+    an issue needs nothing beside the build.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first are given by name
         self,
         root: Path,
         *,
@@ -105,12 +108,14 @@ class Provisioner:
         index: Index | None = None,
         environ: Mapping[str, str] = os.environ,
         reserve_bytes: int = _RESERVE,
+        adopted: Mapping[str, Path] | None = None,
     ) -> None:
         root = root.absolute()
         self.root = root
         self.limit_bytes = limit_bytes
         self.reserve_bytes = reserve_bytes
         self._environ = dict(environ)
+        self._adopted = dict(adopted or {})
         cache = cache or choose_cache(root, environ)
         self.installer = Installer(cache, root, given_index=index, environ=self._environ)
         self.shelf = Shelf(root / "environments", cache)
@@ -133,6 +138,8 @@ class Provisioner:
         ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
         """
         began, made = monotonic(), 0
+        if self._is_adopted(build, request):
+            return self._as_found(build, Watch(is_cancelled=is_cancelled), on_progress)
         key = environment_key(build, request)
         while made < _TRIES:
             borrowed = self.shelf.borrow(key, is_fresh=made > 0)
@@ -146,6 +153,30 @@ class Provisioner:
             sleep(_POLL_S)
         sentence = "the environment was removed by others as soon as it was made; look who else cleans up there"
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
+
+    def _is_adopted(self, build: Build, request: EnvironmentRequest) -> bool:
+        return build.id in self._adopted and not request.packages and not request.mutates
+
+    def _as_found(self, build: Build, watch: Watch, on_progress: OnProgress) -> Environment:
+        """The machine's own environment of `build`, looked into each time: nobody keeps others from changing it."""
+        began = monotonic()
+        on_progress("probe", "importing torch", 0, 0)
+        found = look_into(self._adopted[build.id], self._environ, watch)
+        wrong = difference(build, found.imported, {})
+        if wrong:
+            sentence = f"{wrong}; the interpreter that was adopted for {build.id} holds another build now"
+            raise ProvisionFailure(Trouble(TroubleCode.WRONG_BUILD, sentence))
+        return Environment(
+            python=found.python,
+            root=found.python.parent.parent,
+            lock=found.lock,
+            lock_digest=digest(found.lock),
+            packages=found.packages,
+            imported=found.imported,
+            seconds=round(monotonic() - began, 3),
+            reused=True,
+            sources=("adopted as found",),
+        )
 
     def _environment(self, ready: Ready, lease: Lease, *, seconds: float, is_made: bool) -> Environment:
         folder = self.shelf.folder(ready.key)
@@ -281,7 +312,7 @@ class Provisioner:
         troubles: dict[str, Trouble] = {}
         made = ready = 0
         for build, request in {environment_key(*pair): pair for pair in pairs}.values():
-            if self.shelf.load(environment_key(build, request)) is not None:
+            if self._is_adopted(build, request) or self.shelf.load(environment_key(build, request)) is not None:
                 ready += 1
                 continue
             try:

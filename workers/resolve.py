@@ -91,10 +91,14 @@ def _is_wheel_of(build: Build, path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Resolver:
-    """Locks by environment key in `root`; they outlive their environments, so that these can be made again offline."""
+    """Locks by environment key in `root`; they outlive their environments, so that these can be made again offline.
+
+    `platform` is what uv calls the machine that is resolved for.
+    """
 
     root: Path
     installer: Installer
+    platform: str = f"{platform.machine()}-manylinux_2_28"
 
     def load(self, key: str) -> Lock | None:
         try:
@@ -119,7 +123,7 @@ class Resolver:
 
     def _make(self, build: Build, request: EnvironmentRequest, python: Path, watch: Watch) -> Lock:
         with tempfile.TemporaryDirectory(prefix="knowngood-") as folder:
-            run = _Compilation(self.installer, build, request, python, watch, Path(folder))
+            run = _Compilation(self.installer, build, request, python, watch, Path(folder), self.platform)
             try:
                 main = run.compile(requirements_of(build, request))
                 bare = run.compile(request.no_deps, "--no-deps") if request.no_deps else ""
@@ -152,6 +156,7 @@ class _Compilation:
     python: Path
     watch: Watch
     folder: Path
+    platform: str
 
     def compile(self, requirements: tuple[str, ...], *more: str) -> str:
         asked = self.folder / "requirements.in"
@@ -164,9 +169,15 @@ class _Compilation:
 
     def _world(self) -> tuple[str, ...]:
         """The machine and the date that are resolved for. A bare date would mean midnight of this host's time zone."""
-        wheels = f"{platform.machine()}-manylinux_2_28"
         options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:")
-        target = ("--python", str(self.python), "--python-version", self.build.python, "--python-platform", wheels)
+        target = (
+            "--python",
+            str(self.python),
+            "--python-version",
+            self.build.python,
+            "--python-platform",
+            self.platform,
+        )
         backend = backend_of(self.build, self.installer.index.wheel_folders)
         return (*options, *target, *backend, "--exclude-newer", f"{self.build.as_of.isoformat()}T23:59:59Z")
 

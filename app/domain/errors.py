@@ -21,6 +21,10 @@ class BadBundle(KnownGoodError):
     """A result bundle that is damaged, foreign, or of a format this release cannot read. Nothing of it was imported."""
 
 
+class BadPack(KnownGoodError):
+    """A pack that is damaged, incomplete, foreign, or cannot be made as asked. Nothing was run from it."""
+
+
 class StoreUnusable(KnownGoodError):
     """The database cannot be opened, is not ours, or is of a newer release."""
 

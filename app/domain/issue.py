@@ -220,9 +220,14 @@ class EnvironmentRequest:
         return digest(json.dumps([self.build, self.requirements, self.no_deps, self.mutates]))
 
     @property
+    def packages(self) -> tuple[str, ...]:
+        """All that is wanted beside torch; empty where the build alone will do."""
+        return (*self.requirements, *self.no_deps)
+
+    @property
     def pins(self) -> dict[str, str]:
         """Extra packages with an exact version, by name: these are checked after import."""
-        split = (requirement.partition("==") for requirement in (*self.requirements, *self.no_deps))
+        split = (requirement.partition("==") for requirement in self.packages)
         return {name.strip(): version.strip() for name, sep, version in split if sep}
 
 
