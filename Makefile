@@ -1,6 +1,6 @@
 # Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
 .DEFAULT_GOAL := up
-.PHONY: up serve test check bench soak lock
+.PHONY: up serve test test-gpu check bench soak lock
 
 PYTHON ?= python3
 VENV := .venv
@@ -26,6 +26,10 @@ serve: $(VENV)/.installed
 
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest
+
+# Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
+test-gpu: $(VENV)/.developer
+	$(BIN)/python -m pytest -m gpu tests/gpu
 
 check: $(VENV)/.developer
 	$(BIN)/ruff format --check .

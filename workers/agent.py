@@ -36,11 +36,13 @@ from app.domain.machine import Machine
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
+from workers.gpu import Gpus, Held, open_gpus
 from workers.keeper import adopt_orphans, destroy, die_with_parent
-from workers.machine import cuda_trouble, describe_machine
+from workers.machine import code_trouble, describe_machine, driver_trouble
 from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, host_trouble
 
 _POLL_S = 0.1
+_TRIES_ON_GPU = 2
 _CANCELLED = "cancelled"
 
 
@@ -50,7 +52,8 @@ class Workplace:
 
     `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
     imported torch once, where that changes nothing (harness); `network_off` takes the network from arms where the
-    kernel allows it. `adopted` maps builds to interpreters of this host that hold them already.
+    kernel allows it. `adopted` maps builds to interpreters of this host that hold them already. `settle_s` is the time
+    in which a GPU must become idle before and after an arm.
     """
 
     root: Path
@@ -64,6 +67,7 @@ class Workplace:
     log_limit_bytes: int = 512 * 1024
     file_limit_bytes: int = 16 * 1024**3
     grace_s: float = 2.0
+    settle_s: float = 15.0
 
     @property
     def limits(self) -> Limits:
@@ -115,17 +119,17 @@ class _Job:
         self._spec = spec
         self._workplace = workplace
         self._machine = machine
-        self._gpus: queue.Queue[str] = queue.Queue()
-        for name in self._own_gpus():
-            self._gpus.put(name)
+        self._needs_gpu = spec.hardware.startswith("cuda-")
+        self._gpus = tuple(gpu for gpu in machine.gpus if gpu.hardware == spec.hardware)
 
-    def _own_gpus(self) -> tuple[str, ...]:
-        """Those of the job's class, one arm on each at a time; on the CPU class every slot sees none."""
-        if not self._spec.hardware.startswith("cuda-"):
-            return ("",) * self._workplace.slots
-        capability = self._spec.hardware
-        mine = [gpu for gpu in self._machine.gpus if f"cuda-sm_{gpu.capability[0]}{gpu.capability[1]}" == capability]
-        return tuple(str(gpu.index) for gpu in mine)
+    @property
+    def _width(self) -> int:
+        """How many arms run side by side: one on each GPU of the class; on the CPU class as many as there are slots,
+        less one for each GPU of the host, whose arms compile on the CPU too.
+        """
+        if self._needs_gpu:
+            return len(self._gpus)
+        return max(1, self._workplace.slots - len(self._machine.gpus))
 
     def run(self) -> None:
         """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""
@@ -136,6 +140,10 @@ class _Job:
         self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem))
 
     def _work(self) -> str:
+        trouble = self._no_gpu() or driver_trouble(self._spec.build, self._machine, self._spec.hardware)
+        if trouble:
+            self._leave_undone(trouble, lock_digest="")
+            return ""
         sweep_scratch(self._workplace.scratch)
         place = self._workplace
         provisioner = Provisioner(place.root, limit_bytes=place.envs_limit_bytes, adopted=place.adopted)
@@ -150,9 +158,7 @@ class _Job:
             return _CANCELLED
         with environment:
             self._say_ready(environment)
-            trouble = self._no_gpu() or cuda_trouble(
-                self._spec.build, self._machine, self._spec.hardware, environment.imported.get("arch", "")
-            )
+            trouble = code_trouble(self._spec.hardware, environment.imported.get("arch", ""))
             if trouble:
                 self._leave_undone(trouble, environment.lock_digest)
             else:
@@ -177,27 +183,25 @@ class _Job:
         )
 
     def _no_gpu(self) -> Trouble | None:
-        if self._own_gpus():
+        if self._gpus or not self._needs_gpu:
             return None
         return Trouble(TroubleCode.GPU_LOST, f"no GPU of {self._spec.hardware} is to be seen here; ask nvidia-smi why")
 
     def _leave_undone(self, trouble: Trouble, lock_digest: str) -> None:
         """Without an environment every arm has the same evidence: the trouble."""
-        execution = Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log="")
         for arm in self._spec.arms:
-            now = datetime.now(UTC)
-            self._say_finished(arm, execution, now, lock_digest)
+            self._say_finished(arm, _never_made(trouble), lock_digest)
 
     def _run_arms(self, environment: Environment) -> None:
-        """As many side by side as there are slots (or GPUs); each issue's control before its other arms."""
+        """As many side by side as this host bears; each issue's control before its other arms."""
         arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
         for arm in in_running_order(self._spec.arms):
             arms.put(arm)
         failures: list[Exception] = []
-        with self._zygote(environment) as zygote:
+        with self._open_gpus() as gpus, self._zygote(environment) as zygote:
+            stage = _Stage(environment, zygote, gpus)
             workers = [
-                threading.Thread(target=self._run_queued, args=(arms, environment, zygote, failures))
-                for _ in range(self._gpus.qsize())
+                threading.Thread(target=self._run_queued, args=(arms, stage, failures)) for _ in range(self._width)
             ]
             for worker in workers:
                 worker.start()
@@ -206,17 +210,10 @@ class _Job:
         if failures:
             raise failures[0]
 
-    def _run_queued(
-        self,
-        arms: "queue.SimpleQueue[ArmSpec]",
-        environment: Environment,
-        zygote: Zygote | None,
-        failures: list[Exception],
-    ) -> None:
-        gpu = self._gpus.get_nowait()
+    def _run_queued(self, arms: "queue.SimpleQueue[ArmSpec]", stage: "_Stage", failures: list[Exception]) -> None:
         try:
             while not self.stop.is_set():
-                self._attempt(arms.get_nowait(), environment, self._place(environment, gpu), zygote)
+                self._attempt(arms.get_nowait(), stage)
         except queue.Empty:
             pass
         except Exception as failure:  # noqa: BLE001 - raised again by the job's own thread
@@ -226,45 +223,111 @@ class _Job:
     def _place(self, environment: Environment, gpu: str) -> Place:
         return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu)
 
+    def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
+        if not self._needs_gpu:
+            return contextlib.nullcontext()
+        return open_gpus(self._gpus, settle_s=self._workplace.settle_s)
+
     @contextlib.contextmanager
     def _zygote(self, environment: Environment) -> Iterator[Zygote | None]:
-        """One for the bare environment of a build, where at least two arms can come from it; else None."""
+        """One for the bare environment of a build, where at least two arms can come from it; else None.
+
+        It sees a GPU where its arms will: what torch finds out while it is imported is then the same as in a fresh one.
+        """
         request = self._spec.request
         is_bare = not (request.requirements or request.no_deps or request.mutates)
         forkable = sum(not arm.env for arm in self._spec.arms)
         if not (self._workplace.zygote and is_bare and forkable > 1):
             yield None
             return
-        with scratch_folder(self._workplace.scratch) as folder, Zygote(self._place(environment, ""), folder) as zygote:
+        place = self._place(environment, str(self._gpus[0].index) if self._gpus else "")
+        with scratch_folder(self._workplace.scratch) as folder, Zygote(place, folder) as zygote:
             yield zygote
 
-    def _attempt(self, arm: ArmSpec, environment: Environment, place: Place, zygote: Zygote | None) -> None:
+    def _attempt(self, arm: ArmSpec, stage: "_Stage") -> None:
+        made = self._make(arm, stage, gpu="") if stage.gpus is None else self._make_on_gpu(arm, stage, stage.gpus)
+        if made is not None and made.done.record.ending is not Ending.CANCELLED:
+            self._say_finished(arm, made, stage.environment.lock_digest)
+
+    def _make_on_gpu(self, arm: ArmSpec, stage: "_Stage", gpus: Gpus) -> "_Made | None":
+        """The attempt on a GPU that nobody else uses meanwhile; None where it was cut short.
+
+        One that leaves its GPU unsound is doubtful: it is made once more, on a sound GPU where there is one, and the
+        last is what counts.
+        """
+        made: _Made | None = None
+        for _ in range(_TRIES_ON_GPU):
+            held = gpus.hold(self.stop.is_set, self._say_waiting)
+            if not isinstance(held, Held):
+                return made or (_never_made(held) if held else None)
+            with held:
+                made = self._make(arm, stage, held.index)
+                trouble = held.wait_until_sound(self.stop.is_set)
+            if trouble is None:
+                return made
+            if self.stop.is_set():  # it was not given the time to become sound
+                return None
+            made = made.with_trouble(trouble)
+        return made
+
+    def _say_waiting(self) -> None:
+        self._progress("wait", "for a GPU that another job holds", 0, 0)
+
+    def _make(self, arm: ArmSpec, stage: "_Stage", gpu: str) -> "_Made":
         started_at = datetime.now(UTC)
         self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
-        script = self._spec.scripts[arm.script]
+        environment, script = stage.environment, self._spec.scripts[arm.script]
+        place = self._place(environment, gpu)
         try:
             with scratch_folder(self._workplace.scratch) as scratch:
-                done = execute(arm, script, place=place, scratch=scratch, zygote=zygote, is_cancelled=self.stop.is_set)
+                done = execute(
+                    arm, script, place=place, scratch=scratch, zygote=stage.zygote, is_cancelled=self.stop.is_set
+                )
                 done = replace(done, record=_with_trouble(done.record, arm, environment, place, scratch))
         except OSError as failure:
             done = Execution(_unplaced(failure, environment, self._workplace.root), log="")
-        if done.record.ending is not Ending.CANCELLED:
-            self._say_finished(arm, done, started_at, environment.lock_digest)
+        return _Made(done, started_at, datetime.now(UTC))
 
-    def _say_finished(self, arm: ArmSpec, done: Execution, started_at: datetime, lock_digest: str) -> None:
+    def _say_finished(self, arm: ArmSpec, made: "_Made", lock_digest: str) -> None:
         self.events.put(
             ArmFinished(
                 job=self._spec.job,
                 try_no=self._spec.try_no,
                 attempt=arm.attempt,
-                record=done.record,
-                log=done.log,
+                record=made.done.record,
+                log=made.done.log,
                 lock_digest=lock_digest,
                 machine=self._machine.digest,
-                started_at=started_at,
-                finished_at=datetime.now(UTC),
+                started_at=made.started_at,
+                finished_at=made.finished_at,
             )
         )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What the arms of a job share; `gpus` is None on the CPU class."""
+
+    environment: Environment
+    zygote: Zygote | None
+    gpus: Gpus | None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An attempt, and when it was made."""
+
+    done: Execution
+    started_at: datetime
+    finished_at: datetime
+
+    def with_trouble(self, trouble: Trouble) -> "_Made":
+        return replace(self, done=replace(self.done, record=replace(self.done.record, trouble=trouble)))
+
+
+def _never_made(trouble: Trouble) -> _Made:
+    now = datetime.now(UTC)
+    return _Made(Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log=""), now, now)
 
 
 def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:

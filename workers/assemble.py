@@ -18,7 +18,7 @@ from workers.proof import Proofs, import_torch
 from workers.pylock import Lock, print_pins
 from workers.resolve import ProvisionFailure, backend_of, wrong_build_trouble
 from workers.shelf import Ready
-from workers.site_packages import Distribution, find_distributions, seal, site_of
+from workers.site_packages import Distribution, close_folders, find_distributions, read_tree, seal, site_of
 from workers.wheel_seals import WheelSeals
 
 OnProgress = Callable[[str, str, int, int], None]
@@ -94,31 +94,41 @@ class Assembler:
         """
         began = monotonic()
         on_progress("sync", f"{len(order.lock.wheels)} packages", 0, 0)
-        self._make_venv(order, watch)
-        self._sync(order, watch, on_progress)
-        found = find_distributions(order.site)
-        wheels = {wheel.key: found[wheel.name] for wheel in order.lock.wheels if wheel.name in found}
-        laid = self._lay_bytecode(order)
-        compiled = self._compile_rest(order, wheels, laid, watch, on_progress)
-        with ThreadPoolExecutor(1) as side:
-            sealing = side.submit(seal, order.site, is_closed=not order.request.mutates)
+        self._make_venv(order)
+        with ThreadPoolExecutor(2) as side:
+            # Links, looks and uv wait for the kernel most of the time, so that they go on side by side.
+            laying, looking = side.submit(self._lay_bytecode, order), side.submit(self._look, order)
+            self._sync(order, watch, on_progress)
+            found = find_distributions(order.site)
+            wheels = {wheel.key: found[wheel.name] for wheel in order.lock.wheels if wheel.name in found}
+            reading = side.submit(read_tree, order.site, looking.result())
+            laid = laying.result()
+            compiled = self._compile_rest(order, wheels, laid, watch, on_progress)
             imported = self._prove(order, found, watch, on_progress)
-            seals = sealing.result()
+            tree = reading.result()
+        seals = seal(tree.files)
         edited = [] if order.request.mutates else self.wheel_seals.check(wheels, seals)
         if edited:
             raise EditedCache(edited)
         wrong = difference(order.build, imported, order.request.pins)
         if wrong:
             raise ProvisionFailure(wrong_build_trouble(wrong))
+        if not order.request.mutates:
+            close_folders(order.site, tree.folders)
         return self._describe(order, {**laid, **compiled}, imported, seals, monotonic() - began)
 
-    def _make_venv(self, order: Order, watch: Watch) -> None:
-        order.folder.mkdir(parents=True)
+    def _make_venv(self, order: Order) -> None:
+        """As `uv venv` makes it, without its scripts for shells and in 1 ms instead of 25."""
+        order.site.mkdir(parents=True)
+        order.python.parent.mkdir()
+        order.python.symlink_to(order.interpreter)
+        for name in ("python3", f"python{order.build.python}"):
+            order.python.with_name(name).symlink_to(order.python.name)
+        (order.folder / "lib64").symlink_to("lib")
+        config = f"home = {order.interpreter.parent}\ninclude-system-site-packages = false\n"
+        (order.folder / "pyvenv.cfg").write_text(config, encoding="utf-8")
         (order.folder / "pylock.toml").write_text(order.lock.text, encoding="utf-8")
         (order.folder / "pins.txt").write_text(print_pins(order.lock), encoding="utf-8")
-        # The folder is an absolute path: uv takes a bare name for a version (`v1` is Python 1).
-        where = ("--allow-existing", "--no-project", "--python", str(order.interpreter), str(order.folder))
-        self.installer.run("venv", "-q", *where, watch=watch)
 
     def _sync(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
         """Install the lock: first from uv's cache alone, which asks no index and fails in 0.1 s if one is missing."""
@@ -131,6 +141,10 @@ class Assembler:
         except InstallerFailed:
             lines = Downloads(on_progress)
             self.installer.run(*command, watch=Watch(lines.read, watch.is_cancelled, watch.inherited))
+
+    def _look(self, order: Order) -> dict[str, tuple[int, str]]:
+        """What is known of the files that are going to be installed; of copies nothing is."""
+        return {} if order.request.mutates else self.wheel_seals.look(wheel.key for wheel in order.lock.wheels)
 
     def _lay_bytecode(self, order: Order) -> dict[str, int]:
         laid = {}

@@ -21,11 +21,21 @@ _MAKING = ".making-"
 _COMPILE_S = 900
 
 # `compileall -j` spreads folders over processes, but not a list of files. Forked children share the list; one whose
-# parent was stopped stops too.
+# parent was stopped stops too. The few lines of py_compile that are needed, since importing it takes longer than they do.
 _COMPILE = """
-import os, py_compile, sys
+import importlib.util, marshal, os, sys
 files = open(sys.argv[1], encoding="utf-8").read().splitlines()
-mode, parent, children = py_compile.PycInvalidationMode.CHECKED_HASH, os.getpid(), []
+parent, children = os.getpid(), []
+HASHED_AND_CHECKED = (3).to_bytes(4, "little")
+def compile_file(file):
+    with open(file, "rb") as opened:
+        source = opened.read()
+    code = marshal.dumps(compile(source, file, "exec", dont_inherit=True))
+    target = importlib.util.cache_from_source(file)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(target + ".making", "wb") as opened:
+        opened.write(importlib.util.MAGIC_NUMBER + HASHED_AND_CHECKED + importlib.util.source_hash(source) + code)
+    os.replace(target + ".making", target)
 for child in range(int(sys.argv[2])):
     pid = os.fork()
     children.append(pid)
@@ -35,7 +45,7 @@ for child in range(int(sys.argv[2])):
         if os.getppid() != parent:
             break
         try:
-            py_compile.compile(file, doraise=True, invalidation_mode=mode)
+            compile_file(file)
         except Exception:
             pass
     os._exit(0)
@@ -137,7 +147,7 @@ def bytecode_files(distribution: Distribution, tag: str) -> dict[str, str]:
 
 def compile_sources(python: Path, site: Path, sources: Sequence[str], *, env: Mapping[str, str], watch: Watch) -> None:
     """Compile in place on every core. A source that does not compile (a template, old syntax) is left as it is."""
-    cores = str(len(os.sched_getaffinity(0)))
+    cores = str(min(len(os.sched_getaffinity(0)), len(sources)))
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as listing:
         listing.writelines(f"{site}/{source}\n" for source in sources)
         listing.flush()

@@ -7,6 +7,7 @@ asked ever writes; whatever still speaks for an earlier try is refused by the st
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,14 +35,16 @@ class DispatcherBusy(KnownGoodError):
 class Dispatch:
     """How to dispatch.
 
-    `hardware` are the classes this dispatcher's carrier can serve, `jobs` how many it runs at once. `run` keeps to the
-    jobs of one run; `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end.
+    `hardware` are the classes this dispatcher's carrier can serve. `jobs` of each class run at once, `cuda_jobs` of a
+    CUDA class, so that an environment is made while the GPUs are busy with another. `run` keeps to the jobs of one run;
+    `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end.
     A job is asked to stop, and after `grace_s` made to; one whose agent says nothing for `silence_s` beyond its longest
     arm is given up. After a crash another dispatcher can take over once `lease_s` has passed.
     """
 
     hardware: tuple[str, ...]
     jobs: int = 1
+    cuda_jobs: int = 2
     run: str | None = None
     until_idle: bool = False
     waits: bool = False
@@ -50,6 +53,9 @@ class Dispatch:
     grace_s: float = 20.0
     silence_s: float = 1800.0
     holder: str = field(default_factory=lambda: f"dispatcher-{uuid4().hex[:12]}")
+
+    def jobs_of(self, hardware: str) -> int:
+        return self.cuda_jobs if hardware.startswith("cuda-") else self.jobs
 
 
 def utc_now() -> datetime:
@@ -225,14 +231,14 @@ class _Dispatcher:
 
     def _claim(self) -> bool:
         claimed = False
-        while len(self._active) < self._how.jobs:
+        while open_classes := self._classes_with_room():
             with unit_of_work(self._engine) as s:
                 spec = writes.claim_job(
                     s,
                     self._how.holder,
                     self._now(),
                     self._how.lease_s,
-                    hardware=self._how.hardware,
+                    hardware=open_classes,
                     run=self._how.run,
                 )
             if spec is None:
@@ -240,6 +246,10 @@ class _Dispatcher:
             claimed = True
             self._start(spec)
         return claimed
+
+    def _classes_with_room(self) -> tuple[str, ...]:
+        busy = Counter(active.spec.hardware for active in self._active.values())
+        return tuple(class_ for class_ in self._how.hardware if busy[class_] < self._how.jobs_of(class_))
 
     def _start(self, spec: JobSpec) -> None:
         try:

@@ -57,7 +57,7 @@ _STALE_S = 60.0
 _OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
 _TEARDOWN_BYTES = 16 * 1024
 
-_FIT = {"threads": 1, "children": 0, "gpu_devices": 0}
+_FIT = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
 
 _CANCELLED = "cancelled"
 _REASONS = {
@@ -151,12 +151,13 @@ def arm_environment(place: Place, scratch: Path, own: Mapping[str, str]) -> dict
 class Zygote:
     """A process of the build that has imported torch and Inductor, and forks arms. It is waited for when first needed.
 
-    Where it turns out unfit (a thread, a child, a GPU opened), `connect` says no and arms start fresh. It ends
-    when its channel closes, so also with this process.
+    Where it turns out unfit (a thread, a child, a GPU opened), it ends, `connect` says no and arms start fresh. It also
+    ends when its channel closes, so with this process too.
     """
 
     def __init__(self, place: Place, scratch: Path) -> None:
         self._scratch = scratch
+        self._shows_gpu = bool(place.gpu)
         self._lock = threading.Lock()
         self._is_fit: bool | None = None
         self._files: set[str] = set()
@@ -188,7 +189,7 @@ class Zygote:
         """Have an arm forked that speaks through `theirs`; False where this zygote cannot be used."""
         with self._lock:
             if self._is_fit is None:
-                self._is_fit = self._told_fitness(is_cancelled) == _FIT
+                self._is_fit = self._found_fit(self._told_fitness(is_cancelled))
                 self._files = self._list_files()
             # An arm that left something in the zygote's own folders would share it with later ones: fork no more.
             self._is_fit = self._is_fit and self._list_files() == self._files
@@ -199,13 +200,21 @@ class Zygote:
                     self._is_fit = False
             return self._is_fit
 
-    def _told_fitness(self, is_cancelled: Callable[[], bool]) -> object:
+    def _found_fit(self, told: Mapping[str, int] | None) -> bool:
+        """Judge it, and end one of no use: it may hold a GPU open. That it asked matters only where one is shown."""
+        asked = 0 if self._shows_gpu or told is None else told["asked_cuda"]
+        is_fit = told == {**_FIT, "asked_cuda": asked}
+        if not is_fit:
+            self._process.kill()
+        return is_fit
+
+    def _told_fitness(self, is_cancelled: Callable[[], bool]) -> Mapping[str, int] | None:
         """What the zygote counted; None where it died, was too slow, or nobody waits for it any more."""
         until = time.monotonic() + _ZYGOTE_START_S
         while time.monotonic() < until and not is_cancelled():
             if select.select([self._channel], [], [], _POLL_S)[0]:
-                told = self._channel.recv(4096)
-                return json.loads(told) if told else None
+                told: dict[str, int] | None = json.loads(self._channel.recv(4096) or b"null")
+                return told
         return None
 
     def _list_files(self) -> set[str]:

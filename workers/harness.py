@@ -405,8 +405,9 @@ class _Awaited(importlib.abc.MetaPathFinder):
 
 # The zygote: a process that has imported torch and Inductor and does nothing but fork. An arm that is forked from it
 # differs from a fresh one in this: the hash seed is the same for all arms of a zygote; Inductor's modules are there
-# before the arm asks for them, and are never collected; no pool of Triton compile processes was started (one starts
-# when first needed). A repro for which that matters gives its arms a variable in ENV: those always start fresh.
+# before the arm asks for them (not where a GPU is in view), and are never collected; no pool of Triton compile
+# processes was started (one starts when first needed). A repro for which that matters gives its arms a variable in ENV:
+# those always start fresh.
 
 
 class _Become(BaseException):
@@ -426,7 +427,7 @@ def serve_forks(channel: socket.socket, keeper_path: str, root: str) -> NoReturn
     """
     keeper = _load_beside(keeper_path)
     os.environ.update(_NO_POOL)
-    for name in _PRELOAD:
+    for name in _preloaded(sees_gpu=bool(os.environ.get("CUDA_VISIBLE_DEVICES"))):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     _keep_folders(root)
@@ -444,6 +445,14 @@ def serve_forks(channel: socket.socket, keeper_path: str, root: str) -> NoReturn
             keeper.keep(socket.socket(fileno=sockets[0]), lambda order, fd: _become(order, fd, root, built))
             os._exit(0)
         os.close(sockets[0])
+
+
+def _preloaded(*, sees_gpu: bool) -> Iterator[str]:
+    """What the zygote imports. Where a GPU is in view Inductor is left to the arms: from torch 2.7 on importing it asks
+    CUDA what is there, and torch then refuses CUDA to every fork. That costs an arm 1 s; torch and Dynamo, 4 s, are
+    still saved (measured 2026-11).
+    """
+    return (name for name in _PRELOAD if not (sees_gpu and name.startswith("torch._inductor")))
 
 
 def _load_beside(path: str) -> ModuleType:
@@ -464,12 +473,13 @@ def _reap(*_: object) -> None:
 def _fitness() -> dict[str, int]:
     """What would make forking unsafe, counted after one fork: OpenBLAS ends its threads before the first one.
 
-    A CUDA context cannot be forked; a process that has begun one holds devices of the driver open.
+    A CUDA context cannot be forked; a process that has begun one holds devices of the driver open. Nor can CUDA be used
+    in a fork once it was asked what is there (`asked_cuda`).
     """
     pid = os.fork()
     if pid == 0:
-        os._exit(0)
-    os.waitpid(pid, 0)
+        os._exit(_is_cuda_refused())
+    _, status = os.waitpid(pid, 0)
     children = 0
     threads = os.listdir("/proc/self/task")
     for thread in threads:
@@ -477,7 +487,15 @@ def _fitness() -> dict[str, int]:
             children += len(file.read().split())
     opened = [_link(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
     devices = sum(path.startswith("/dev/nvidia") for path in opened)
-    return {"threads": len(threads), "children": children, "gpu_devices": devices}
+    asked = os.WEXITSTATUS(status)
+    return {"threads": len(threads), "children": children, "gpu_devices": devices, "asked_cuda": asked}
+
+
+def _is_cuda_refused() -> bool:
+    """In a forked process: whether torch would refuse to use CUDA here."""
+    native = getattr(sys.modules.get("torch"), "_C", None)
+    ask = getattr(native, "_cuda_isInBadFork", None)
+    return bool(ask and ask())
 
 
 def _link(path: str) -> str:

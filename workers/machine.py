@@ -9,10 +9,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from math import ceil
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pynvml
@@ -20,6 +21,8 @@ import pynvml
 from app.domain.build import Build
 from app.domain.machine import Gpu, Machine
 from app.domain.outcome import Trouble, TroubleCode
+
+_T = TypeVar("_T")
 
 _PROBE_S = 20
 
@@ -139,7 +142,8 @@ def can_unshare_network() -> bool:
 
 
 @contextmanager
-def _nvml() -> Iterator[bool]:
+def open_nvml() -> Iterator[bool]:
+    """The driver's management library for as long as the block runs; False where this host has no NVIDIA driver."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -148,28 +152,50 @@ def _nvml() -> Iterator[bool]:
     try:
         yield True
     finally:
-        pynvml.nvmlShutdown()
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
 def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[Gpu, ...]]:
     """The driver, the highest CUDA it supports (`12.8`) and the GPUs this process may use; all empty without a driver.
 
     NVML lists every GPU of the host; CUDA_VISIBLE_DEVICES says which of them are ours, as the affinity does for cores.
+    A GPU that has fallen off its bus is left out, and the others still count.
     """
-    with _nvml() as is_there:
+    with open_nvml() as is_there:
         if not is_there:
             return "", "", ()
-        cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2()
-        found = []
-        for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), environ.get("CUDA_VISIBLE_DEVICES")):
-                continue
-            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-            memory = int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
-            name = str(pynvml.nvmlDeviceGetName(handle))
-            found.append(Gpu(index=index, name=name, capability=(int(major), int(minor)), memory_bytes=memory))
-        return str(pynvml.nvmlSystemGetDriverVersion()), f"{cuda // 1000}.{cuda % 1000 // 10}", tuple(found)
+        visible = environ.get("CUDA_VISIBLE_DEVICES")
+        found = (_read_gpu(index, visible) for index in range(_answered(pynvml.nvmlDeviceGetCount, 0)))
+        cuda = _answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
+        return (
+            str(_answered(pynvml.nvmlSystemGetDriverVersion, "")),
+            f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
+            tuple(gpu for gpu in found if gpu is not None),
+        )
+
+
+def _answered(ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What the driver answers, or `otherwise` where it does not know: containers may lack libcuda, for example."""
+    try:
+        return ask()
+    except pynvml.NVMLError:
+        return otherwise
+
+
+def _read_gpu(index: int, visible: str | None) -> Gpu | None:
+    """None where it is not ours, or does not answer."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), visible):
+            return None
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        name = str(pynvml.nvmlDeviceGetName(handle))
+    except pynvml.NVMLError:
+        return None
+    # A GPU that shares the host's memory (GB10) has none of its own to tell of.
+    memory = _answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)
+    return Gpu(index=index, name=name, capability=(int(major), int(minor)), memory_bytes=memory)
 
 
 def is_visible(index: int, uuid: str, visible: str | None) -> bool:
@@ -180,29 +206,39 @@ def is_visible(index: int, uuid: str, visible: str | None) -> bool:
     return any(part == str(index) or (part.startswith("GPU-") and uuid.startswith(part)) for part in named)
 
 
-def cuda_trouble(build: Build, machine: Machine, hardware: str, compiled_for: str) -> Trouble | None:
-    """Say why this host's driver or card cannot run `build` on a CUDA class; None where it can, or on the CPU class.
+def driver_trouble(build: Build, machine: Machine, hardware: str) -> Trouble | None:
+    """Say why this host's driver cannot run `build` on a CUDA class; None where it can, or on the CPU class.
+
+    Known before anything is downloaded. Within one major version of CUDA a newer toolkit runs on an older driver
+    (NVIDIA, "CUDA Compatibility").
+    """
+    if not hardware.startswith("cuda-") or build.cuda is None or not machine.driver_cuda:
+        return None
+    if int(machine.driver_cuda.split(".")[0]) >= int(build.cuda.split(".")[0]):
+        return None
+    return Trouble(
+        TroubleCode.DRIVER_TOO_OLD,
+        f"driver {machine.driver} supports CUDA up to {machine.driver_cuda} and the build needs {build.cuda}; "
+        "update the driver, or measure this build on another machine",
+    )
+
+
+def code_trouble(hardware: str, compiled_for: str) -> Trouble | None:
+    """Say that a wheel holds no code for the cards of a CUDA class; None where it does, or on the CPU class.
 
     `compiled_for` is what the build's process says its kernels were compiled for (`sm_80 sm_90 compute_90`); empty
-    where unknown. Code for sm_80 also runs on sm_86 (same major), and compute_90 (PTX) on anything newer. Within one
-    major version of CUDA a newer toolkit runs on an older driver (NVIDIA, "CUDA Compatibility").
+    where unknown. Code for sm_80 also runs on sm_86 (same major), and compute_90 (PTX) on anything newer.
     """
-    if not hardware.startswith("cuda-") or build.cuda is None:
+    if not hardware.startswith("cuda-"):
         return None
-    if machine.driver_cuda and int(machine.driver_cuda.split(".")[0]) < int(build.cuda.split(".")[0]):
-        return Trouble(
-            TroubleCode.DRIVER_TOO_OLD,
-            f"driver {machine.driver} supports CUDA up to {machine.driver_cuda} and the build needs {build.cuda}; "
-            "update the driver, or measure this build on another machine",
-        )
     wanted = hardware.removeprefix("cuda-sm_")
-    if compiled_for and not any(_runs_on(code, wanted) for code in compiled_for.split()):
-        return Trouble(
-            TroubleCode.NO_CODE_FOR_CARD,
-            f"the wheel holds code for {compiled_for}, none of which runs on sm_{wanted}; "
-            "choose a build made for this card",
-        )
-    return None
+    if not compiled_for or any(_runs_on(code, wanted) for code in compiled_for.split()):
+        return None
+    return Trouble(
+        TroubleCode.NO_CODE_FOR_CARD,
+        f"the wheel holds code for {compiled_for}, none of which runs on sm_{wanted}; "
+        "choose a build made for this card",
+    )
 
 
 def _runs_on(code: str, wanted: str) -> bool:

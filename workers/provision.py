@@ -121,7 +121,7 @@ class Provisioner:
         self.shelf = Shelf(root / "environments", cache)
         self._resolver = Resolver(root / "locks", self.installer)
         self._bytecode = BytecodeStore(root / "bytecode")
-        proofs, seals = Proofs(root / "proofs"), WheelSeals(root / "wheels")
+        proofs, seals = Proofs(root / "proofs"), WheelSeals(root / "wheels", cache)
         self._assembler = Assembler(self.installer, self._bytecode, proofs, seals)
 
     def provision(

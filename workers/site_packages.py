@@ -9,9 +9,11 @@ import csv
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.utils import canonicalize_name
 
@@ -81,25 +83,45 @@ def _sha256(file: Path) -> str:
     return base64.urlsafe_b64encode(found).rstrip(b"=").decode()
 
 
-def seal(site: Path, *, is_closed: bool = False) -> dict[str, str]:
-    """A digest for each top-level entry, over path, size and modification time of its files.
+@dataclass(frozen=True)
+class Tree:
+    """What lies in a folder. `files` maps each path to (inode, its line in a seal); `folders` are all but bytecode's."""
 
-    Bytecode and RECORDs are left out. It notices every edit, addition and removal that does not forge times, by this
-    user or any other, in 0.1 s for torch's 15,000 files. It is how an edited environment is found before it is used
-    again: no permission binds root.
+    files: Mapping[str, tuple[int, str]]
+    folders: tuple[str, ...]
 
-    `is_closed` also forbids, on the same walk, to add and remove files, so that pip and its like fail at once.
+
+def read_tree(root: Path, known: Mapping[str, tuple[int, str]] = MappingProxyType({})) -> Tree:
+    """Look at every file in `root`; bytecode and RECORDs are left out.
+
+    `known` are files that were looked at a moment ago under another name: what is still the same file, by path and
+    inode, is not asked again (0.04 s instead of 0.1 for torch's 15,000 files).
     """
-    facts: dict[str, list[str]] = {}
-    for folder, descriptor, entries in _walk(site):
-        if is_closed:
-            os.fchmod(descriptor, 0o555)
+    files, folders = {}, []
+    for folder, entries in _walk(root):
+        folders.append(folder)
         for entry in entries:
             if entry.name == _RECORD:
                 continue
-            found = entry.stat(follow_symlinks=False)
-            lines = facts.setdefault(folder.partition("/")[0] or entry.name, [])
-            lines.append(f"{folder}/{entry.name} {found.st_size} {found.st_mtime_ns}")
+            path, inode = f"{folder}/{entry.name}", entry.inode()
+            told = known.get(path)
+            if told is None or told[0] != inode:
+                found = entry.stat(follow_symlinks=False)
+                told = inode, f"{path} {found.st_size} {found.st_mtime_ns}"
+            files[path] = told
+    return Tree(files, tuple(folders))
+
+
+def seal(files: Mapping[str, tuple[int, str]]) -> dict[str, str]:
+    """A digest for each top-level entry, over path, size and modification time of its files.
+
+    It notices every edit, addition and removal that does not forge times, by this user or any other. It is how an
+    edited environment is found before it is used again: no permission binds root.
+    """
+    facts: dict[str, list[str]] = {}
+    for path, (_, line) in files.items():
+        top, _, rest = path.partition("/")
+        facts.setdefault(top or rest, []).append(line)
     return {top: _digest_of(lines) for top, lines in facts.items()}
 
 
@@ -107,12 +129,12 @@ def _digest_of(lines: list[str]) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def _walk(site: Path) -> Iterator[tuple[str, int, list[os.DirEntry[str]]]]:
-    """Each folder (relative, and its descriptor) with what lies in it that is no folder; bytecode folders are empty.
+def _walk(root: Path) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+    """Each folder (relative) with what lies in it that is no folder; bytecode folders are passed over.
 
     By descriptors, because the kernel then looks up one name for each file instead of ten: 0.08 s instead of 0.13.
     """
-    top = os.open(site, os.O_RDONLY | os.O_DIRECTORY)
+    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         waiting = [""]
         while waiting:
@@ -122,19 +144,27 @@ def _walk(site: Path) -> Iterator[tuple[str, int, list[os.DirEntry[str]]]]:
                 files = []
                 with os.scandir(descriptor) as entries:
                     for entry in entries:
-                        if entry.is_dir(follow_symlinks=False):
-                            waiting.append(f"{folder}/{entry.name}" if folder else entry.name)
-                        else:
+                        if not entry.is_dir(follow_symlinks=False):
                             files.append(entry)
-                yield folder, descriptor, [] if folder.endswith(_PYCACHE) else files
+                        elif entry.name != _PYCACHE:
+                            waiting.append(f"{folder}/{entry.name}" if folder else entry.name)
+                yield folder, files
             finally:
                 os.close(descriptor)
     finally:
         os.close(top)
 
 
+def close_folders(site: Path, folders: Iterable[str]) -> None:
+    """Forbid to add and remove files, bytecode included, so that pip and its like fail at once."""
+    for folder in folders:
+        os.chmod(f"{site}/{folder}", 0o555)  # noqa: PTH101 - thousands of times
+        with suppress(FileNotFoundError):
+            os.chmod(f"{site}/{folder}/{_PYCACHE}", 0o555)  # noqa: PTH101 - as above
+
+
 def open_folders(folder: Path) -> None:
-    """Undo what `seal` closed, so that the environment can be removed."""
+    """Undo what `close_folders` closed, so that the environment can be removed."""
     for path, _, _ in os.walk(folder):
         one = Path(path)
         mode = stat.S_IMODE(one.stat().st_mode)

@@ -57,7 +57,10 @@ class JobStarted:
 
 @dataclass(frozen=True)
 class Provisioning:
-    """Progress of the environment. `phase` is resolve, sync, compile, probe; bytes are 0 where unknown."""
+    """Progress of the environment. `phase` is resolve, sync, compile, probe; bytes are 0 where unknown.
+
+    Phase `wait` comes later: the environment is there, and another job holds the GPU.
+    """
 
     job: str
     try_no: int

@@ -1,5 +1,6 @@
 """What a worker's host is, as far as results depend on it. The worker finds these facts; here is only their shape."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from app.domain.issue import digest
@@ -15,6 +16,11 @@ class Gpu:
     name: str
     capability: tuple[int, int]
     memory_bytes: int
+
+    @property
+    def hardware(self) -> str:
+        """The hardware class that is measured on it: `cuda-sm_90`."""
+        return f"cuda-sm_{self.capability[0]}{self.capability[1]}"
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,13 @@ class Machine:
     @property
     def hardware(self) -> tuple[str, ...]:
         """The hardware classes this host can measure."""
-        cuda = {f"cuda-sm_{gpu.capability[0]}{gpu.capability[1]}" for gpu in self.gpus}
-        return (CPU_CLASS, *sorted(cuda))
+        return (CPU_CLASS, *sorted({gpu.hardware for gpu in self.gpus}))
 
     @property
     def in_words(self) -> str:
-        """One line for a person: `AMD EPYC 7B13, 2 cores, avx2, g++ 12.2.0`."""
-        return ", ".join(part for part in (self.cpu_model, f"{self.cores} cores", self.isa, self.compiler) if part)
+        """One line for a person: `AMD EPYC 7B13, 2 cores, avx2, g++ 12.2.0, 2 x NVIDIA H100, driver 580.65`."""
+        names = Counter(gpu.name for gpu in self.gpus)
+        cards = [f"{n} x {name}" if n > 1 else name for name, n in names.items()]
+        driver = f"driver {self.driver}" if cards and self.driver else ""
+        parts = (self.cpu_model, f"{self.cores} cores", self.isa, self.compiler, *cards, driver)
+        return ", ".join(part for part in parts if part)

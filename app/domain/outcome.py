@@ -50,6 +50,7 @@ class TroubleCode(StrEnum):
     DRIVER_TOO_OLD = "driver_too_old"
     NO_CODE_FOR_CARD = "no_code_for_card"
     GPU_LOST = "gpu_lost"
+    GPU_BUSY = "gpu_busy"
     HARNESS = "harness"
 
 

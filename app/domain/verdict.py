@@ -48,7 +48,10 @@ class WorkaroundVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own."""
+    """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
+
+    `unserved` says that the host turned it away although another host of the same class may serve it.
+    """
 
     attempt: str
     arm: str
@@ -60,6 +63,7 @@ class Judged:
     wall_s: float = 0.0
     no_build: bool = False
     marked: str = ""
+    unserved: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
         wall_s=attempt.record.wall_s,
         no_build=trouble is not None and trouble.code is TroubleCode.NO_BUILD,
         marked=raised.marked if raised else "",
+        unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
     )
 
 
@@ -128,12 +133,14 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
 
     Guarantees, held by properties in tests: not_affected only with a proven pass of every baseline variant on this very
     build; nothing infrastructural yields affected, not_affected or different_failure; the order of `judged` and
-    repetitions of the same attempt change nothing.
+    repetitions of the same attempt change nothing. What a host turned away unserved is as if it had not been tried: it
+    changes no verdict, and is the reason where there is nothing else.
     """
     absent = inapplicable(issue, build, hardware)
     if absent:
         return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent, superseded=superseded)
-    attempts = _in_stable_order(judged)
+    made = _in_stable_order(judged)
+    attempts = [one for one in made if not one.unserved]
     baseline = [one for one in attempts if one.arm == BASELINE]
     control = [one for one in attempts if one.arm == CONTROL]
     findings = tuple(
@@ -142,6 +149,10 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
     )
     verdict, reason = _over_variants(findings)
     telling = _telling(baseline or attempts, verdict)
+    refused = [one for one in made if one.unserved]
+    if verdict is Verdict.NOT_RUN and refused:
+        telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
+        reason = refused[-1].reason
     return Cell(
         issue=issue.id,
         build=build.id,
@@ -372,7 +383,9 @@ def _still_failing(issue: Issue, failing: Judged) -> WorkaroundFinding:
 
 def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
     """Old evidence is marked, never dropped: after 180 days for releases, 7 for nightlies (`.dev` versions)."""
-    if cell.measured_at is None:
-        return False
-    limit = NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER
-    return now - cell.measured_at > limit
+    return cell.measured_at is not None and cell.measured_at < stale_before(build, now)
+
+
+def stale_before(build: Build, now: datetime) -> datetime:
+    """What was measured on `build` before this moment is stale `now`."""
+    return now - (NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER)

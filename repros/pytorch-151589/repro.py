@@ -57,8 +57,14 @@ def view_then_slice(size=1024):
 
 
 def clone_after_slice(size=1024):
-    """Inductor removes the copy: to it, a clone that nobody writes to is no work at all."""
+    """Inductor's post-grad passes remove the copy: to them, a clone that nobody writes to is no work at all."""
     return _compare(lambda x: x[2:].clone().view(dtype=torch.float32) + 1, size, torch.compile)
+
+
+def clone_before_compiled(size=1024):
+    """The copy is made outside of what is compiled, where Inductor cannot remove it."""
+    compiled = torch.compile(lambda rest: rest.view(dtype=torch.float32) + 1)
+    return _compare(_slice_then_view, size, lambda function: lambda x: compiled(x[2:].clone()))
 
 
 def contiguous_after_slice(size=1024):

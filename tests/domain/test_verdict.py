@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
-from app.domain.outcome import Outcome
+from app.domain.outcome import Ending, Outcome, Trouble, TroubleCode
 from app.domain.verdict import (
     INFRASTRUCTURE,
     Cell,
@@ -20,9 +20,10 @@ from app.domain.verdict import (
     WorkaroundVerdict,
     derive_cell,
     is_stale,
+    judge,
     mixture,
 )
-from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
+from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue, make_judged, make_record
 
 GLOSSARY = Path(__file__).parents[2] / "GLOSSARY.md"
 BUILD = make_build()
@@ -117,6 +118,41 @@ def test_no_wheel_is_told_apart_from_not_applicable() -> None:
     assert (found.verdict, found.reason) == (Verdict.NO_BUILD, "no wheels with a matching Python ABI tag")
 
 
+TOO_OLD = "driver 550.54 supports CUDA up to 12.4 and the build needs 13.0"
+
+
+def unserved(arm: str = BASELINE, n: int = 9) -> Judged:
+    return make_judged(Outcome.ENV_ERROR, arm, n=n, reason=TOO_OLD, unserved=True)
+
+
+def test_what_no_host_could_serve_is_not_run_and_says_why() -> None:
+    found = cell(unserved(CONTROL), unserved())
+    assert (found.verdict, found.reason, found.measured_at) == (Verdict.NOT_RUN, TOO_OLD, None)
+    assert found.evidence == unserved().attempt
+    assert {one.verdict for one in found.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
+
+
+@pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.CANCELLED])
+def test_any_answer_of_another_host_wins_over_one_that_could_not_serve(outcome: Outcome) -> None:
+    measured = [control(), make_judged(outcome)]
+    assert cell(*measured, unserved(CONTROL), unserved()) == cell(*measured)
+
+
+def test_a_driver_that_is_too_old_is_told_apart_in_the_evidence() -> None:
+    trouble = Trouble(TroubleCode.DRIVER_TOO_OLD, TOO_OLD)
+    record = make_record(ending=Ending.NOT_STARTED, imported={}, trouble=trouble)
+    judged = judge(make_attempt(record=record), ISSUE, BUILD, "")
+    assert (judged.outcome, judged.unserved) == (Outcome.ENV_ERROR, True)
+    assert judged.outcome in INFRASTRUCTURE, "never counted as done, so that another host can be asked"
+
+
+def test_a_wheel_without_code_for_the_card_does_not_apply() -> None:
+    trouble = Trouble(TroubleCode.NO_CODE_FOR_CARD, "the wheel holds code for sm_80, none of which runs on sm_120")
+    record = make_record(ending=Ending.NOT_STARTED, imported={}, trouble=trouble)
+    found = cell(*(judge(make_attempt(record=record, arm=arm), ISSUE, BUILD, "") for arm in (CONTROL, BASELINE)))
+    assert (found.verdict, found.reason) == (Verdict.NOT_APPLICABLE, trouble.sentence)
+
+
 def test_an_issue_that_needs_a_gpu_does_not_apply_on_a_cpu_and_says_why() -> None:
     found = cell(issue=make_issue(requires=Requires(device=Device.CUDA)))
     assert found.verdict is Verdict.NOT_APPLICABLE
@@ -194,6 +230,7 @@ JUDGED = st.builds(
     st.sampled_from(["n1", "n2", "n3"]),
     st.integers(0, 3),
 )
+UNSERVED = st.builds(unserved, ARMS, st.integers(4, 9))
 EVIDENCE = st.lists(JUDGED, max_size=14)
 
 
@@ -213,6 +250,16 @@ def test_nothing_infrastructural_says_anything_about_a_build(judged: list[Judged
     found = cell(*judged, issue=THREE)
     assert found.verdict in {Verdict.INCONCLUSIVE, Verdict.NOT_RUN}
     assert {one.verdict for one in found.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
+
+
+@given(EVIDENCE, st.lists(UNSERVED, max_size=5))
+def test_what_a_host_turned_away_changes_no_verdict(judged: list[Judged], refused: list[Judged]) -> None:
+    without, beside = cell(*judged, issue=THREE), cell(*judged, *refused, issue=THREE)
+    assert (beside.verdict, beside.variants, beside.workarounds) == (
+        without.verdict,
+        without.variants,
+        without.workarounds,
+    )
 
 
 @given(EVIDENCE)

@@ -1,15 +1,20 @@
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, cast
 
 import psutil
+import pynvml
 import pytest
 
 from app.catalogue.read import read_catalogue
@@ -30,8 +35,10 @@ from app.domain.outcome import Ending, TroubleCode
 from app.formats import wire
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
+from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 from tests.workers.toy_environment import eventually, survivors
 from workers.agent import Workplace, in_running_order, run_job
+from workers.gpu import take_lock
 
 CATALOGUE = read_catalogue([Path(__file__).parents[1] / "mini_repros"])
 ISSUES = {issue.id: issue for issue in CATALOGUE.issues}
@@ -196,6 +203,158 @@ def test_a_gpu_class_without_a_gpu_is_trouble_and_no_result(workplace: Workplace
     events = list(run_job(make_spec(ISSUES["toy-passes-1"], hardware="cuda-sm_123"), workplace, never))
     assert {event.record.trouble.code for event in finished(events) if event.record.trouble} == {TroubleCode.GPU_LOST}
     assert {event.record.ending for event in finished(events)} == {Ending.NOT_STARTED}
+
+
+# -- on a GPU, whose driver is a stand-in: arms, locks and processes are real ------------------------------------------
+
+TELLS_ITS_GPU = """
+import os, time
+
+def baseline(takes_s=0.5, fails=False):
+    began = time.monotonic()
+    time.sleep(takes_s)
+    if fails:
+        raise RuntimeError("the arm's own failure")
+    return {"gpu": os.environ["CUDA_VISIBLE_DEVICES"], "began": began, "ended": time.monotonic()}
+"""
+
+
+@pytest.fixture
+def gpu_workplace(workplace: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where this host's locks are
+    return replace(workplace, settle_s=0.5)
+
+
+def on_gpu(arms: int, *, build: Build = FIRST, **params: float | bool) -> JobSpec:
+    """A job of so many arms that tell which GPU they saw, and when."""
+    issue = replace(ISSUES["toy-passes-1"], script=TELLS_ITS_GPU)
+    spec = make_spec(issue, build=build, hardware="cuda-sm_90")
+    (baseline,) = (arm for arm in spec.arms if arm.arm == "baseline")
+    each = (replace(baseline, attempt=f"{number}", params=params, exercises=()) for number in range(arms))
+    return replace(spec, arms=tuple(each))
+
+
+Span = tuple[float, float]
+
+
+def spans_by_gpu(*stories: Sequence[Event]) -> dict[str, list[Span]]:
+    """When arms ran on each GPU, in order."""
+    found: dict[str, list[Span]] = {}
+    for event in (event for events in stories for event in finished(events)):
+        told = event.record.observed
+        found.setdefault(told["gpu"], []).append((float(told["began"]), float(told["ended"])))
+    return {gpu: sorted(spans) for gpu, spans in found.items()}
+
+
+def overlap(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def test_a_driver_that_is_too_old_is_told_before_anything_is_downloaded(
+    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, ToyDevice(), cuda=12040)
+    events = list(run_job(on_gpu(2, build=replace(FIRST, cuda="13.0")), gpu_workplace, never))
+    assert not any(isinstance(event, Provisioning | EnvironmentReady) for event in events)
+    records = [event.record for event in finished(events)]
+    assert [record.ending for record in records] == [Ending.NOT_STARTED] * 2
+    assert {record.trouble.code for record in records if record.trouble} == {TroubleCode.DRIVER_TOO_OLD}
+    assert events[-1] == JobEnded("job-1", 1, problem="")
+
+
+def test_each_gpu_runs_one_arm_at_a_time_and_several_run_side_by_side(
+    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, ToyDevice(), ToyDevice(), ToyDevice(capability=(8, 0)))
+    events = list(run_job(on_gpu(4), gpu_workplace, never))
+    spans = spans_by_gpu(events)
+    assert set(spans) == {"0", "1"}, "the third is of another class"
+    assert not any(overlap(one, after) for on_one in spans.values() for one, after in pairwise(on_one))
+    assert any(overlap(one, other) for one in spans["0"] for other in spans["1"])
+    assert all("forked" in event.record.sandbox for event in finished(events))
+
+
+def test_two_jobs_of_one_host_take_turns_on_its_gpu(gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch, ToyDevice())
+    with ThreadPoolExecutor(2) as pool:
+        stories = list(pool.map(lambda _: list(run_job(on_gpu(2), gpu_workplace, never)), range(2)))
+    (spans,) = spans_by_gpu(*stories).values()
+    assert len(spans) == 4
+    assert not any(overlap(one, after) for one, after in pairwise(spans))
+
+
+def story_in_which(
+    devices: Sequence[ToyDevice], spec: JobSpec, workplace: Workplace, happens: Callable[[ToyDevice], None]
+) -> list[Event]:
+    """Run the job; while its first arm is at work something `happens` to the first device."""
+    events: list[Event] = []
+    for event in run_job(spec, workplace, never):
+        if isinstance(event, ArmStarted) and not any(isinstance(one, ArmStarted) for one in events):
+            happens(devices[0])
+        events.append(event)
+    return events
+
+
+def fall_off(device: ToyDevice) -> None:
+    device.error = pynvml.NVML_ERROR_GPU_IS_LOST
+
+
+def leak(device: ToyDevice) -> None:
+    device.used = 4 * GIGABYTE
+
+
+@pytest.mark.parametrize("happens", [fall_off, leak])
+def test_an_arm_whose_gpu_is_unsound_afterwards_is_made_again_on_a_sound_one(
+    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ToyDevice], None]
+) -> None:
+    devices = (ToyDevice(), ToyDevice())
+    install(monkeypatch, *devices)
+    events = story_in_which(devices, on_gpu(1), gpu_workplace, happens)
+    (told,) = finished(events)
+    assert sum(isinstance(event, ArmStarted) for event in events) == 2
+    assert (told.record.observed["gpu"], told.record.trouble) == ("1", None)
+
+
+def test_where_no_gpu_is_sound_any_more_every_arm_has_the_reason(
+    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = (ToyDevice(),)
+    install(monkeypatch, *devices)
+    events = story_in_which(devices, on_gpu(2, fails=True), gpu_workplace, leak)
+    first, second = (event.record for event in finished(events))
+    assert first.raised is not None, "what it left is evidence, beside the trouble"
+    assert (first.ending, second.ending) == (Ending.RAISED, Ending.NOT_STARTED)
+    for record in (first, second):
+        assert record.trouble is not None
+        assert record.trouble.code is TroubleCode.GPU_BUSY
+    assert events[-1] == JobEnded("job-1", 1, problem="")
+
+
+def test_a_job_that_waits_for_its_gpu_can_be_cancelled(
+    gpu_workplace: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device = ToyDevice()
+    install(monkeypatch, device)
+    (tmp_path / "knowngood-gpus").mkdir()
+    lock = take_lock(tmp_path / "knowngood-gpus" / f"{device.uuid}.lock")
+    assert lock is not None
+    is_ready = threading.Event()
+    threading.Timer(1.0, is_ready.set).start()
+    events = list(run_job(on_gpu(1), gpu_workplace, is_ready.is_set))
+    os.close(lock)
+    assert finished(events) == []
+    assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
+
+
+def test_arms_of_the_cpu_class_leave_a_core_for_each_gpu(
+    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch, ToyDevice())
+    spec = replace(on_gpu(3, takes_s=0.2), hardware=HARDWARE)
+    events = list(run_job(spec, replace(gpu_workplace, slots=2), never))
+    (spans,) = spans_by_gpu(events).values()
+    assert len(spans) == 3
+    assert not any(overlap(one, after) for one, after in pairwise(spans))
 
 
 def test_what_is_cut_short_by_a_cancellation_is_left_out(workplace: Workplace) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,15 @@ from typing import Any
 import pytest
 
 from app.domain.errors import KnownGoodError
-from app.domain.issue import Variant
+from app.domain.issue import Device, Requires, Variant
 from app.domain.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
+from app.domain.plan import Known, Wanted, plan_jobs
 from app.domain.verdict import Verdict
 from app.store import reads, writes
 from app.store.rows import JobState, RunRow, RunState
 from app.store.session import Engine, reading, unit_of_work
 from tests.make import HARDWARE, make_build, make_issue
-from tests.store.given import given_run
+from tests.store.given import given_catalogue, given_run
 from tests.workers.test_carriers import TOY, eventually, ledger, none_alive
 from workers.carriers import Handle, LocalCarrier, Lost
 from workers.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
@@ -105,6 +107,32 @@ def test_several_jobs_run_at_once_when_asked_to(sqlite_engine: Engine, carrier: 
     dispatch(sqlite_engine, carrier, together, stop=forever, on_event=note)
     assert load_run(sqlite_engine, run).state is RunState.DONE
     assert max(most) > 1
+
+
+def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
+    """One at a time on the CPU; on a GPU the next one too, whose environment is made meanwhile."""
+    classes = (HARDWARE, "cuda-sm_90")
+    on_cpu = doing("pass", takes_s=0.3)
+    issues = [on_cpu, replace(on_cpu, id="toy-2", requires=Requires(device=Device.CUDA))]
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
+    given_catalogue(sqlite_engine, issues, builds)
+    with unit_of_work(sqlite_engine) as s:
+        planned = plan_jobs(issues, builds, classes, Known(), Wanted())
+        run = writes.create_run(s, planned, {"by": "test"}, utc_now())
+    how = Dispatch(hardware=classes, until_idle=True, poll_s=0.02)
+    going: dict[str, set[str]] = {class_: set() for class_ in classes}
+    at_once: list[tuple[int, ...]] = []
+
+    def note(event: Event) -> None:
+        of_class = going[hardware_of[event.job]]
+        (of_class.discard if isinstance(event, JobEnded) else of_class.add)(event.job)
+        at_once.append(tuple(len(going[class_]) for class_ in classes))
+
+    hardware_of = {job.id: job.hardware for job in load_run(sqlite_engine, run).jobs}
+    dispatch(sqlite_engine, carrier, how, stop=forever, on_event=note)
+    assert load_run(sqlite_engine, run).state is RunState.DONE
+    assert tuple(map(max, zip(*at_once, strict=True))) == (1, 2)
+    assert any(cpu and cuda for cpu, cuda in at_once)
 
 
 def test_only_what_this_dispatcher_can_serve_is_claimed(sqlite_engine: Engine, carrier: LocalCarrier) -> None:

@@ -532,6 +532,24 @@ def test_a_zygote_that_has_threads_is_not_forked(place: Place, tmp_path: Path, t
     assert "forked" not in record.sandbox
 
 
+@pytest.mark.parametrize(("gpu", "is_forked"), [("", True), ("0", False)], ids=["no GPU is shown", "a GPU is shown"])
+def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
+    place: Place, tmp_path: Path, toy_python: Path, gpu: str, *, is_forked: bool
+) -> None:
+    """As importing Inductor does since torch 2.7; torch then refuses CUDA to every fork."""
+    environment = tmp_path / "asked"
+    shutil.copytree(toy_python.parents[1], environment, symlinks=True)
+    site = next(environment.glob("lib/*/site-packages"))
+    with (site / "torch" / "__init__.py").open("a") as module:
+        module.write("class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n")
+    asked = replace(place, python=environment / "bin" / "python", gpu=gpu)
+    with scratch_folder(tmp_path / "zygote") as folder, Zygote(asked, folder) as own:
+        record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, zygote=own).record
+        assert psutil.pid_exists(own.pid) is is_forked or psutil.Process(own.pid).status() == psutil.STATUS_ZOMBIE
+    assert record.ending is Ending.RETURNED
+    assert ("forked" in record.sandbox) is is_forked
+
+
 def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: Place, tmp_path: Path) -> None:
     body = "import os, time\ndef baseline(pid): os.kill(pid, 9); time.sleep(600)"
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:

@@ -4,20 +4,27 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import date
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.machine import CPU_CLASS, Machine
+from app.domain.machine import CPU_CLASS, Gpu, Machine
 from app.domain.outcome import Trouble, TroubleCode
+from tests.make import make_build
 from workers.doctor import State, check_compiler, check_disk, check_interpreter, check_links, check_network_namespace
 from workers.host import SCRATCH_BYTES, host_trouble
 from workers.interpreters import find_interpreter
-from workers.machine import cuda_trouble, describe_machine, find_compiler, is_visible, parse_cpuinfo, read_cgroup_limits
+from workers.machine import (
+    code_trouble,
+    describe_machine,
+    driver_trouble,
+    find_compiler,
+    is_visible,
+    parse_cpuinfo,
+    read_cgroup_limits,
+)
 
 AVX512 = "avx avx2 avx512f avx512dq avx512bw avx512vl"
 
@@ -87,29 +94,55 @@ def test_this_machine_is_described() -> None:
 
 
 MACHINE = Machine("cpu", "avx2", 2, 1, "os", "kernel", "glibc", "g++", driver="550.1", driver_cuda="12.4")
-BUILD = Build("torch-2.6.0+cu124", "2.6.0+cu124", "2.6.0", "12.4", None, None, "3.11", "default", date(2025, 2, 1))
 
-CARDS: dict[str, tuple[str, str, str, TroubleCode | None]] = {
-    "its own architecture": ("12.4", "cuda-sm_90", "sm_80 sm_90", None),
-    "the CPU class asks nothing": ("13.0", "cpu-x86_64", "sm_90", None),
-    "an older minor architecture of the same major": ("12.4", "cuda-sm_86", "sm_80", None),
-    "a newer minor architecture": ("12.4", "cuda-sm_80", "sm_86", TroubleCode.NO_CODE_FOR_CARD),
-    "another major": ("12.4", "cuda-sm_100", "sm_80 sm_90", TroubleCode.NO_CODE_FOR_CARD),
-    "another major, by PTX": ("12.4", "cuda-sm_120", "sm_80 compute_90", None),
-    "PTX does not run backwards": ("12.4", "cuda-sm_70", "sm_80 compute_90", TroubleCode.NO_CODE_FOR_CARD),
-    "nobody knows what it was compiled for": ("12.4", "cuda-sm_100", "", None),
-    "a newer toolkit of the driver's major": ("12.9", "cuda-sm_90", "sm_90", None),
-    "a newer major": ("13.0", "cuda-sm_90", "sm_90", TroubleCode.DRIVER_TOO_OLD),
+CARDS: dict[str, tuple[str, str, bool]] = {
+    "its own architecture": ("cuda-sm_90", "sm_80 sm_90", True),
+    "the CPU class asks nothing": ("cpu-x86_64", "sm_90", True),
+    "an older minor architecture of the same major": ("cuda-sm_86", "sm_80", True),
+    "a newer minor architecture": ("cuda-sm_80", "sm_86", False),
+    "another major": ("cuda-sm_100", "sm_80 sm_90", False),
+    "another major, by PTX": ("cuda-sm_120", "sm_80 compute_90", True),
+    "PTX does not run backwards": ("cuda-sm_70", "sm_80 compute_90", False),
+    "nobody knows what it was compiled for": ("cuda-sm_100", "", True),
 }
 
 
-@pytest.mark.parametrize(("cuda", "hardware", "compiled_for", "expected"), CARDS.values(), ids=CARDS.keys())
-def test_driver_and_card_fit_the_build(
-    cuda: str, hardware: str, compiled_for: str, expected: TroubleCode | None
-) -> None:
-    build = Build("id", "2.6.0", "2.6.0", cuda, None, None, "3.11", "default", date(2025, 2, 1))
-    trouble = cuda_trouble(build, MACHINE, hardware, compiled_for)
-    assert (trouble.code if trouble else None) is expected
+@pytest.mark.parametrize(("hardware", "compiled_for", "fits"), CARDS.values(), ids=CARDS.keys())
+def test_the_wheel_holds_code_for_the_card(hardware: str, compiled_for: str, *, fits: bool) -> None:
+    trouble = code_trouble(hardware, compiled_for)
+    assert code_of(trouble) is (None if fits else TroubleCode.NO_CODE_FOR_CARD)
+
+
+DRIVERS: dict[str, tuple[str, str | None, str, bool]] = {
+    "as new as the build": ("12.4", "12.4", "cuda-sm_90", True),
+    "newer": ("13.0", "12.4", "cuda-sm_90", True),
+    "older within its major version": ("12.4", "12.9", "cuda-sm_90", True),
+    "older by a major version": ("12.4", "13.0", "cuda-sm_90", False),
+    "the CPU class asks nothing": ("12.4", "13.0", "cpu-x86_64", True),
+    "the build has no CUDA": ("12.4", None, "cuda-sm_90", True),
+    "nobody knows what the driver supports": ("", "13.0", "cuda-sm_90", True),
+}
+
+
+@pytest.mark.parametrize(("supported", "cuda", "hardware", "fits"), DRIVERS.values(), ids=DRIVERS.keys())
+def test_the_driver_is_new_enough_for_the_build(supported: str, cuda: str | None, hardware: str, *, fits: bool) -> None:
+    trouble = driver_trouble(make_build(cuda=cuda), replace(MACHINE, driver_cuda=supported), hardware)
+    assert code_of(trouble) is (None if fits else TroubleCode.DRIVER_TOO_OLD)
+
+
+def test_a_driver_that_is_too_old_says_for_what() -> None:
+    trouble = driver_trouble(make_build(cuda="13.0"), MACHINE, "cuda-sm_90")
+    assert trouble is not None
+    assert trouble.sentence.startswith("driver 550.1 supports CUDA up to 12.4 and the build needs 13.0; ")
+
+
+def test_a_machine_is_one_line_for_a_person_and_its_digest_has_not_changed() -> None:
+    """Evidence refers to machines by digest."""
+    cards = (Gpu(0, "NVIDIA H100", (9, 0), 1), Gpu(1, "NVIDIA H100", (9, 0), 1), Gpu(2, "NVIDIA L4", (8, 9), 1))
+    assert MACHINE.in_words == "cpu, 2 cores, avx2, g++"
+    assert replace(MACHINE, gpus=cards).in_words == "cpu, 2 cores, avx2, g++, 2 x NVIDIA H100, NVIDIA L4, driver 550.1"
+    assert replace(MACHINE, gpus=cards).hardware == ("cpu-x86_64", "cuda-sm_89", "cuda-sm_90")
+    assert MACHINE.digest == "b43faf9114465863333f79f464ba76c3"
 
 
 # -- what an attempt needs ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_what_was_put_in_comes_out_however_it_was_cut_and_interrupted(
     with PartWriter(folder / "pack", part_bytes, SAID) as first, suppress(KeyboardInterrupt):
         for path, content in files.items():
             if path == killed_before:
-                first.stream(path, sha256_of(content), lambda content=content: broken(content, broken_at))
+                first.stream(path, sha256_of(content), partial(broken, content, broken_at))
             first.put(path, content)
     make_pack(folder / "pack", files, part_bytes)
     make_pack(folder / "undisturbed", files, part_bytes)
