@@ -73,6 +73,19 @@ def test_the_locks_are_hashed_and_name_no_address() -> None:
         assert len(pinned) <= text.count("--hash=sha256:")
 
 
+def test_docker_compose_keeps_to_the_schema_of_compose() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        "docker-compose.yml",
+    ]
+    checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     assert {"web", "dispatcher"} <= set(services)
