@@ -371,11 +371,11 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 
 def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> dict[str, Any]:
     """The report with this host's own paths by name: evidence is shipped, and reads alike wherever it was made."""
-    names = {
-        str(scratch): "$SCRATCH",
+    names = {  # the later one stands where two are the same: an interpreter of /usr has no home of its own
+        str(_interpreter_home(place.python)): "$PYTHON",
         str(place.python.parents[1]): "$ENVIRONMENT",
         str(_HARNESS.parent): "$WORKER",
-        str(_interpreter_home(place.python)): "$PYTHON",
+        str(scratch): "$SCRATCH",
     }
 
     def named(text: str) -> str:

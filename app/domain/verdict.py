@@ -50,7 +50,8 @@ class WorkaroundVerdict(StrEnum):
 class Judged:
     """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
 
-    `unserved` says that the host turned it away although another host of the same class may serve it.
+    `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
+    the digest of that host.
     """
 
     attempt: str
@@ -64,6 +65,7 @@ class Judged:
     no_build: bool = False
     marked: str = ""
     unserved: bool = False
+    machine: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
         no_build=trouble is not None and trouble.code is TroubleCode.NO_BUILD,
         marked=raised.marked if raised else "",
         unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
+        machine=attempt.machine,
     )
 
 
@@ -203,7 +206,7 @@ def _with_control(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     verdict = mixture(outcomes)
     k = outcomes.count(Outcome.MATCH)
     n = sum(1 for outcome in outcomes if outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE})
-    reason = _reason(verdict, baseline, k, n)
+    reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline, k, n)
     if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
@@ -269,6 +272,16 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged], k: int, n: int) -> str
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
             return "not run yet"
+
+
+def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
+    """Whether each machine always says the same, and not all machines the same."""
+    said: dict[str, set[Outcome]] = {}
+    for one in attempts:
+        if one.outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE}:
+            said.setdefault(one.machine, set()).add(one.outcome)
+    agrees_with_itself = all(len(outcomes) == 1 for outcomes in said.values())
+    return agrees_with_itself and len(set().union(*said.values())) > 1
 
 
 def _attempts(n: int) -> str:

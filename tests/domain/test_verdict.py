@@ -112,6 +112,23 @@ def test_a_flaky_variant_says_how_often() -> None:
     assert (found.verdict, found.variants[0].k, found.variants[0].n) == (Verdict.FLAKY, 2, 5)
 
 
+@pytest.mark.parametrize(
+    ("on_one", "on_other", "is_said"),
+    [
+        ([Outcome.PASS], [Outcome.CRASH], True),
+        ([Outcome.PASS, Outcome.PASS], [Outcome.MATCH], True),
+        ([Outcome.MATCH], [Outcome.OTHER_FAILURE], True),
+        ([Outcome.PASS], [Outcome.PASS], False),
+        ([Outcome.PASS, Outcome.MATCH], [Outcome.MATCH], False),  # one of them does not even agree with itself
+        ([Outcome.PASS], [Outcome.ENV_ERROR], False),
+    ],
+)
+def test_a_cell_says_where_its_machines_disagree(on_one: list[Outcome], on_other: list[Outcome], is_said: bool) -> None:
+    baseline = [make_judged(outcome, n=n, machine="one") for n, outcome in enumerate(on_one)]
+    baseline += [make_judged(outcome, n=9 + n, machine="other") for n, outcome in enumerate(on_other)]
+    assert cell(control(), *baseline).reason.startswith("varies by machine: ") == is_said
+
+
 def test_no_wheel_is_told_apart_from_not_applicable() -> None:
     gone = make_judged(Outcome.NOT_APPLICABLE, no_build=True, reason="no wheels with a matching Python ABI tag")
     found = cell(gone)
