@@ -45,7 +45,7 @@ def map_lines(text: str) -> LineMap:
     Of a text that is not, the part before the first surprise is mapped; nothing is raised.
     """
     scanner = _Scanner(text.replace("\r\n", "\n"))
-    with contextlib.suppress(_SurpriseError):
+    with contextlib.suppress(_SurpriseError, tomllib.TOMLDecodeError):  # the latter of a quoted key
         scanner.scan()
     return LineMap(scanner.lines)
 

@@ -142,9 +142,9 @@ def check_bundle(path: Path) -> Checked:
                 raise BadBundle(f"{path.name} goes on after its last line; it was put together from several files")
             return _checked(path, header, counts, read.hexdigest(), fields)
         read.update(line)
+        counts[kind] += 1
         if kind in _KINDS:
             _item(path, number, kind, fields)
-            counts[kind] += 1
     raise _cut_off(path)
 
 
@@ -231,6 +231,8 @@ def _parsed(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any]]:
 def _checked(path: Path, header: Header, counts: Counter[str], sha256: str, footer: Mapping[str, Any]) -> Checked:
     if footer.get("sha256") != sha256:
         raise BadBundle(f"{path.name} is not what was written: its contents do not have the checksum in its last line")
+    if footer.get("counts") != counts:
+        raise BadBundle(f"{path.name} is not what was written: its last line counts other items than it holds")
     return Checked(path=path, header=header, counts=dict(counts), sha256=sha256)
 
 

@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.catalogue.lines import KeyPath, map_lines
@@ -100,5 +100,6 @@ def _paths(value: object, path: KeyPath) -> list[KeyPath]:
 
 @settings(deadline=None)
 @given(st.text(alphabet="ab.=[]{}\"'\n#, \\1", max_size=40))
+@example(r'"\1"')
 def test_text_that_is_no_toml_raises_nothing(text: str) -> None:
     map_lines(text)

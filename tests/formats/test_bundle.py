@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import BadBundle
@@ -50,11 +50,13 @@ def lines_of(data: bytes) -> list[dict[str, Any]]:
 
 
 def repacked(lines: list[dict[str, Any]]) -> bytes:
-    """The same lines with a checksum that fits them: what an honest writer would have written."""
+    """The same lines with a last line that fits them: what an honest writer would have written."""
     import hashlib
+    from collections import Counter
 
     body = b"".join(orjson.dumps(line) + b"\n" for line in lines if line["kind"] != "footer")
-    footer = {"kind": "footer", "counts": {}, "sha256": hashlib.sha256(body).hexdigest()}
+    counts = Counter(line["kind"] for line in lines if line["kind"] not in {"header", "footer"})
+    footer = {"kind": "footer", "counts": counts, "sha256": hashlib.sha256(body).hexdigest()}
     return gzip.compress(body + orjson.dumps(footer) + b"\n")
 
 
@@ -107,6 +109,7 @@ PLAIN = gzip.decompress(DATA)
 
 @settings(max_examples=200, deadline=None)
 @given(place=st.integers(0, len(PLAIN) - 2), byte=st.integers(0, 255))
+@example(place=PLAIN.rindex(b'"counts":{') + len(b'"counts":{'), byte=ord(" "))
 def test_one_changed_byte_of_an_unpacked_bundle_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
 ) -> None:
