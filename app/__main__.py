@@ -879,8 +879,9 @@ class _Server:
         """Serve in a thread while something else is done; in the end live pages, which never end, are let go first."""
         import threading
 
-        from app.web.application import end_streams
+        from app.web.application import collect_seldom, end_streams
 
+        collect_seldom()
         serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
         serving.start()
         try:

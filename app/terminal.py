@@ -22,7 +22,7 @@ from app.domain.build import Build
 from app.domain.history import history_of
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
-from app.domain.matrix import CellKey
+from app.domain.matrix import CellKey, fold, rows_of
 from app.domain.plan import Price
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 from app.store.rows import JobRow, JobState, RunRow
@@ -55,23 +55,30 @@ def print_matrix(
     hardware: str,
     cells: Mapping[CellKey, Cell],
 ) -> None:
-    """As many tables as the width asks for, one row per issue; every sign is explained below."""
+    """As many tables as the width asks for, one row per issue; every sign is explained below.
+
+    Pythons of one build share a column for as long as they agree on this hardware class.
+    """
+    here = [cell for cell in cells.values() if cell.hardware == hardware]
+    columns = fold(builds, here)
+    rows = rows_of(issues, columns, [hardware], here)
     widest = max((len(issue.id) for issue in issues), default=0)
     at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
-    for first in range(0, len(builds), at_once):
-        part = builds[first : first + at_once]
+    for first in range(0, len(columns), at_once):
+        part = columns[first : first + at_once]
         table = Table(title=f"{hardware}", title_justify="left", header_style="bold", pad_edge=False, box=None)
         table.add_column("issue", no_wrap=True)
-        for build in part:
-            table.add_column(build.id.removeprefix("torch-").replace("+", "\n+").replace("~", "\n~"), justify="center")
+        for column in part:
+            name = column.head.id.removeprefix("torch-")
+            table.add_column(name.replace("+", "\n+").replace("~", "\n~"), justify="center")
         table.add_column("history", overflow="fold")
         for issue in issues:
-            row = [cells[issue.id, build.id, hardware] for build in part]
+            row = rows[issue.id, hardware][first : first + at_once]
             signs = [Text(sign, style=colour) for sign, _, colour in map(sign_of, row)]
             history = history_of([(build, cells[issue.id, build.id, hardware].verdict) for build in builds])
             table.add_row(issue.id, *signs, history.sentence)
         console.print(table)
-    used = {sign_of(cell) for cell in cells.values()}
+    used = {sign_of(cell) for row in rows.values() for cell in row}
     legend = "   ".join(
         f"[{colour}]{sign}[/] {word}"
         for sign, word, colour in (*SIGNS.values(), _CURED)

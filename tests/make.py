@@ -90,7 +90,8 @@ SIGNATURE_TEXT = "error: conflicting declaration 'int64_t tmp_acc0_arr [2]'"
 def make_record(outcome: Outcome = Outcome.PASS, build: Build | None = None, **changes: Any) -> RunRecord:
     """A record that classifies as `outcome` for the issue of `make_issue` on the build of `make_build`."""
     build = build or make_build()
-    imported = {"torch": build.torch, "cuda": build.cuda or "", "triton": build.triton or "", "python": "3.11.7"}
+    imported = {"torch": build.torch, "cuda": build.cuda or "", "triton": build.triton or ""}
+    imported["python"] = f"{build.python}.7"
     fields: dict[str, Any] = {"ending": Ending.RAISED, "exit_code": 0, "imported": imported, "wall_s": 5.0}
     match outcome:
         case Outcome.PASS:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.catalogue.document import BuildsFile, BuildTable, Finding, read_document
@@ -34,10 +34,11 @@ def read_placed_builds(file: Path) -> tuple[PlacedBuild, ...]:
     placed: dict[str, PlacedBuild] = {}
     for at, table in enumerate(document.build if document else []):
         problems.extend(toml.problem((("build", at, *path), words)) for path, words in _findings(table))
-        one = PlacedBuild(_build(table), toml.lines.line_of(("build", at)))
-        if one.build.id in placed:
-            problems.append(already_there(file, one, f"line {placed[one.build.id].line}"))
-        placed[one.build.id] = one
+        for build in _builds(table):
+            one = PlacedBuild(build, toml.lines.line_of(("build", at)))
+            if build.id in placed:
+                problems.append(already_there(file, one, f"line {placed[build.id].line}"))
+            placed[build.id] = one
     if problems:
         raise CatalogueProblems(problems)
     return tuple(placed.values())
@@ -47,21 +48,29 @@ def already_there(file: Path, placed: PlacedBuild, where: str) -> Problem:
     return Problem(file, placed.line, f"{placed.build.id} is there already: {where}")
 
 
-def _build(table: BuildTable) -> Build:
+def _builds(table: BuildTable) -> Iterator[Build]:
+    """The build of a table, and its twins with other Pythons."""
+    yield _build(table, table.python)
+    for python in table.pythons:
+        yield replace(_build(table, python), default=False)
+
+
+def _build(table: BuildTable, python: str) -> Build:
     torch = f"{table.torch}+{table.local}" if table.local else table.torch
     return Build(
-        id=str(BuildId(torch=torch, triton=table.with_triton, python=table.python)),
+        id=str(BuildId(torch=torch, triton=table.with_triton, python=python)),
         torch=torch,
         requirement=table.torch,
         cuda=table.cuda,
         triton=table.with_triton or table.triton,
         pinned_triton=table.triton,
-        python=table.python,
+        python=python,
         origin=table.origin,
         as_of=table.as_of,
         released=table.released,
         default=table.default,
         note=table.note,
+        git=table.git or "",
     )
 
 

@@ -20,6 +20,7 @@ from app.catalogue.fields import (
     Capability,
     CudaVersion,
     FunctionName,
+    GitRevision,
     Line,
     LocalVersion,
     Name,
@@ -209,6 +210,8 @@ class BuildTable(_Table):
     with_triton: VersionText | None = None
     """A Triton other than the pin, for a deliberate mismatch."""
     python: PythonVersion = DEFAULT_PYTHON
+    pythons: list[PythonVersion] = []
+    """Other Pythons this build is measured with: each is one more build, everything else alike, never a default one."""
     origin: Name
     """Where the wheels come from: "default" (the default index) or a torch backend such as "cu126" or "cpu"."""
     as_of: date
@@ -217,6 +220,8 @@ class BuildTable(_Table):
     default: bool = False
     """Part of the small set that is measured first."""
     note: str = ""
+    git: GitRevision | None = None
+    """`torch.version.git_version`, checked where both are known; left out where nobody has read it."""
 
 
 class BuildsFile(_Table):

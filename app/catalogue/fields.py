@@ -165,5 +165,6 @@ Name = Annotated[str, _Form(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "a name of letters,
 FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
 Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
 PythonVersion = Annotated[str, _Form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]
+GitRevision = Annotated[str, _Form(r"^[0-9a-f]{40}$", "a git revision of 40 hexadecimal digits")]
 CudaVersion = Annotated[str, _Form(r"^\d{1,2}\.\d{1,2}$", 'a version of CUDA such as "12.4"')]
 LocalVersion = Annotated[str, _Form(r"^([a-z0-9]+(\.[a-z0-9]+)*)?$", 'a local version such as "cu124"')]

@@ -6,7 +6,7 @@ A build id is torch's version as imported, with what is not default behind tilde
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, lru_cache, total_ordering
 
@@ -38,6 +38,11 @@ class BuildId:
         if self.python != DEFAULT_PYTHON:
             parts.append(f"py{self.python.replace('.', '')}")
         return "~".join(parts)
+
+    @cached_property
+    def apart_from_python(self) -> "BuildId":
+        """The same with the default Python: what builds that differ in Python alone have in common."""
+        return replace(self, python=DEFAULT_PYTHON)
 
     @cached_property
     def version(self) -> Version:
@@ -101,7 +106,8 @@ class Build:
     `2.6.0+cu124`). `cuda` is `torch.version.cuda` (`12.4`; None for a CPU wheel). `triton` is the version beside it,
     `pinned_triton` that torch's own pin (None: that wheel has none). `origin` is `default` (the default index) or the
     name of a torch backend (`cu126`, `cpu`). `as_of` is what uv is given as `--exclude-newer`, so that what is resolved
-    is what that release's users had. `default` builds are the small set that `knowngood up` measures anew.
+    is what that release's users had. `default` builds are the small set that `knowngood up` measures anew. `git` is
+    `torch.version.git_version` (40 hex digits; empty where nobody has told it).
     """
 
     id: str
@@ -116,6 +122,11 @@ class Build:
     released: date | None = None
     default: bool = False
     note: str = ""
+    git: str = ""
+
+    def __hash__(self) -> int:
+        """Of the name alone: builds are keys of caches that a page of the matrix asks thousands of times."""
+        return hash(self.id)
 
     @property
     def build_id(self) -> BuildId:
@@ -141,7 +152,8 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
     """Say in one sentence how what was imported differs from what was asked for; None where it does not.
 
     `imported` holds what the process itself reported: `torch`, `cuda` (empty for none), `triton` (empty for none),
-    `python` (`3.11.7`), and each extra package's version. `pins` are the extra packages with an exact version.
+    `git` (empty for unknown), `python` (`3.11.7`), and each extra package's version. `pins` are the extra packages
+    with an exact version.
     A local `+cpu` wheel never stands in for a CUDA one (facts: a find-links directory wins silently; measured 2026-11).
     """
     wanted = {"torch": build.torch, "cuda": build.cuda or "", **pins}
@@ -151,6 +163,9 @@ def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str
         found = imported.get(name, "")
         if not _same_version(found, expected):
             return f"{name} {found or 'missing'} was imported where {expected or 'none'} was asked for"
+    git = imported.get("git", "")
+    if build.git and git and git != build.git:
+        return f"torch of git revision {git} was imported where {build.git} was asked for"
     python = imported.get("python", "")
     if python and not (python == build.python or python.startswith(f"{build.python}.")):
         return f"Python {python} ran where {build.python} was asked for"

@@ -1,17 +1,19 @@
 """Where a bug came and went along the line of releases, in honest intervals.
 
 An interval names the two builds that were measured: `fixed in (2.6.0, 2.7.1]` says that 2.6.0 still failed, 2.7.1
-passed, and nothing between them was measured. Builds with a foreign Triton or another Python are not on the line.
+passed, and nothing between them was measured. Builds with a foreign Triton are not on the line. A release answers with
+any Python; where two of its Pythons contradict each other it says nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from app.domain.build import DEFAULT_PYTHON, Build
+from app.domain.build import Build
 from app.domain.verdict import Verdict
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
-_ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
+_PASSES = Verdict.NOT_AFFECTED
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,9 @@ class History:
     sentence: str
 
 
-def is_on_line(build: Build) -> bool:
-    """True for the plain releases of the default index: one torch, its own Triton, the default Python."""
-    return build.origin == "default" and not build.is_mismatched and build.python == DEFAULT_PYTHON
+def is_release(build: Build) -> bool:
+    """True for the plain releases of the default index, with whatever Python: one torch, its own Triton."""
+    return build.origin == "default" and not build.is_mismatched
 
 
 def history_of(cells: Sequence[tuple[Build, Verdict]]) -> History:
@@ -51,22 +53,40 @@ def history_of(cells: Sequence[tuple[Build, Verdict]]) -> History:
 
     Anything but a pass or a fail says nothing: it widens an interval and never ends one.
     """
-    line = sorted((pair for pair in cells if is_on_line(pair[0])), key=lambda pair: pair[0].build_id)
-    said = [(_label(build), verdict) for build, verdict in line if verdict in _ANSWERS]
+    builds, verdicts = zip(*cells, strict=True) if cells else ((), ())
+    return _history(builds, verdicts)
+
+
+@lru_cache(maxsize=16_384)  # a page of the matrix asks this of every row, and few rows change between two pages
+def _history(builds: tuple[Build, ...], verdicts: tuple[Verdict, ...]) -> History:
+    line = [(label, {verdicts[at] for at in places}) for label, places in _line(builds)]
+    said = [(label, fails) for label, found in line if (fails := _fails(found)) is not None]
     spans = _spans(said)
-    return History(spans, len(said), _sentence(spans, said, line))
+    return History(spans, len(said), _sentence(spans, said, [found for _, found in line]))
 
 
-def _label(build: Build) -> str:
-    return build.build_id.release
+@lru_cache(maxsize=1024)  # the rows of a matrix ask for the same few lines, and versions are slow to compare
+def _line(builds: tuple[Build, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """The releases among `builds`, oldest first, and at which places of it their Pythons stand."""
+    places: dict[str, list[int]] = {}
+    for at in sorted(range(len(builds)), key=lambda at: builds[at].build_id):
+        if is_release(builds[at]):
+            places.setdefault(builds[at].torch, []).append(at)
+    return tuple((builds[found[0]].build_id.release, tuple(found)) for found in places.values())
 
 
-def _spans(said: Sequence[tuple[str, Verdict]]) -> tuple[Span, ...]:
+def _fails(verdicts: set[Verdict]) -> bool | None:
+    """What the Pythons of one release say together; None where they contradict each other, or say nothing."""
+    fails, passes = not FAILING.isdisjoint(verdicts), _PASSES in verdicts
+    return fails if fails != passes else None
+
+
+def _spans(said: Sequence[tuple[str, bool]]) -> tuple[Span, ...]:
     spans: list[Span] = []
     bad: list[str] = []
     good: str | None = None
-    for label, verdict in said:
-        if verdict in FAILING:
+    for label, fails in said:
+        if fails:
             bad.append(label)
             continue
         if bad:
@@ -78,15 +98,22 @@ def _spans(said: Sequence[tuple[str, Verdict]]) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _sentence(spans: Sequence[Span], said: Sequence[tuple[str, Verdict]], line: Sequence[tuple[Build, Verdict]]) -> str:
+def _sentence(spans: Sequence[Span], said: Sequence[tuple[str, bool]], line: Collection[set[Verdict]]) -> str:
     if not said:
-        different = sum(1 for _, verdict in line if verdict is Verdict.DIFFERENT_FAILURE)
-        return f"fails differently on {_releases(different)}" if different else "no release answered yet"
+        return _nothing_said(line)
     if not spans:
         return f"passes on all {len(said)} measured" if len(said) > 1 else f"passes on {said[0][0]}, the one measured"
-    if all(verdict in FAILING for _, verdict in said):
+    if all(fails for _, fails in said):
         return f"fails on all {len(said)} measured" if len(said) > 1 else f"fails on {said[0][0]}, the one measured"
     return "; ".join(_span_in_words(span) for span in spans)
+
+
+def _nothing_said(line: Collection[set[Verdict]]) -> str:
+    split = sum(1 for verdicts in line if verdicts & FAILING)
+    if split:
+        return f"Pythons disagree on {_releases(split)}"
+    different = sum(1 for verdicts in line if Verdict.DIFFERENT_FAILURE in verdicts)
+    return f"fails differently on {_releases(different)}" if different else "no release answered yet"
 
 
 def _releases(count: int) -> str:

@@ -1,52 +1,120 @@
-"""The matrix as values: which builds make its columns, every cell of a selection filled, and what they add up to."""
+"""The matrix as values: which builds make its columns, every cell of a selection filled, and what they add up to.
 
+Builds that differ in Python alone share a column for as long as their answers agree. What programs read (JSON, gates)
+is never folded: there every build stands for itself.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 
-from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.history import is_on_line
-from app.domain.issue import Issue, unmet
-from app.domain.verdict import Cell, Verdict, is_stale
+from app.domain.build import DEFAULT_PYTHON, Build, BuildId
+from app.domain.history import is_release
+from app.domain.issue import Issue, Requires, unmet
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict, stale_before
 
 CellKey = tuple[str, str, str]  # issue, build, hardware class
 
 
 class Columns(StrEnum):
-    """Which builds stand as columns where none are named."""
+    """Which builds stand as columns where none are named. Other Pythons come along where they were measured."""
 
     MEASURED = "measured"  # releases with any measured cell; all of them while nothing is measured
     MINORS = "minors"  # the newest patch of each minor release
     RELEASES = "releases"  # the plain line, and what was measured beside it with its own Triton
-    ALL = "all"  # deliberate Triton mismatches and other Pythons too
+    ALL = "all"  # deliberate Triton mismatches too; never folded
+
+
+@dataclass(frozen=True)
+class Column:
+    """What stands under one head: builds that differ in Python alone, the default Python first, then the lower ones.
+
+    Where it is unfolded it has one build.
+    """
+
+    builds: tuple[Build, ...]
+
+    @property
+    def head(self) -> Build:
+        """The build that names it."""
+        return self.builds[0]
 
 
 def choose_columns(builds: Iterable[Build], measured: Collection[str], columns: Columns) -> tuple[Build, ...]:
-    """Builds in release order. A build off the plain line earns its column by being among `measured` (ids)."""
-    ordered = sorted(builds, key=lambda build: build.build_id)
+    """Builds in release order: those that name a column, and their other Pythons that are among `measured` (ids).
+
+    A build off the line of releases earns its column by being measured, with whatever Python.
+    """
+    families = [_where_measured(family, measured) for family in _families(tuple(builds))]
+    return tuple(build for family in _chosen(families, measured, columns) for build in family.builds)
+
+
+@lru_cache(maxsize=64)  # one view asks five times for the same builds, and versions are slow to compare
+def _families(builds: tuple[Build, ...]) -> tuple[Column, ...]:
+    """All Pythons of one torch with one Triton together, in release order."""
+    families: dict[BuildId, list[Build]] = {}
+    for build in sorted(builds, key=lambda build: build.build_id):
+        families.setdefault(build.build_id.apart_from_python, []).append(build)
+    return tuple(
+        Column(tuple(sorted(family, key=lambda build: build.python != DEFAULT_PYTHON))) for family in families.values()
+    )
+
+
+def _where_measured(family: Column, measured: Collection[str]) -> Column:
+    """The family without other Pythons that nothing was measured with: their columns would be blank."""
+    return Column((family.head, *(build for build in family.builds[1:] if build.id in measured)))
+
+
+def _chosen(families: Sequence[Column], measured: Collection[str], columns: Columns) -> Sequence[Column]:
     if columns is Columns.ALL:
-        return tuple(ordered)
-    releases = [build for build in ordered if is_on_line(build) or (build.id in measured and _is_plain(build))]
+        return families
+    known = {family.head.id for family in families if any(build.id in measured for build in family.builds)}
+    releases = [
+        family
+        for family in families
+        if is_release(family.head) or (family.head.id in known and not family.head.is_mismatched)
+    ]
     if columns is Columns.RELEASES:
-        return tuple(releases)
+        return releases
     if columns is Columns.MEASURED:
-        return tuple(build for build in releases if build.id in measured) or tuple(releases)
-    newest: dict[str, Build] = {}
-    for build in releases:
-        best = newest.get(build.minor)
-        if best is None or _rank(build) > _rank(best):
-            newest[build.minor] = build
-    return tuple(newest.values())
-
-
-def _is_plain(build: Build) -> bool:
-    return not build.is_mismatched and build.python == DEFAULT_PYTHON
+        return [family for family in releases if family.head.id in known] or releases
+    newest: dict[str, Column] = {}
+    for family in releases:
+        best = newest.get(family.head.minor)
+        if best is None or _rank(family.head) > _rank(best.head):
+            newest[family.head.minor] = family
+    return list(newest.values())
 
 
 def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
     """Newer patch first; of the same patch, the wheel of the default index."""
-    return build.build_id.version.release, is_on_line(build)
+    return build.build_id.version.release, is_release(build)
+
+
+def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
+    """Each build for itself."""
+    return tuple(Column((build,)) for build in builds)
+
+
+def fold(builds: Iterable[Build], cells: Iterable[Cell]) -> tuple[Column, ...]:
+    """The columns of a view: Pythons of one build share theirs unless two of their answers disagree.
+
+    One disagreement, on any issue and hardware class among `cells`, unfolds the column for the whole view: a row that
+    counts one Python and a row beside it that counts another are read as one build.
+    """
+    families = _families(tuple(builds))
+    heads = {build.id: family.head.id for family in families if len(family.builds) > 1 for build in family.builds}
+    answers: dict[CellKey, set[Verdict]] = defaultdict(set)
+    for cell in cells:
+        if cell.build in heads and cell.verdict in CONCLUSIVE:
+            answers[cell.issue, heads[cell.build], cell.hardware].add(cell.verdict)
+    split = {head for (_, head, _), verdicts in answers.items() if len(verdicts) > 1}
+    return tuple(
+        column for family in families for column in (unfolded(family.builds) if family.head.id in split else (family,))
+    )
 
 
 def complete(
@@ -56,21 +124,55 @@ def complete(
 
     Keys come in the order hardware, issue, build.
     """
-    known = {(cell.issue, cell.build, cell.hardware): cell for cell in stored}
-    cells: dict[CellKey, Cell] = {}
-    for class_ in hardware:
-        for issue in issues:
-            for build in builds:
-                key = (issue.id, build.id, class_)
-                cells[key] = known.get(key) or _unmeasured(issue, build, class_)
-    return cells
+    known = _by_key(stored)
+    return {
+        (issue.id, build.id, class_): _cell(issue, build, class_, known)
+        for class_ in hardware
+        for issue in issues
+        for build in builds
+    }
 
 
-def _unmeasured(issue: Issue, build: Build, hardware: str) -> Cell:
-    absent = unmet(issue.requires, build, hardware)
+def rows_of(
+    issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], stored: Iterable[Cell]
+) -> dict[tuple[str, str], tuple[Cell, ...]]:
+    """By issue and hardware class, the cell that stands for each column; filled like `complete`.
+
+    Of the Pythons that say most it is the default one's, else the lowest's.
+    """
+    known = _by_key(stored)
+    return {
+        (issue.id, class_): tuple(_standing(issue, column.builds, class_, known) for column in columns)
+        for class_ in hardware
+        for issue in issues
+    }
+
+
+def _by_key(cells: Iterable[Cell]) -> dict[CellKey, Cell]:
+    return {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
+
+
+def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
+    if len(builds) == 1:
+        return _cell(issue, builds[0], hardware, known)
+    return max((_cell(issue, build, hardware, known) for build in builds), key=_weight)
+
+
+def _weight(cell: Cell) -> tuple[bool, bool, bool]:
+    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"."""
+    return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
+
+
+def _cell(issue: Issue, build: Build, hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
+    return known.get((issue.id, build.id, hardware)) or _unmeasured(issue.id, issue.requires, build, hardware)
+
+
+@lru_cache(maxsize=65_536)
+def _unmeasured(issue: str, requires: Requires, build: Build, hardware: str) -> Cell:
+    absent = unmet(requires, build, hardware)
     if absent:
-        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
-    return Cell(issue.id, build.id, hardware, Verdict.NOT_RUN, "not run yet")
+        return Cell(issue, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
+    return Cell(issue, build.id, hardware, Verdict.NOT_RUN, "not run yet")
 
 
 @dataclass(frozen=True)
@@ -86,21 +188,23 @@ class Tally:
 
 def stale_cells(cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime) -> frozenset[CellKey]:
     """Keys of the cells whose evidence is too old to lean on; `builds` holds the build of each."""
+    limits = {id_: stale_before(build, now) for id_, build in builds.items()}
     return frozenset(
         (cell.issue, cell.build, cell.hardware)
         for cell in cells
-        if cell.measured_at is not None and is_stale(cell, builds[cell.build], now)
+        if cell.measured_at is not None and cell.measured_at < limits[cell.build]
     )
 
 
 def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
     """`stale` are the stale ones among `cells`."""
-    cells = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
-    measured = [cell for cell in cells if cell.verdict is not Verdict.NOT_RUN]
+    cells = list(cells)
+    counts = Counter(cell.verdict for cell in cells)
+    applicable = len(cells) - counts[Verdict.NOT_APPLICABLE]
     return Tally(
-        applicable=len(cells),
-        measured=len(measured),
-        unsure=sum(1 for cell in measured if cell.verdict is Verdict.INCONCLUSIVE),
+        applicable=applicable,
+        measured=applicable - counts[Verdict.NOT_RUN],
+        unsure=counts[Verdict.INCONCLUSIVE],
         stale=len(stale),
-        newest=max((cell.measured_at for cell in measured if cell.measured_at), default=None),
+        newest=max((cell.measured_at for cell in cells if cell.measured_at is not None), default=None),
     )

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.domain.build import Build
-from app.domain.history import is_on_line
+from app.domain.build import Build, parse_build_id
+from app.domain.history import is_release
 from app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -146,7 +146,8 @@ def _confirming(variant: Variant, key: ArmKey, builds: Sequence[Build], known: K
     own = _verdict(variant, key.issue, key.build, key.hardware, known)
     if own is Verdict.FLAKY:
         return SETTLING
-    line = [build.id for build in builds if is_on_line(build)]
+    python = parse_build_id(key.build).python
+    line = [build.id for build in builds if is_release(build) and build.python == python]
     if key.build not in line or own not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
         return 1
     at = line.index(key.build)

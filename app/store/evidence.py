@@ -2,6 +2,8 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC
 from functools import lru_cache
 from typing import Any
 
@@ -30,10 +32,14 @@ def parse_build(doc: str) -> Build:
     return wire.BUILD.validate_json(doc)
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=65_536)
 def parse_cell(doc: str) -> Cell:
-    """Decoding takes most of a matrix read, and between two reads hardly a cell changes: equal text is decoded once."""
-    return wire.CELL.validate_json(doc)
+    """Decoding takes most of a matrix read, and between two reads hardly a cell changes: equal text is decoded once.
+
+    Times come back in `datetime.UTC`, not in pydantic's own zone: two of these compare in 0.06 us, not in 1.
+    """
+    cell = wire.CELL.validate_json(doc)
+    return replace(cell, measured_at=cell.measured_at.astimezone(UTC)) if cell.measured_at else cell
 
 
 def parse_attempt(row: sa.RowMapping) -> Attempt:

@@ -5,27 +5,27 @@ from urllib.parse import quote, urlencode
 
 
 @lru_cache(maxsize=4096)
-def _part(text: str) -> str:
+def part(text: str) -> str:
     return quote(text, safe="")
 
 
 def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
     asked = {name: value for name, value in (("build", build), ("hardware", hardware)) if value}
     query = f"?{urlencode(asked)}" if asked else ""
-    return f"/issues/{_part(issue)}{query}"
+    return f"/issues/{part(issue)}{query}"
 
 
 def build_address(build: str, hardware: str = "") -> str:
-    return f"/builds/{_part(build)}" + (f"?hardware={_part(hardware)}" if hardware else "")
+    return f"/builds/{part(build)}" + (f"?hardware={part(hardware)}" if hardware else "")
 
 
 def cell_address(issue: str, build: str, hardware: str) -> str:
-    return f"/cells/{_part(issue)}/{_part(build)}?hardware={_part(hardware)}"
+    return f"/cells/{part(issue)}/{part(build)}?hardware={part(hardware)}"
 
 
 def attempt_address(attempt: str) -> str:
-    return f"/attempts/{_part(attempt)}"
+    return f"/attempts/{part(attempt)}"
 
 
 def run_address(run: str) -> str:
-    return f"/runs/{_part(run)}"
+    return f"/runs/{part(run)}"

@@ -47,6 +47,22 @@ class NotModified(Exception):
         self.etag = etag
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A complete answer, before compression."""
+
+    body: bytes
+    headers: Mapping[str, str]
+
+
+class MadeBefore(Exception):
+    """No fault: this very answer was made for somebody else."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
+
+
 class Problem(BaseModel):
     """RFC 9457. `suggestions` are addresses that the caller may have meant."""
 
@@ -133,6 +149,10 @@ def install(app: FastAPI, show: ShowError) -> None:
     @app.exception_handler(NotModified)
     def unchanged(_: Request, error: NotModified) -> Response:
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": error.etag, **REVALIDATE})
+
+    @app.exception_handler(MadeBefore)
+    def repeated(_: Request, made: MadeBefore) -> Response:
+        return Response(made.answer.body, headers=made.answer.headers)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:

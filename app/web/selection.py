@@ -10,7 +10,7 @@ from app.domain.build import Build, parse_build_id
 from app.domain.errors import UnknownBuild
 from app.domain.issue import Issue
 from app.domain.machine import CPU_CLASS
-from app.domain.matrix import CellKey, Columns, choose_columns, complete
+from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
 from app.domain.verdict import Cell, Verdict
 from app.store.reads import load_builds, load_cells, load_issues
 from app.store.session import Session
@@ -51,41 +51,47 @@ class MatrixQuery(BaseModel):
 
 @dataclass(frozen=True)
 class Selection:
-    """Issues in the order of components, builds in the order of releases, and every cell between them.
+    """Issues in the order of components, columns in the order of releases, and every cell between them.
 
-    `stored` has the cells of all builds, also of those that are no column: what a row says of history comes from there.
+    `rows` have the cell that stands for each column. `stored` has the cells of all builds, also of those that are no
+    column: what a row says of history comes from there. `measured` are the builds they were measured on.
     """
 
     issues: tuple[Issue, ...]
-    builds: tuple[Build, ...]
+    columns: tuple[Column, ...]
     classes: tuple[str, ...]
-    cells: Mapping[CellKey, Cell]
+    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
     stored: tuple[Cell, ...]
+    measured: frozenset[str]
     all_issues: tuple[Issue, ...]
     all_builds: tuple[Build, ...]
 
-    @property
-    def measured_builds(self) -> frozenset[str]:
-        return _measured(self.stored)
 
-
-def select(session: Session, query: MatrixQuery, classes: Sequence[str], columns: Columns) -> Selection:
+def select(
+    session: Session, query: MatrixQuery, classes: Sequence[str], columns: Columns, *, folded: bool = False
+) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
 
+    With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
     Raises BadQuestion for names we do not have, with the nearest ones.
     """
     issues, builds = load_issues(session), load_builds(session)
     wanted = _issues(issues, query)
-    stored = load_cells(session, issues=[one.id for one in wanted], builds=None, hardware=classes)
-    chosen = named_builds(builds, query.builds) or choose_columns(builds, _measured(stored), columns)
-    cells = complete(wanted, chosen, classes, stored)
-    kept = _with_verdict(wanted, cells, query.verdict)
+    ids = None if len(wanted) == len(issues) else [one.id for one in wanted]
+    stored = load_cells(session, issues=ids, hardware=classes)
+    measured = frozenset(cell.build for cell in stored if cell.measured_at is not None)
+    named = named_builds(builds, query.builds)
+    chosen = named or choose_columns(builds, measured, columns)
+    apart = named or columns is Columns.ALL or not folded
+    standing = unfolded(chosen) if apart else fold(chosen, stored)
+    rows = rows_of(wanted, standing, classes, stored)
     return Selection(
-        issues=kept,
-        builds=chosen,
+        issues=_with_verdict(wanted, rows, query.verdict),
+        columns=standing,
         classes=tuple(classes),
-        cells=cells if kept == wanted else _of(kept, cells),
+        rows=rows,
         stored=stored,
+        measured=measured,
         all_issues=issues,
         all_builds=builds,
     )
@@ -145,19 +151,10 @@ def _refuse_unknown(what: str, asked: Iterable[str], known: Collection[str]) -> 
             raise BadQuestion(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}')
 
 
-def _measured(cells: Iterable[Cell]) -> frozenset[str]:
-    return frozenset(cell.build for cell in cells if cell.measured_at is not None)
-
-
 def _with_verdict(
-    issues: tuple[Issue, ...], cells: Mapping[CellKey, Cell], verdict: Verdict | None
+    issues: tuple[Issue, ...], rows: Mapping[tuple[str, str], Sequence[Cell]], verdict: Verdict | None
 ) -> tuple[Issue, ...]:
     if verdict is None:
         return issues
-    showing = {cell.issue for cell in cells.values() if cell.verdict is verdict}
+    showing = {issue for (issue, _), row in rows.items() if any(cell.verdict is verdict for cell in row)}
     return tuple(issue for issue in issues if issue.id in showing)
-
-
-def _of(issues: Iterable[Issue], cells: Mapping[CellKey, Cell]) -> dict[CellKey, Cell]:
-    ids = {issue.id for issue in issues}
-    return {key: cell for key, cell in cells.items() if cell.issue in ids}

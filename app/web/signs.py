@@ -114,10 +114,12 @@ def sign_of_outcome(outcome: Outcome) -> Sign:
     return _BY_OUTCOME[outcome]
 
 
+_FAILS = Sign.FAILS  # looking up a member of an enum takes as long as the rest of what is asked of every cell
+
+
 def sign_of(cell: Cell) -> Sign:
-    if cell.verdict is Verdict.AFFECTED and any(_cures(finding) for finding in cell.workarounds.values()):
-        return Sign.CURE
-    return _BY_VERDICT[cell.verdict]
+    sign = _BY_VERDICT[cell.verdict]
+    return Sign.CURE if sign is _FAILS and any(map(_cures, cell.workarounds.values())) else sign
 
 
 def cures_of(cell: Cell) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Cells as drawn, and the columns they stand in: shared by the matrix and by the strips of an issue."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -8,10 +8,12 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.matrix import CellKey
+from app.domain.matrix import CellKey, Column
 from app.domain.verdict import Cell, Verdict
-from app.web.addresses import build_address, cell_address
+from app.web import words
+from app.web.addresses import build_address, cell_address, part
 from app.web.signs import WORDS, Sign, sign_of
+from app.web.words import Language
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Head:
-    """One column. `label` names it in a word or two where there is no room for a table."""
+    """One column. `label` names it in a word or two where there is no room for a table.
+
+    `python` is `3.11`, or `3.11/12` where several share the column; of those that were measured, if any was.
+    """
 
     id: str
     address: str
@@ -39,22 +44,28 @@ class Head:
 
 
 class Square(NamedTuple):
-    """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky."""
+    """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky.
+
+    `build` is the very build that it tells of: in a folded column not always the one that names the column.
+    """
 
     issue: str
     hardware: str
     head: Head
+    build: str
     sign: Sign
     is_stale: bool
     text: str
 
 
-def heads_of(builds: Sequence[Build]) -> tuple[Head, ...]:
-    before = ["", *(build.minor for build in builds)]
-    return tuple(_head(build, minor) for minor, build in zip(before, builds, strict=False))
+def heads_of(columns: Sequence[Column], measured: Collection[str]) -> tuple[Head, ...]:
+    """`measured` are the builds (ids) with a result in this view."""
+    before = ["", *(column.head.minor for column in columns)]
+    return tuple(_head(column, measured, minor) for minor, column in zip(before, columns, strict=False))
 
 
-def _head(build: Build, minor_before: str) -> Head:
+def _head(column: Column, measured: Collection[str], minor_before: str) -> Head:
+    build = column.head
     release = build.build_id.release
     cuda = cuda_of(build)
     python = "" if build.python == DEFAULT_PYTHON else f"py{build.python}"
@@ -66,11 +77,16 @@ def _head(build: Build, minor_before: str) -> Head:
         release=release,
         cuda=cuda,
         triton=build.triton or "",
-        python=python,
+        python=_pythons([one.python for one in column.builds if one.id in measured] or [build.python]),
         label=" ".join(part for part in (release, *beside) if part),
         is_mismatched=build.is_mismatched,
         starts_minor=build.minor != minor_before,
     )
+
+
+def _pythons(versions: Sequence[str]) -> str:
+    first, *others = versions
+    return "/".join([first, *(version.partition(".")[2] for version in others)])
 
 
 def cuda_of(build: Build) -> str:
@@ -80,39 +96,63 @@ def cuda_of(build: Build) -> str:
 
 def squares_of(cells: Iterable[Cell], heads: Iterable[Head], stale: Collection[CellKey]) -> tuple[Square, ...]:
     """One square per column."""
-    return tuple(
-        _square(cell, head, (cell.issue, cell.build, cell.hardware) in stale)
-        for cell, head in zip(cells, heads, strict=True)
-    )
+    squares = []
+    for cell, head in zip(cells, heads, strict=True):
+        sign = sign_of(cell)
+        is_stale = bool(stale) and (cell.issue, cell.build, cell.hardware) in stale
+        text = _k_of_n(cell) if sign is _FLAKY else ""
+        squares.append(Square(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text))
+    return tuple(squares)
 
 
-def _square(cell: Cell, head: Head, is_stale: bool) -> Square:  # noqa: FBT001 - called thousands of times
-    sign = sign_of(cell)
-    return Square(cell.issue, cell.hardware, head, sign, is_stale, _k_of_n(cell) if sign is Sign.FLAKY else "")
+_FLAKY = Sign.FLAKY  # a member of an enum is looked up in 0.1 us, and this is asked of every square
 
 
-def drawn(squares: Iterable[Square], tag: str, say: Callable[[str], str]) -> Markup:
+def drawn(squares: Iterable[Square], tag: str, language: Language) -> Markup:
     """A row of squares, each in its `tag` (`td`, `li`). A filter for templates, which draw thousands of cells at once:
-    of 4000 cells a macro each took 53 ms, a loop in the template 41 ms, this 11 ms (2026-11, two shared cores).
+    of 4000 cells a macro each took 53 ms, a loop in the template 41 ms, a text each 11 ms, and texts cast in a mould
+    per build and sign as here 4 ms (2026-11, two shared cores).
     """
-    words = {sign: (escape(say(word)), escape(say("old") + ": " + say(word))) for sign, word in WORDS.items()}
-    return Markup("".join(_drawn(one, tag, words[one.sign][one.is_stale]) for one in squares))  # noqa: S704 - see _drawn
+    return Markup("".join(_drawn(one, tag, language) for one in squares))  # noqa: S704 - see _mould
 
 
-def _drawn(one: Square, tag: str, word: str) -> str:
-    """Its name says verdict, issue and build to those who cannot see the sign. All that is not ours is escaped."""
-    stale = " stale" if one.is_stale else ""
-    issue, build, label = _escaped(one.issue), _escaped(one.head.id), _escaped(one.head.label)
+def _drawn(one: Square, tag: str, language: Language) -> str:
+    before, between, after = _mould(tag, language, one.hardware, one.build, one.head.label, one.sign, one.is_stale)
+    path, name = _names(one.issue)
+    return f"{before}{path}{between}{name}{after}{one.text}</a></{tag}>"
+
+
+@lru_cache(maxsize=16_384)
+def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but its issue
+    tag: str,
+    language: Language,
+    hardware: str,
+    build: str,
+    label: str,
+    sign: Sign,
+    is_stale: bool,  # noqa: FBT001
+) -> tuple[str, str, str]:
+    """What stands before the issue in the address, between there and its name, and after that.
+
+    The name says verdict, issue and build to those who cannot see the sign. All that is not ours is escaped.
+    """
+    word = words.say(WORDS[sign], language)
+    said = f"{words.say('old', language)}: {word}" if is_stale else word
+    before, _, after = cell_address(_ISSUE, build, hardware).partition(_ISSUE)
     return (
-        f'<{tag}><a class="q {one.sign.value}{stale}" href="{cell_address(one.issue, one.head.id, one.hardware)}"'
-        f' aria-label="{word}: {issue} on {build}" data-label="{label}">'
-        f'<svg><use href="#s-{one.sign.value}"/></svg>{one.text}</a></{tag}>'
+        f'<{tag}><a class="q {sign.value}{" stale" if is_stale else ""}" href="{before}',
+        f'{escape(after)}" aria-label="{escape(said)}: ',
+        f' on {escape(build)}" data-label="{escape(label)}"><svg><use href="#s-{sign.value}"/></svg>',
     )
+
+
+_ISSUE = "issue"
 
 
 @lru_cache(maxsize=4096)
-def _escaped(text: str) -> str:
-    return str(escape(text))
+def _names(issue: str) -> tuple[str, str]:
+    """An issue's id in an address and in a text."""
+    return part(issue), str(escape(issue))
 
 
 def _k_of_n(cell: Cell) -> str:

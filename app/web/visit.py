@@ -1,14 +1,18 @@
 """What one request brings along: the time, the reader's language and theme, and the one reading of the store.
 
 A page opens the store through `Visit.reading`, which answers 304 before any other query where the reader's copy is
-still right, and answers through `Visit.page` or `Visit.json`, which send the tag for the next time.
+still right, or gives the copy that is kept here, and answers through `Visit.page` or `Visit.json`, which keep one and
+send the tag for the next time.
 """
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from http import HTTPStatus
+from threading import Lock
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -19,7 +23,7 @@ from starlette.templating import Jinja2Templates
 from app.store.reads import load_generation
 from app.store.session import Engine, Session, reading
 from app.web import words
-from app.web.errors import REVALIDATE, NotModified
+from app.web.errors import REVALIDATE, Answer, MadeBefore, NotModified
 from app.web.words import Language
 
 LANGUAGE_COOKIE = "lang"
@@ -41,6 +45,35 @@ class Streams:
     is_closing: bool = False
 
 
+class Answers:
+    """The answers made last, so that a page that many look at is made once.
+
+    They are kept by their tag, which changes with the store's generation and with all else that an answer is made of:
+    one that is kept is as right as the copy that a browser is told to go on using.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._kept: OrderedDict[tuple[str, ...], Answer] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, key: tuple[str, ...]) -> Answer | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
+
+    def keep(self, key: tuple[str, ...], answer: Answer) -> None:
+        with self._lock:
+            if key in self._kept or len(answer.body) > self._most_bytes:
+                return
+            self._kept[key] = answer
+            self._bytes += len(answer.body)
+            while self._bytes > self._most_bytes:
+                self._bytes -= len(self._kept.popitem(last=False)[1].body)
+
+
 @dataclass(frozen=True)
 class House:
     """What the application holds for its life. `edition` changes with every release of templates and static files."""
@@ -50,6 +83,7 @@ class House:
     templates: Jinja2Templates
     edition: str
     streams: Streams
+    answers: Answers
 
 
 class Visit:
@@ -65,11 +99,17 @@ class Visit:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """The store as it is now; NotModified where the reader has that already."""
+        """The store as it is now; NotModified where the reader has that already, MadeBefore where another reader does.
+
+        The generation is read first in the transaction that the answer is made in, so the tag fits what is made.
+        """
         with reading(self._house.engine) as session:
             self._etag = self._tag(load_generation(session))
             if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
                 raise NotModified(self._etag)
+            made = self._house.answers.find((self._etag, self.base))
+            if made is not None:
+                raise MadeBefore(made)
             yield session
 
     def _tag(self, generation: int) -> str:
@@ -95,10 +135,17 @@ class Visit:
             self.request, template, {"page": context, "visit": self, "t": self.say}, status_code=status
         )
         response.headers.update(self._caching())
-        return response
+        return self._kept(response)
 
     def json(self, body: BaseModel) -> Response:
-        return Response(body.model_dump_json(), media_type="application/json", headers=self._caching())
+        return self._kept(Response(body.model_dump_json(), media_type="application/json", headers=self._caching()))
+
+    def _kept(self, response: Response) -> Response:
+        """Beside the tag the server's own address counts: pages print commands that hold it."""
+        if self._etag and response.status_code == HTTPStatus.OK:
+            headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+            self._house.answers.keep((self._etag, self.base), Answer(bytes(response.body), headers))
+        return response
 
     def text(self, body: str, media: str, file_name: str) -> Response:
         """A download: evidence as it is stored."""

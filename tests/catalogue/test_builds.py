@@ -1,5 +1,6 @@
 """The columns of the matrix, as `builds.toml` tells them."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -61,6 +62,14 @@ def test_what_is_not_default_stands_in_the_name(tmp_path: Path, old: str, new: s
     assert build.is_mismatched == ("with_triton" in new)
 
 
+def test_other_pythons_are_builds_alike_but_for_python_and_never_default(tmp_path: Path) -> None:
+    plain, *others = _read(tmp_path, f'{SOUND}pythons = ["3.13", "3.12"]\nnote = "One note."\ngit = "{"0a" * 20}"\n')
+
+    assert [build.id for build in others] == ["torch-2.6.0+cu124~py312", "torch-2.6.0+cu124~py313"]
+    assert [replace(build, id=plain.id, python="3.11", default=True) for build in others] == [plain, plain]
+    assert plain.git == "0a" * 20
+
+
 def test_builds_come_oldest_first(tmp_path: Path) -> None:
     text = "".join(SOUND.replace("2.6.0", version) for version in ("2.10.0", "2.9.1", "2.9.0"))
 
@@ -81,6 +90,10 @@ def test_builds_come_oldest_first(tmp_path: Path) -> None:
         ("as_of", "asof", 7, 'did you mean "as_of"?'),
         ("[[build]]", "[[builds]]", 2, 'did you mean "build"?'),
         ("default = true", f"default = true{SOUND}", 11, "torch-2.6.0+cu124 is there already: line 2"),
+        ("default = true", 'pythons = ["3.12", "3.11"]', 2, "torch-2.6.0+cu124 is there already: line 2"),
+        ("default = true", 'pythons = ["3.12", "py313"]', 10, 'such as "3.11"'),
+        ("default = true", 'pythons = "3.12"', 10, '"pythons" must be a list'),
+        ("default = true", 'git = "2236df1"', 10, "a git revision of 40 hexadecimal digits"),
     ],
 )
 def test_a_build_that_cannot_be_is_refused_at_its_line(

@@ -1,16 +1,19 @@
 """The columns that are shipped: what a reader of `repros/builds.toml` relies on beyond the form of a single table."""
 
+import gzip
+import json
 import tomllib
 from datetime import timedelta
 
 from packaging.version import Version
 
 from app.catalogue.read import read_builds, shipped_catalogue
-from app.domain.build import Build, parse_build_id
+from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
+from app.domain.history import is_release
 
 FILE = shipped_catalogue() / "builds.toml"
 BUILDS = read_builds(FILE)
-RELEASES = [build for build in BUILDS if build.origin == "default" and not build.is_mismatched]
+RELEASES = [build for build in BUILDS if is_release(build) and build.python == DEFAULT_PYTHON]
 
 
 def _minor(build: Build) -> tuple[int, int]:
@@ -57,3 +60,29 @@ def test_mismatches_differ_from_a_column_in_triton_alone() -> None:
     for build in mismatches:
         plain = next(other for other in RELEASES if other.torch == build.torch)
         assert (build.pinned_triton, build.cuda, build.origin) == (plain.triton, plain.cuda, plain.origin)
+
+
+def test_other_pythons_are_those_on_which_torch_comes_with_its_triton() -> None:
+    """By the wheels' own word: torch before 2.4 asks for Triton below Python 3.12 only, before 2.6 below 3.13."""
+    since = {"3.12": (2, 4), "3.13": (2, 6)}
+    plain = {build.build_id: build for build in BUILDS if build.python == DEFAULT_PYTHON}
+    others = [build for build in BUILDS if build.python != DEFAULT_PYTHON]
+
+    assert {build.python for build in others} == set(since)
+    for build in others:
+        assert plain[build.build_id.apart_from_python].origin == build.origin == "default"
+        assert _minor(build) >= since[build.python]
+        assert not build.default
+
+
+def test_revisions_are_those_that_shipped_evidence_read() -> None:
+    found: dict[str, set[str]] = {}
+    for bundle in (shipped_catalogue() / "evidence").glob("*.jsonl.gz"):
+        with gzip.open(bundle, "rt", encoding="utf-8") as lines:
+            for line in map(json.loads, lines):
+                if line["kind"] == "environment":
+                    found.setdefault(line["imported"]["torch"], set()).add(line["imported"]["git"])
+    written = {build.torch: {build.git} for build in BUILDS if build.git}
+
+    assert len(written) >= 14
+    assert {torch: found.get(torch) for torch in written} == written

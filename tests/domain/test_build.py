@@ -88,5 +88,26 @@ def test_a_build_other_than_the_one_asked_for_is_told(
     assert word in str(difference(make_build(), {**PLAIN, **imported}, pins))
 
 
+@pytest.mark.parametrize(
+    ("asked", "imported", "word"),
+    [
+        ("a" * 40, "a" * 40, None),
+        ("a" * 40, "b" * 40, f"git revision {'b' * 40} was imported where {'a' * 40} was asked for"),
+        ("a" * 40, "", None),
+        ("", "b" * 40, None),
+    ],
+)
+def test_revisions_are_compared_where_both_are_known(asked: str, imported: str, word: str | None) -> None:
+    found = difference(make_build(git=asked), {**PLAIN, "git": imported}, {})
+    assert found is None if word is None else word in str(found)
+
+
+def test_builds_that_differ_in_python_alone_have_their_name_apart_from_it_in_common() -> None:
+    names = ["torch-2.6.0+cu124", "torch-2.6.0+cu124~py312", "torch-2.6.0+cu124~py313"]
+    assert {str(parse_build_id(name).apart_from_python) for name in names} == {"torch-2.6.0+cu124"}
+    other = parse_build_id("torch-2.6.0+cu124~triton-3.3.0~py312")
+    assert str(other.apart_from_python) == "torch-2.6.0+cu124~triton-3.3.0"
+
+
 def test_a_local_cpu_wheel_never_stands_in_for_a_plain_release() -> None:
     assert difference(make_build("2.15.0", pinned_triton=None), {"torch": "2.15.0+cpu", "python": "3.11.2"}, {})

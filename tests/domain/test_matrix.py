@@ -6,7 +6,7 @@ import pytest
 
 from app.domain.build import Build
 from app.domain.issue import Device, Requires
-from app.domain.matrix import Columns, choose_columns, complete, stale_cells, tally
+from app.domain.matrix import Columns, choose_columns, complete, fold, rows_of, stale_cells, tally
 from app.domain.verdict import Cell, Verdict
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -25,9 +25,25 @@ BUILDS = (OTHER_PYTHON, NEWER_PATCH, MISMATCHED, OTHER_INDEX, PATCH, PLAIN)
         pytest.param(Columns.RELEASES, set(), [PLAIN, PATCH, NEWER_PATCH], id="the plain line, measured or not"),
         pytest.param(
             Columns.RELEASES,
-            {OTHER_INDEX.id, MISMATCHED.id, OTHER_PYTHON.id},
+            {OTHER_INDEX.id, MISMATCHED.id},
             [PLAIN, PATCH, NEWER_PATCH, OTHER_INDEX],
-            id="another index's wheel earns its column; a mismatch and another Python never do",
+            id="another index's wheel earns its column; a mismatch never does",
+        ),
+        pytest.param(
+            Columns.RELEASES,
+            {OTHER_PYTHON.id},
+            [PLAIN, OTHER_PYTHON, PATCH, NEWER_PATCH],
+            id="another Python comes along where it was measured",
+        ),
+        pytest.param(
+            Columns.MEASURED,
+            {OTHER_PYTHON.id},
+            [PLAIN, OTHER_PYTHON],
+            id="a release is measured with whatever Python, and named by the default one",
+        ),
+        pytest.param(Columns.MEASURED, set(), [PLAIN, PATCH, NEWER_PATCH], id="all while nothing is measured"),
+        pytest.param(
+            Columns.MINORS, {OTHER_PYTHON.id}, [PLAIN, OTHER_PYTHON, NEWER_PATCH], id="Pythons of the newest patch too"
         ),
         pytest.param(Columns.MINORS, set(), [PLAIN, NEWER_PATCH], id="the newest patch of each minor"),
         pytest.param(
@@ -35,14 +51,109 @@ BUILDS = (OTHER_PYTHON, NEWER_PATCH, MISMATCHED, OTHER_INDEX, PATCH, PLAIN)
         ),
         pytest.param(
             Columns.ALL,
-            set(),
+            {OTHER_PYTHON.id},
             [PLAIN, OTHER_PYTHON, MISMATCHED, PATCH, NEWER_PATCH, OTHER_INDEX],
             id="all, in release order",
+        ),
+        pytest.param(
+            Columns.ALL,
+            set(),
+            [PLAIN, MISMATCHED, PATCH, NEWER_PATCH, OTHER_INDEX],
+            id="a Python that nothing was measured with is no column",
         ),
     ],
 )
 def test_columns_are_those_a_reader_wants(columns: Columns, measured: set[str], chosen: list[Build]) -> None:
     assert choose_columns(BUILDS, measured, columns) == tuple(chosen)
+
+
+def test_a_build_whose_catalogue_has_it_with_one_other_python_only_is_a_column_like_any() -> None:
+    lone = make_build("2.8.0+cu128", python="3.12")
+    for columns in Columns:
+        assert choose_columns([PLAIN, lone], set(), columns) == (PLAIN, lone)
+
+
+TWINS = (make_build(), make_build(python="3.10"), make_build(python="3.12"))
+WORDS = {
+    "x": Verdict.AFFECTED,
+    "o": Verdict.NOT_AFFECTED,
+    "d": Verdict.DIFFERENT_FAILURE,
+    "~": Verdict.FLAKY,
+    "?": Verdict.INCONCLUSIVE,
+    "-": Verdict.NO_BUILD,
+    "n": Verdict.NOT_APPLICABLE,
+}
+
+
+def told(issue: str, signs: str, hardware: str = HARDWARE) -> list[Cell]:
+    """What Python 3.11, 3.10 and 3.12 say of an issue; a dot for nothing."""
+    return [
+        Cell(issue, build.id, hardware, WORDS[sign], "because", NOON)
+        for build, sign in zip(TWINS, signs, strict=True)
+        if sign != "."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signs", "standing"),
+    [
+        ("o..", "3.11"),
+        ("..o", "3.12"),
+        (".xx", "3.10"),
+        ("ooo", "3.11"),
+        ("?.o", "3.12"),
+        ("-.x", "3.12"),
+        ("n.x", "3.12"),
+        ("n.?", "3.12"),
+        ("..?", "3.12"),
+        ("..-", "3.12"),
+        ("?..", "3.11"),
+        ("...", "3.11"),
+    ],
+)
+def test_one_column_shows_the_python_that_says_most_and_of_these_the_default_one_then_the_lowest(
+    signs: str, standing: str
+) -> None:
+    stored = told("toy-1", signs)
+    (column,) = fold(TWINS, stored)
+    assert [build.python for build in column.builds] == ["3.11", "3.10", "3.12"]
+    row = rows_of([make_issue("toy-1")], [column], [HARDWARE], stored)["toy-1", HARDWARE]
+    assert [cell.build for cell in row] == [build.id for build in TWINS if build.python == standing]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_folded"),
+    [
+        pytest.param("o.o", "x.x", True, id="they agree on each issue"),
+        pytest.param("o..", "..x", True, id="one answer for each issue"),
+        pytest.param("o.o", "x.o", False, id="they disagree on one of two issues"),
+        pytest.param(".xo", "...", False, id="two that are not the default disagree"),
+        pytest.param("x.d", "...", False, id="another failure is another answer"),
+        pytest.param("x.~", "...", False, id="so is a flaky one"),
+        pytest.param("o.?", "x.-", True, id="what gives no answer contradicts none"),
+        pytest.param("o.n", "...", True, id="nor does what does not apply"),
+    ],
+)
+def test_a_column_unfolds_for_the_whole_view_where_two_pythons_disagree(one: str, other: str, is_folded: bool) -> None:
+    columns = fold((*TWINS, PATCH), [*told("toy-1", one), *told("toy-2", other)])
+    apart = [(TWINS,)] if is_folded else [((build,),) for build in TWINS]
+    assert [(column.builds,) for column in columns] == [*apart, ((PATCH,),)]
+
+
+def test_hardware_classes_do_not_contradict_each_other() -> None:
+    assert len(fold(TWINS, [*told("toy-1", "o.."), *told("toy-1", "..x", "cuda-sm_90")])) == 1
+
+
+def test_a_foreign_triton_and_another_wheel_are_columns_of_their_own() -> None:
+    mismatched = make_build(triton="3.3.0", python="3.12")
+    wheel = make_build("2.6.0+cu126", origin="cu126", python="3.12")
+    assert len(fold((*TWINS, mismatched, wheel), [])) == 3
+
+
+def test_what_does_not_apply_to_one_python_does_not_hide_that_another_was_not_run() -> None:
+    old = make_issue("toy-1", requires=Requires(python=">=3.12"))
+    row = rows_of([old], fold(TWINS, []), [HARDWARE], [])["toy-1", HARDWARE]
+    assert [(cell.build, cell.verdict) for cell in row] == [(TWINS[2].id, Verdict.NOT_RUN)]
 
 
 def test_every_cell_of_a_selection_is_there() -> None:

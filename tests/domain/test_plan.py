@@ -33,10 +33,12 @@ def key(issue: Issue, build: Build, arm: str, variant: Variant | None = None) ->
     return ArmKey(issue.id, build.id, HARDWARE, arm, variant.id, bound)
 
 
-def known(outcomes: Mapping[Build | str, Sequence[Outcome]], issue: Issue = ISSUE) -> Known:
+def known(
+    outcomes: Mapping[Build | str, Sequence[Outcome]], issue: Issue = ISSUE, builds: Sequence[Build] = BUILDS
+) -> Known:
     """Every arm of `issue` ran on each build named by its torch, the baseline with the outcomes given."""
     found, cells, ordinals = {}, {}, {}
-    for build in BUILDS:
+    for build in builds:
         if build.torch not in outcomes:
             continue
         results = {CONTROL: [Outcome.PASS], BASELINE: list(outcomes[build.torch]), "aot_eager": [Outcome.PASS]}
@@ -107,6 +109,19 @@ def test_both_sides_of_a_change_are_confirmed_by_three_attempts() -> None:
         }
     )
     assert planned(state, Wanted(confirm=True)) == {("2.6.0+cu124", BASELINE): 2, ("2.7.0+cu126", BASELINE): 2}
+
+
+def test_a_change_is_looked_for_among_releases_of_the_same_python() -> None:
+    twins = [make_build(build.torch, python="3.12") for build in BUILDS]
+    broken: dict[Build | str, list[Outcome]] = {
+        build.torch: [Outcome.PASS if build is BUILDS[0] else Outcome.MATCH] for build in BUILDS
+    }
+    state, plain = known(broken, builds=twins), known({build.torch: [Outcome.PASS] for build in BUILDS})
+    both = Known(
+        {**state.outcomes, **plain.outcomes}, {**state.ordinals, **plain.ordinals}, {**state.cells, **plain.cells}
+    )
+    jobs = plan_jobs([ISSUE], [*BUILDS, *twins], [HARDWARE], both, Wanted(confirm=True))
+    assert [job.build for job in jobs] == twins[:2]
 
 
 def test_a_flaky_baseline_is_settled_by_ten_attempts() -> None:

@@ -40,6 +40,21 @@ def test_a_matrix_is_one_statement_however_long_its_history(engine: Engine, coun
     assert len(said) == 1
 
 
+def test_the_run_that_goes_on_is_the_newest_that_has_not_ended(
+    engine: Engine, count_statements: CountStatements
+) -> None:
+    with reading(engine) as s, count_statements(engine) as said:
+        assert reads.load_active_run(s) is None
+    assert len(said) == 1
+    given_run(engine, ISSUES, BUILDS)
+    second = given_run(engine, ISSUES, BUILDS, at=NOON + timedelta(days=1))
+    with reading(engine) as s:
+        assert reads.load_active_run(s) == reads.load_run(s, second)
+    given_results(engine)
+    with reading(engine) as s:
+        assert reads.load_active_run(s) is None
+
+
 def test_the_evidence_of_a_cell_stands_newest_first(engine: Engine) -> None:
     given_run(engine)
     given_results(engine)

@@ -1,5 +1,6 @@
 """Asking the application as a test does, and looking behind what it shows."""
 
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from fastapi import FastAPI
@@ -8,20 +9,22 @@ from starlette.testclient import TestClient
 
 from app.store.session import Engine
 from app.web.application import create_app
-from app.web.visit import House
+from app.web.visit import Answers, House
 from tests.web.given import NOW
 
 Page = TypeVar("Page")
 
 
 def client_of(engine: Engine) -> TestClient:
-    """Without compression: its middleware drops the message by which the test client learns a page's context.
+    """Without compression, whose middleware drops the message by which the test client learns a page's context, and
+    without kept answers, which have none.
 
-    test_caching.py looks at the application with it.
+    test_caching.py looks at the application with both.
     """
     app = create_app(engine, clock=lambda: NOW)
     compressing: object = GZipMiddleware
     app.user_middleware = [one for one in app.user_middleware if one.cls is not compressing]
+    app.state.house = replace(app.state.house, answers=Answers(0))
     return TestClient(app, follow_redirects=False)
 
 

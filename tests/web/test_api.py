@@ -7,9 +7,9 @@ from starlette.testclient import TestClient
 
 from app.store.session import Engine
 from tests.conftest import CountStatements
-from tests.make import HARDWARE
+from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
-from tests.web.given import BAD, BUILDS, GOOD, ISSUES, NEW, OLD
+from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NEW, OLD, Asked
 
 CELL_KEYS = [
     "issue",
@@ -45,6 +45,25 @@ def test_the_matrix_lists_every_cell_of_the_selection_not_run_ones_too(client: T
     assert len(cells) == len(body["cells"]) == len(ISSUES) * len(BUILDS) * 2
     assert cells["fla-160", NEW.id, HARDWARE]["verdict"] == "not_run"
     assert cells["fla-160", NEW.id, given.GPU_CLASS]["verdict"] == "not_applicable"
+
+
+def test_json_is_never_folded_and_lists_the_pythons_that_were_measured_or_named(
+    own: TestClient, sqlite_engine: Engine
+) -> None:
+    measured, unmeasured = (
+        make_build(plain.torch, pinned_triton=plain.pinned_triton, python="3.12") for plain in (BAD, GOOD)
+    )
+    given.save(sqlite_engine, [DYNAMO], [BAD, GOOD, measured, unmeasured])
+    given.run(sqlite_engine, Asked([BAD, measured], NOON, issues=[DYNAMO]))
+    for columns in ("all", "releases", "minors"):
+        cells = cells_of(get(own, f"/api/v1/matrix?columns={columns}"))
+        assert {build: cell["verdict"] for (_, build, _), cell in cells.items()} == {
+            BAD.id: "not_affected",
+            measured.id: "not_affected",
+            GOOD.id: "not_run",
+        }
+    named = get(own, f"/api/v1/matrix?builds={unmeasured.id}")
+    assert [(cell["build"], cell["verdict"]) for cell in named["cells"]] == [(unmeasured.id, "not_run")]
 
 
 def test_a_cell_has_exactly_the_published_keys(client: TestClient) -> None:

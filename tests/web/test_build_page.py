@@ -6,6 +6,7 @@ from app.store.session import Engine
 from app.web.pages.build import BuildPage
 from app.web.signs import Sign
 from tests.conftest import CountStatements
+from tests.make import HARDWARE, make_build
 from tests.web import given
 from tests.web.asking import shown
 from tests.web.given import BAD, MISMATCHED, NEW, OLD
@@ -44,6 +45,18 @@ def test_neighbours_are_one_link_away(client: TestClient) -> None:
     assert page.newer is not None
     assert page.newer.label == given.CPU_ONLY.id
     assert page_of(client, NEW.id).newer is None
+
+
+def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, sqlite_engine: Engine) -> None:
+    twin = make_build(BAD.torch, pinned_triton=BAD.pinned_triton, python="3.12")
+    given.save(sqlite_engine, given.ISSUES, [*given.BUILDS, twin])
+    page = page_of(own, BAD.id)
+    assert [(choice.label, choice.is_chosen) for choice in page.pythons] == [("3.11", True), ("3.12", False)]
+    assert page.newer is not None
+    assert page.newer.label == MISMATCHED.id
+    other = page_of(own, twin.id)
+    assert other.pythons[0].address == f"/builds/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
+    assert (other.older, other.newer) == (None, None)
 
 
 def test_another_hardware_class_counts_for_itself(client: TestClient) -> None:

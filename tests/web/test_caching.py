@@ -8,6 +8,8 @@ from starlette.testclient import TestClient
 from app.store.session import Engine
 from app.web.application import create_app
 from app.web.assets import edition, read_assets
+from app.web.errors import Answer
+from app.web.visit import Answers
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given
@@ -63,6 +65,55 @@ def test_a_page_that_tells_minutes_is_confirmed_for_a_minute_and_json_for_a_day(
     assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 304
     times.append(NOW + timedelta(days=1))
     assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 200
+
+
+def test_what_was_made_for_one_reader_is_given_to_the_next(
+    moving: tuple[TestClient, list[datetime]], notebook: Engine, count_statements: CountStatements
+) -> None:
+    client, _ = moving
+    for address in (*PAGES, *TWINS):
+        first = client.get(address)
+        with count_statements(notebook) as said:
+            second = client.get(address)
+        assert len(said) == 1
+        assert (second.content, second.headers) == (first.content, first.headers)
+
+
+def test_what_was_made_before_a_result_is_not_shown_after_it(own: TestClient, sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW))
+    before = {address: client.get(address).content for address in [*PAGES, *TWINS]}
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    for address, body in before.items():
+        after = client.get(address).content
+        assert after != body
+        assert after == own.get(address).content
+
+
+def test_what_was_made_a_minute_ago_is_made_anew(moving: tuple[TestClient, list[datetime]]) -> None:
+    client, times = moving
+    assert "1 h ago" in client.get("/").text
+    times.append(NOW + timedelta(minutes=1))
+    assert "2 h ago" in client.get("/").text
+
+
+def test_what_was_made_for_one_name_of_the_server_is_not_given_under_another(
+    moving: tuple[TestClient, list[datetime]],
+) -> None:
+    client, _ = moving
+    for host in ("one.example", "two.example"):
+        assert f"curl -O http://{host}/" in client.get("/issues/fla-160", headers={"Host": host}).text
+
+
+def test_answers_are_kept_within_bounds_the_last_asked_for_longest() -> None:
+    answers = Answers(most_bytes=10)
+    small, large = Answer(b"1234", {}), Answer(b"1234567890+", {})
+    for name in "ab":
+        answers.keep((name,), small)
+    assert answers.find(("a",)) == small
+    answers.keep(("c",), small)
+    answers.keep(("d",), large)
+    assert [answers.find((name,)) is not None for name in "abcd"] == [True, False, True, False]
 
 
 def test_pages_are_compressed_and_streams_are_not(moving: tuple[TestClient, list[datetime]]) -> None:

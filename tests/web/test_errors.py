@@ -114,7 +114,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size
     value=TEXT,
 )
 def test_no_query_is_a_fault_of_the_server(client: TestClient, path: str, name: str, value: str) -> None:
-    if path == "/api/v1/events" and name != "run":
+    if path == "/api/v1/events" and not (name == "run" and value):
         return  # such a stream goes on
     assert client.get(path, params={name: value}).status_code in {200, 404, 422}
 

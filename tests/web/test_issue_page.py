@@ -3,15 +3,16 @@
 import pytest
 from starlette.testclient import TestClient
 
+from app.domain.outcome import Outcome
 from app.domain.verdict import WorkaroundVerdict
 from app.store.session import Engine
 from app.web.pages.issue import IssuePage
 from app.web.signs import Sign
 from tests.conftest import CountStatements
-from tests.make import HARDWARE
+from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
 from tests.web.asking import shown
-from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MASK, MISMATCHED, NEW, OLD
+from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MASK, MISMATCHED, NEW, OLD, Asked
 
 ADDRESS = f"/issues/{MASK.id}"
 
@@ -47,6 +48,35 @@ def test_a_strip_has_a_square_for_every_release_and_what_was_measured_beside_the
     (strip,) = page_of(client).strips
     assert strip.hardware == HARDWARE
     assert {square.head.id for square in strip.squares} == {OLD.id, BAD.id, GOOD.id, NEW.id}
+
+
+def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, sqlite_engine: Engine) -> None:
+    twins = [make_build(one.torch, pinned_triton=one.pinned_triton, python="3.12") for one in (BAD, GOOD, NEW)]
+    given.save(sqlite_engine, ISSUES, [*BUILDS, *twins])
+    given.run(sqlite_engine, Asked([BAD, twins[1]], NOON, issues=[MASK]))
+    given.run(sqlite_engine, Asked([twins[0]], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
+    page = page_of(own)
+    (strip,) = page.strips
+    assert [(square.head.label, square.build, square.sign) for square in strip.squares] == [
+        ("2.5.1", OLD.id, Sign.NOT_RUN),
+        ("2.7.1", BAD.id, Sign.CURE),
+        ("2.7.1 py3.12", twins[0].id, Sign.PASSES),
+        ("2.8.0", twins[1].id, Sign.PASSES),
+        ("2.9.0", NEW.id, Sign.NOT_RUN),
+    ]
+    assert strip.sentence == "Passes on 2.8.0, the one measured"
+    assert page.build == BAD
+    assert set(page.builds) == {build.id for build in (*BUILDS, *twins[:2])}
+
+
+def test_the_build_shown_is_of_the_default_python_where_nothing_else_decides(
+    own: TestClient, sqlite_engine: Engine
+) -> None:
+    twin = make_build(NEW.torch, pinned_triton=NEW.pinned_triton, python="3.13")
+    given.save(sqlite_engine, ISSUES, [*BUILDS, twin])
+    assert page_of(own).build == NEW
+    given.run(sqlite_engine, Asked([twin], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
+    assert page_of(own).build == twin
 
 
 def test_what_a_catalogue_says_is_rendered_and_its_markup_is_inert(client: TestClient) -> None:

@@ -5,15 +5,16 @@ from datetime import timedelta
 import pytest
 from starlette.testclient import TestClient
 
+from app.domain.outcome import Outcome
 from app.store import writes
 from app.store.session import Engine, unit_of_work
 from app.web.pages.matrix import MatrixPage, Row
 from app.web.signs import Sign
 from tests.conftest import CountStatements
-from tests.make import HARDWARE, NOON
+from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
 from tests.web.asking import shown
-from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
+from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
 
 
 def page_of(client: TestClient, address: str = "/?columns=releases") -> MatrixPage:
@@ -162,12 +163,72 @@ def test_a_run_that_goes_on_is_announced_and_followed(own: TestClient, sqlite_en
     assert 'data-live="/api/v1/events?after=' in text
 
 
-def test_a_matrix_takes_seven_queries_however_large(
+BAD_312, GOOD_312 = (make_build(plain.torch, pinned_triton=plain.pinned_triton, python="3.12") for plain in (BAD, GOOD))
+
+
+@pytest.fixture
+def mixed(own: TestClient, sqlite_engine: Engine) -> TestClient:
+    """2.7.1 was measured with two Pythons that disagree on one issue, 2.8.0 with another Python than the default."""
+    given.save(sqlite_engine, ISSUES, [*BUILDS, BAD_312, GOOD_312])
+    given.run(sqlite_engine, Asked([BAD, GOOD_312], NOON))
+    given.run(sqlite_engine, Asked([BAD_312], NOON), lambda *_: Outcome.PASS)
+    return own
+
+
+def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell(mixed: TestClient) -> None:
+    page = page_of(mixed, "/?columns=releases&q=fla")
+    assert [(head.id, head.python) for head in page.heads] == [
+        (OLD.id, "3.11"),
+        (BAD.id, "3.11/12"),
+        (GOOD.id, "3.12"),
+        (NEW.id, "3.11"),
+    ]
+    shown = {square.head.id: (square.build, square.sign) for square in row_of(page, "fla-160").squares}
+    assert shown[GOOD.id] == (GOOD_312.id, Sign.PASSES)
+    assert shown[BAD.id] == (BAD.id, Sign.PASSES)
+    assert shown[NEW.id] == (NEW.id, Sign.NOT_RUN)
+    assert page.totals.measured == 2
+    text = mixed.get("/?q=fla").text
+    assert f'/cells/fla-160/{GOOD_312.id.replace("+", "%2B")}?hardware={HARDWARE}"' in text
+    assert f'aria-label="passes: fla-160 on {GOOD_312.id}"' in text
+    assert "<span>Python</span>" in text
+
+
+def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: TestClient) -> None:
+    page = page_of(mixed, "/")
+    assert [(head.id, head.label) for head in page.heads] == [
+        (BAD.id, "2.7.1"),
+        (BAD_312.id, "2.7.1 py3.12"),
+        (GOOD.id, "2.8.0"),
+    ]
+    assert signs_of(page, "pytorch-151290") == {BAD.id: Sign.CURE, BAD_312.id: Sign.PASSES, GOOD.id: Sign.PASSES}
+    assert signs_of(page, "fla-160") == {BAD.id: Sign.PASSES, BAD_312.id: Sign.PASSES, GOOD.id: Sign.PASSES}
+    assert row_of(page, "pytorch-151290").sentence.startswith("passes on 2.8.0, the one measured")
+
+
+def test_all_columns_and_builds_that_are_named_are_never_folded(mixed: TestClient) -> None:
+    everything = [head.id for head in page_of(mixed, "/?columns=all&q=fla").heads]
+    assert everything == [OLD.id, CPU_ONLY.id, BAD.id, BAD_312.id, MISMATCHED.id, GOOD.id, GOOD_312.id, NEW.id]
+    named = page_of(mixed, f"/?builds={GOOD.id},{GOOD_312.id}&q=fla".replace("+", "%2B"))
+    assert [head.id for head in named.heads] == [GOOD.id, GOOD_312.id]
+
+
+def test_the_choices_of_columns_count_what_they_show(mixed: TestClient) -> None:
+    for choice in page_of(mixed, "/").columns:
+        assert choice.label.endswith(f"({len(page_of(mixed, choice.address).heads)})")
+
+
+def test_python_is_named_only_where_one_is_not_the_default(client: TestClient) -> None:
+    assert not page_of(client).names_python
+    assert "<span>Python</span>" not in client.get("/").text
+
+
+def test_a_matrix_takes_six_queries_however_large(
     client: TestClient, notebook: Engine, count_statements: CountStatements
 ) -> None:
     with count_statements(notebook) as said:
         client.get("/?columns=all")
-    assert len(said) == 7, said  # generation, classes, issues, builds, cells, runs, their jobs
+    assert len(said) == 6, said  # generation, classes, issues, builds, cells, the run that goes on
 
 
 def test_words_and_titles_are_chinese_where_asked_for(client: TestClient) -> None:

@@ -1,4 +1,4 @@
-"""`/api/v1/matrix`: every cell of a selection, not_run ones too."""
+"""`/api/v1/matrix`: every cell of a selection, not_run ones too. Exact builds: Pythons are never folded here."""
 
 from typing import Annotated
 
@@ -18,7 +18,13 @@ class MatrixApiQuery(MatrixQuery, extra="forbid"):
     """A misspelt parameter would silently widen the answer, so it is refused."""
 
     hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one")]
-    columns: Annotated[Columns, Field(description="Which builds, where none are named")] = Columns.ALL
+    columns: Annotated[
+        Columns,
+        Field(
+            description="Which builds, where none are named. Each comes with the other Pythons it was measured with; "
+            "one that was not is listed where it is named"
+        ),
+    ] = Columns.ALL
 
 
 @router.get("/matrix", response_model=MatrixBody)
@@ -26,4 +32,6 @@ def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Respon
     with visit.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
         selection = select(session, query, classes, query.columns)
-    return visit.json(matrix_body(selection.issues, selection.builds, selection.cells.values(), visit.now))
+    cells = (cell for class_ in classes for issue in selection.issues for cell in selection.rows[issue.id, class_])
+    builds = (build for column in selection.columns for build in column.builds)
+    return visit.json(matrix_body(selection.issues, builds, cells, visit.now))

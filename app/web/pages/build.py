@@ -49,6 +49,7 @@ class BuildPage:
     counts: Mapping[Sign, int]
     sections: tuple[Section, ...]
     classes: tuple[Choice, ...]
+    pythons: tuple[Choice, ...]
     older: Choice | None
     newer: Choice | None
     json_address: str
@@ -92,6 +93,11 @@ def build_page(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*measured, hardware])
         ),
+        pythons=tuple(
+            Choice(one.python, build_address(one.id, hardware), one.id == build.id)
+            for one in builds.values()
+            if one.build_id.apart_from_python == build.build_id.apart_from_python
+        ),
         older=_beside(build, builds, hardware, -1),
         newer=_beside(build, builds, hardware, 1),
         json_address=f"{API}{own}",
@@ -112,6 +118,7 @@ def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
 
 
 def _beside(build: Build, builds: Mapping[str, Build], hardware: str, step: int) -> Choice | None:
-    ids = list(builds)
+    """The next build of the same Python."""
+    ids = [one.id for one in builds.values() if one.python == build.python]
     at = ids.index(build.id) + step
     return Choice(ids[at], build_address(ids[at], hardware), is_chosen=False) if 0 <= at < len(ids) else None

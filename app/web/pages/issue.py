@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
-from app.domain.build import Build
-from app.domain.history import FAILING, History, history_of, is_on_line
+from app.domain.build import DEFAULT_PYTHON, Build, BuildId
+from app.domain.history import FAILING, History, history_of, is_release
 from app.domain.issue import Issue, Link, LinkKind
-from app.domain.matrix import Columns, choose_columns, complete, stale_cells
+from app.domain.matrix import Columns, choose_columns, complete, fold, rows_of, stale_cells
 from app.domain.verdict import Cell, is_stale
 from app.store.reads import load_builds, load_cells
 from app.web.addresses import attempt_address, cell_address, issue_address
@@ -100,15 +100,16 @@ def issue_page(
     hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
     build = named_builds(builds.values(), [wanted])[0] if wanted else _telling_build(builds, cells, hardware)
     cell = complete([issue], [build], [hardware], cells)[issue.id, build.id, hardware]
-    columns = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
+    known = {one.build for one in cells}
+    releases = choose_columns(builds.values(), known, Columns.RELEASES)
     remedies = remedies_of(issue, cell, visit)
     return IssuePage(
         issue=issue,
         title=visit.in_language(issue.title, issue.title_zh),
         summary=markdown(visit.in_language(issue.summary, issue.summary_zh)),
-        strips=_strips(visit, issue, columns, measured or (hardware,), cells, builds),
+        strips=_strips(visit, issue, releases, measured or (hardware,), cells, builds),
         build=build,
-        builds=tuple(builds)[::-1],
+        builds=tuple(one.id for one in choose_columns(builds.values(), {*known, build.id}, Columns.ALL))[::-1],
         hardware=hardware,
         classes=tuple(
             Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
@@ -142,25 +143,33 @@ def _telling_build(builds: Mapping[str, Build], cells: Sequence[Cell], hardware:
     pool = failing or {cell.build for cell in here} or set(builds)
     if not pool:
         raise BadQuestion("the catalogue has no builds yet; run `knowngood up`")
-    return max((builds[id_] for id_ in pool), key=lambda build: (is_on_line(build), build.build_id))
+    return max((builds[id_] for id_ in pool), key=_prominence)
+
+
+def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
+    """Releases before other wheels, newer ones before older, the default Python before its twins."""
+    name = build.build_id
+    return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name
 
 
 def _strips(
     visit: Visit,
     issue: Issue,
-    columns: Sequence[Build],
+    chosen: Sequence[Build],
     classes: Sequence[str],
     cells: Sequence[Cell],
     builds: Mapping[str, Build],
 ) -> tuple[Strip, ...]:
-    heads = heads_of(columns)
-    filled = complete([issue], columns, classes, cells)
+    """One below the other, and so of the same columns: a contradiction on one hardware class unfolds them for all."""
+    columns = fold(chosen, cells)
+    heads = heads_of(columns, {cell.build for cell in cells})
+    rows = rows_of([issue], columns, classes, cells)
     strips = []
     for hardware in classes:
-        shown = [filled[issue.id, build.id, hardware] for build in columns]
-        stale = stale_cells(shown, builds, visit.now)
-        history = history_of([(builds[cell.build], cell.verdict) for cell in cells if cell.hardware == hardware])
-        squares = squares_of(shown, heads, stale)
+        here = [cell for cell in cells if cell.hardware == hardware]
+        row = rows[issue.id, hardware]
+        squares = squares_of(row, heads, stale_cells(row, builds, visit.now))
+        history = history_of([(builds[cell.build], cell.verdict) for cell in here])
         strips.append(Strip(hardware, history, _lead(history, hardware, len(classes)), squares))
     return tuple(strips)
 

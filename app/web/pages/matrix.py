@@ -8,12 +8,12 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from app.domain.build import Build
+from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.history import FAILING, history_of
 from app.domain.issue import Issue
-from app.domain.matrix import CellKey, Columns, Tally, choose_columns, stale_cells, tally
+from app.domain.matrix import CellKey, Columns, Tally, choose_columns, fold, stale_cells, tally
 from app.domain.verdict import Cell, Verdict
-from app.store.reads import RunRow, load_hardware, load_last_event, load_runs
+from app.store.reads import RunRow, load_active_run, load_hardware, load_last_event
 from app.web.addresses import issue_address
 from app.web.selection import MatrixQuery, Selection, Words, one_class, select
 from app.web.signs import GRAVEST_FIRST, LEGEND, WORDS, LegendEntry, Sign, cures_of
@@ -21,8 +21,6 @@ from app.web.squares import Choice, Head, Square, heads_of, squares_of
 from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
-
-_RECENT_RUNS = 5
 
 
 class MatrixPageQuery(MatrixQuery):
@@ -86,11 +84,15 @@ class Foot:
 
 @dataclass(frozen=True)
 class MatrixPage:
-    """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots."""
+    """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots.
+
+    `names_python` is False where every column is of the default Python alone.
+    """
 
     hardware: str
     totals: Tally
     heads: tuple[Head, ...]
+    names_python: bool
     groups: tuple[Group, ...]
     elsewhere: tuple[Row, ...]
     issue_count: int
@@ -112,8 +114,8 @@ class MatrixPage:
 def matrix(visit: Visiting, query: Annotated[MatrixPageQuery, Query()]) -> Response:
     with visit.reading() as session:
         measured = load_hardware(session)
-        selection = select(session, query, [one_class(query.hardware, measured)], query.columns)
-        active = next((run for run in load_runs(session, _RECENT_RUNS) if run.finished_at is None), None)
+        selection = select(session, query, [one_class(query.hardware, measured)], query.columns, folded=True)
+        active = load_active_run(session)
         now = Now(active, load_last_event(session) if active else 0)
     return visit.page("matrix.html", matrix_page(visit, query, selection, measured, now))
 
@@ -132,13 +134,15 @@ def matrix_page(
     """Everything templates/matrix.html shows, as values."""
     (hardware,) = selection.classes
     builds = {build.id: build for build in selection.all_builds}
-    heads = heads_of(selection.builds)
-    stale = stale_cells(selection.cells.values(), builds, visit.now)
+    heads = heads_of(selection.columns, selection.measured)
+    cells = [cell for issue in selection.issues for cell in selection.rows[issue.id, hardware]]
+    stale = stale_cells(cells, builds, visit.now)
     rows = _rows(visit, selection, heads, builds, stale)
     return MatrixPage(
         hardware=hardware,
-        totals=tally(selection.cells.values(), stale),
+        totals=tally(cells, stale),
         heads=heads,
+        names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=_groups(row for row in rows if not row.is_elsewhere),
         elsewhere=tuple(row for row in rows if row.is_elsewhere),
         issue_count=len(rows),
@@ -153,8 +157,14 @@ def matrix_page(
         legend=LEGEND,
         active=now.active,
         live_address=f"{API}/events?after={now.last_event}" if now.active else "",
-        json_address=f"{API}/matrix{query.asking(hardware=hardware, columns=Columns.RELEASES)}",
+        json_address=f"{API}/matrix{_twin(query, hardware)}",
     )
+
+
+def _twin(query: MatrixPageQuery, hardware: str) -> str:
+    """What lists every cell of this view, and those of releases nobody measured."""
+    columns = Columns.RELEASES if query.columns is Columns.MEASURED else query.columns
+    return query.asking(hardware=hardware, columns=columns)
 
 
 _VERDICT_WORDS = {
@@ -177,13 +187,13 @@ def _rows(
     stale: Collection[CellKey],
 ) -> tuple[Row, ...]:
     (hardware,) = selection.classes
-    places = {id_: place for place, id_ in enumerate(builds)}
     stored: dict[str, list[Cell]] = {}
-    for cell in sorted((cell for cell in selection.stored if cell.build in places), key=lambda c: places[c.build]):
-        stored.setdefault(cell.issue, []).append(cell)
+    for cell in selection.stored:
+        if cell.build in builds:
+            stored.setdefault(cell.issue, []).append(cell)
     rows = []
     for issue in selection.issues:
-        cells = [selection.cells[issue.id, head.id, hardware] for head in heads]
+        cells = selection.rows[issue.id, hardware]
         row = Row(
             issue=issue,
             title=visit.in_language(issue.title, issue.title_zh),
@@ -234,18 +244,24 @@ def _column_choices(visit: Visit, query: MatrixPageQuery, selection: Selection) 
     """What each choice would show, with its number of columns; none where the address names its builds."""
     if query.builds:
         return ()
-    counts = {
-        columns: len(choose_columns(selection.all_builds, selection.measured_builds, columns)) for columns in Columns
-    }
     return tuple(
-        Choice(f"{visit.say(label)} ({counts[columns]})", f"/{query.asking(columns=columns)}", columns is query.columns)
+        Choice(
+            f"{visit.say(label)} ({_width(selection, columns)})",
+            f"/{query.asking(columns=columns)}",
+            columns is query.columns,
+        )
         for columns, label in _COLUMN_WORDS.items()
     )
+
+
+def _width(selection: Selection, columns: Columns) -> int:
+    chosen = choose_columns(selection.all_builds, selection.measured, columns)
+    return len(chosen) if columns is Columns.ALL else len(fold(chosen, selection.stored))
 
 
 _COLUMN_WORDS = {
     Columns.MEASURED: "measured releases",
     Columns.MINORS: "newest patches",
     Columns.RELEASES: "all releases",
-    Columns.ALL: "all, with mismatched Triton",
+    Columns.ALL: "all, unfolded, with mismatched Triton",
 }

@@ -15,7 +15,7 @@ from app.web.shapes.cells import CellBody, cell_body
 class BuildBody(BaseModel):
     """`torch` is the version as imported, `requirement` as asked of the index.
 
-    `mismatched` says that Triton is not that torch's own pin.
+    `mismatched` says that Triton is not that torch's own pin; `git` is torch's revision, empty where nobody knows it.
     """
 
     id: str
@@ -31,6 +31,7 @@ class BuildBody(BaseModel):
     released: date | None
     default: bool
     note: str
+    git: str
     url: str
 
 
@@ -67,5 +68,6 @@ def _fields(build: Build) -> dict[str, Any]:
         "released": build.released,
         "default": build.default,
         "note": build.note,
+        "git": build.git,
         "url": build_address(build.id),
     }
