@@ -1,6 +1,6 @@
 """`python -m benchmarks [NAME ...]`: ratios measured side by side in one run, with their spread.
 
-matrix     the matrix page of 100 issues x 40 builds, with 4,000 and with 200,000 attempts of history
+matrix     the matrix page of 100 issues x 40 builds, with 4,000 to 200,000 attempts of history
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
 suite      the catalogue on one build, beside the arms' own time and beside a plain loop of venv + pip + python
 """

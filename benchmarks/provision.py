@@ -1,8 +1,8 @@
 """What a second environment of a cached torch costs, beside bare `uv pip sync` of the same lock.
 
 Ours resolves nothing anew but makes the venv, installs, links the bytecode of the first, checks what was installed and
-seals it. Bare is `uv venv` and `uv pip sync` of the same pins, without bytecode. Taken in turns, so that both meet the
-same machine.
+seals it. Bare is `uv venv` and `uv pip sync` of the same pins, without bytecode: once before ours and once after it, so
+that neither finds the cache's folders warmed by the other.
 """
 
 import statistics
@@ -18,6 +18,8 @@ from app.catalogue.read import read_catalogue, shipped_catalogue
 from app.domain.build import Build
 from app.domain.issue import EnvironmentRequest
 from workers.provision import Environment, Provisioner
+from workers.pylock import print_pins
+from workers.resolve import Resolver, environment_key
 
 BUILD = "torch-2.6.0+cu124"
 EXTRAS = ((), ("six==1.17.0",), ("six==1.16.0",), ("six==1.15.0",), ("six==1.14.0",), ("six==1.13.0",))
@@ -34,9 +36,11 @@ def run() -> None:
         bytecode = sum(1 for _ in first.root.rglob("*.pyc"))
         ratios = []
         for n in range(1, len(EXTRAS)):
+            pins = _pins(provisioner, build, n)
+            before_s = _bare(provisioner, pins, Path(folder) / f"before-{n}")
             ours = _made(provisioner, build, n)
+            bare_s = (before_s + _bare(provisioner, pins, Path(folder) / f"after-{n}")) / 2
             linked = sum(1 for _ in ours.root.rglob("*.pyc"))
-            bare_s = _bare(ours, provisioner, Path(folder) / f"bare-{n}")
             ratios.append(ours.seconds / bare_s)
             print(
                 f"ours {ours.seconds:.2f} s with {linked} of {bytecode} bytecode files, bare {bare_s:.2f} s: "
@@ -51,18 +55,32 @@ def _same_disk() -> Path:
     return Path(cache.stdout.strip()).parent
 
 
-def _made(provisioner: Provisioner, build: Build, n: int) -> Environment:
-    """The n-th environment of the same torch: first the bare one, then each with another six; all resolved before."""
-    request = EnvironmentRequest(build.id, EXTRAS[n], (), mutates=False)
+def _request(build: Build, n: int) -> EnvironmentRequest:
+    """The n-th environment of the same torch: first the bare one, then each with another six."""
+    return EnvironmentRequest(build.id, EXTRAS[n], (), mutates=False)
+
+
+def _pins(provisioner: Provisioner, build: Build, n: int) -> Path:
+    """The lock's pins, resolved now so that neither side has to."""
+    request = _request(build, n)
     provisioner.estimate([(build, request)])
-    with provisioner.provision(build, request, lambda *_: None) as environment:
+    lock = Resolver(provisioner.root / "locks", provisioner.installer).load(environment_key(build, request))
+    if lock is None:
+        raise SystemExit(f"{BUILD} cannot be resolved here")
+    pins = provisioner.root / f"pins-{n}.txt"
+    pins.write_text(print_pins(lock), encoding="utf-8")
+    return pins
+
+
+def _made(provisioner: Provisioner, build: Build, n: int) -> Environment:
+    with provisioner.provision(build, _request(build, n), lambda *_: None) as environment:
         return environment
 
 
-def _bare(ours: Environment, provisioner: Provisioner, folder: Path) -> float:
+def _bare(provisioner: Provisioner, pins: Path, folder: Path) -> float:
     begun = time.perf_counter()
     run = provisioner.installer.run
     run("venv", "-q", "--no-project", "--python", sys.executable, str(folder))
-    pins = ("pip", "sync", "-q", "--offline", str(ours.root / "pins.txt"), "--require-hashes")
-    run(*pins, "--python", str(folder / "bin" / "python"))
+    options = ("--require-hashes", "--python", str(folder / "bin" / "python"))
+    run("pip", "sync", "-q", "--offline", str(pins), *options)
     return time.perf_counter() - begun

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import sleep, time_ns
 
 from workers.files import write_whole
-from workers.site_packages import find_distributions, open_folders, read_tree, seal, site_of
+from workers.site_packages import find_distributions, open_folders, seal, site_of
 
 _READY = "ready.json"
 _POLL_S = 0.1
@@ -123,7 +123,7 @@ class Shelf:
     def _changed(self, ready: Ready) -> set[str]:
         """The top-level entries that are not as they were when the environment was finished."""
         try:
-            found = seal(read_tree(site_of(self.folder(ready.key), ready.python)).files)
+            found = seal(site_of(self.folder(ready.key), ready.python)).digests
         except OSError:
             found = {}
         return {name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)}

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from packaging.utils import canonicalize_name
 
+_CLOSED = stat.S_IRUSR | stat.S_IXUSR | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
 _PYCACHE = "__pycache__"
 _RECORD = "RECORD"  # uv writes one for each environment, and copies those that wheels carry inside (setuptools)
 
@@ -84,52 +84,37 @@ def _sha256(file: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """What lies in a folder. `files` maps each path to (inode, its line in a seal); `folders` are all but bytecode's."""
+class Seal:
+    """A digest for each top-level entry of a folder, and its folders (relative), those of bytecode left out."""
 
-    files: Mapping[str, tuple[int, str]]
+    digests: Mapping[str, str]
     folders: tuple[str, ...]
 
 
-def read_tree(root: Path, known: Mapping[str, tuple[int, str]] = MappingProxyType({})) -> Tree:
-    """Look at every file in `root`; bytecode and RECORDs are left out.
+def seal(root: Path, *, without: Collection[str] = ()) -> Seal:
+    """Digest path, size and modification time of every file but bytecode, RECORDs and the top-level entries `without`.
 
-    `known` are files that were looked at a moment ago under another name: what is still the same file, by path and
-    inode, is not asked again (0.04 s instead of 0.1 for torch's 15,000 files).
+    It notices every edit, addition and removal that does not forge times, by this user or any other, in 0.1 s for
+    torch's 15,000 files. It is how an edited environment is found before it is used again: no permission binds root.
     """
-    files, folders = {}, []
-    for folder, entries in _walk(root):
+    facts: dict[str, list[str]] = {}
+    folders = []
+    for folder, entries in _walk(root, without):
         folders.append(folder)
         for entry in entries:
             if entry.name == _RECORD:
                 continue
-            path, inode = f"{folder}/{entry.name}", entry.inode()
-            told = known.get(path)
-            if told is None or told[0] != inode:
-                found = entry.stat(follow_symlinks=False)
-                told = inode, f"{path} {found.st_size} {found.st_mtime_ns}"
-            files[path] = told
-    return Tree(files, tuple(folders))
-
-
-def seal(files: Mapping[str, tuple[int, str]]) -> dict[str, str]:
-    """A digest for each top-level entry, over path, size and modification time of its files.
-
-    It notices every edit, addition and removal that does not forge times, by this user or any other. It is how an
-    edited environment is found before it is used again: no permission binds root.
-    """
-    facts: dict[str, list[str]] = {}
-    for path, (_, line) in files.items():
-        top, _, rest = path.partition("/")
-        facts.setdefault(top or rest, []).append(line)
-    return {top: _digest_of(lines) for top, lines in facts.items()}
+            found = entry.stat(follow_symlinks=False)
+            lines = facts.setdefault(folder.partition("/")[0] or entry.name, [])
+            lines.append(f"{folder}/{entry.name} {found.st_size} {found.st_mtime_ns}")
+    return Seal({top: _digest_of(lines) for top, lines in facts.items()}, tuple(folders))
 
 
 def _digest_of(lines: list[str]) -> str:
     return hashlib.sha256("\n".join(sorted(lines)).encode(errors="surrogateescape")).hexdigest()[:32]
 
 
-def _walk(root: Path) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
+def _walk(root: Path, without: Collection[str]) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
     """Each folder (relative) with what lies in it that is no folder; bytecode folders are passed over.
 
     By descriptors, because the kernel then looks up one name for each file instead of ten: 0.08 s instead of 0.13.
@@ -144,6 +129,8 @@ def _walk(root: Path) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
                 files = []
                 with os.scandir(descriptor) as entries:
                     for entry in entries:
+                        if not folder and entry.name in without:
+                            continue
                         if not entry.is_dir(follow_symlinks=False):
                             files.append(entry)
                         elif entry.name != _PYCACHE:
@@ -158,9 +145,9 @@ def _walk(root: Path) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
 def close_folders(site: Path, folders: Iterable[str]) -> None:
     """Forbid to add and remove files, bytecode included, so that pip and its like fail at once."""
     for folder in folders:
-        os.chmod(f"{site}/{folder}", 0o555)  # noqa: PTH101 - thousands of times
+        os.chmod(f"{site}/{folder}", _CLOSED)  # noqa: PTH101 - thousands of times
         with suppress(FileNotFoundError):
-            os.chmod(f"{site}/{folder}/{_PYCACHE}", 0o555)  # noqa: PTH101 - as above
+            os.chmod(f"{site}/{folder}/{_PYCACHE}", _CLOSED)  # noqa: PTH101 - as above
 
 
 def open_folders(folder: Path) -> None:

@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from workers.files import write_whole
-from workers.site_packages import Distribution, read_tree
+from workers.site_packages import Distribution, Seal, seal
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,21 @@ class WheelSeals:
     root: Path
     cache: Path
 
-    def look(self, keys: Iterable[str]) -> dict[str, tuple[int, str]]:
-        """How the files of those wheels look now that were installed before; for `read_tree`, as what is known.
+    def look(self, keys: Iterable[str]) -> dict[tuple[int, int], Seal]:
+        """How those wheels look in uv's cache now that were installed before, each by which file its METADATA is.
 
-        It is asked of uv's cache, so that it can be done while uv makes an environment of the same files.
+        So nearly all of an environment is looked at while uv still makes it.
         """
         known = {key: one for key in keys if (one := self._load(key)) is not None}
+        self._find_archives(known)
+        found = {}
+        for one in known.values():
+            with suppress(OSError):  # removed meanwhile
+                if one.archive:
+                    found[one.inode] = seal(Path(one.archive))
+        return found
+
+    def _find_archives(self, known: dict[str, _Known]) -> None:
         lost = {one.inode: key for key, one in known.items() if not one.archive}
         for path in self.cache.glob("archive-v*/*/*.dist-info/METADATA") if lost else ():
             found = path.stat()
@@ -45,31 +55,32 @@ class WheelSeals:
             if key is not None:
                 known[key] = replace(known[key], archive=str(path.parents[1]))
                 self._save(key, known[key])
-        files: dict[str, tuple[int, str]] = {}
-        for one in known.values():
-            if one.archive:
-                with suppress(OSError):  # removed meanwhile; what is not known is looked at where it was installed
-                    files |= read_tree(Path(one.archive)).files
-        return files
 
-    def check(self, wheels: Mapping[str, Distribution], seals: Mapping[str, str]) -> list[Distribution]:
-        """The distributions that are not as they were when their wheel was unpacked; new ones are remembered.
+    def seal(
+        self, site: Path, wheels: Mapping[str, Distribution], looked: Mapping[tuple[int, int], Seal]
+    ) -> tuple[Seal, list[Distribution]]:
+        """The seal of an environment, and which of its `wheels` (by key) are not as they were when they were unpacked.
 
-        `wheels` are those of one environment by key, `seals` its seals. A top-level entry that several wheels share
+        Wheels that were never seen are remembered. What a single wheel brought is sealed as it was just `looked` at in
+        uv's cache, whose very files uv linked; the rest is looked at here. A top-level entry that several wheels share
         (`nvidia`) is not compared.
         """
         known = {key: self._load(key) for key in wheels}
         found = {key: self._look(one, known[key]) for key, one in wheels.items()}
-        shares = Counter(top for look in found.values() for top in look.tops)
+        shares = Counter(top for one in found.values() for top in one.tops)
+        linked = [_part(looked[one.inode], one.tops, shares) for one in found.values() if one.inode in looked]
+        taken = {top: digest for part in linked for top, digest in part.digests.items()}
+        rest = seal(site, without=taken)
+        sealed = Seal({**taken, **rest.digests}, tuple(chain(rest.folders, *(part.folders for part in linked))))
         edited = []
-        for key, look in found.items():
-            own = {top: seals[top] for top in look.tops if shares[top] == 1 and top in seals}
+        for key, one in found.items():
+            own = {top: sealed.digests[top] for top in one.tops if shares[top] == 1 and top in sealed.digests}
             before = known[key]
-            if before is None or before.inode != look.inode:
-                self._save(key, replace(look, seals=own))
-            elif any(before.seals.get(top, seal) != seal for top, seal in own.items()):
+            if before is None or before.inode != one.inode:
+                self._save(key, replace(one, seals=own))
+            elif any(before.seals.get(top, digest) != digest for top, digest in own.items()):
                 edited.append(wheels[key])
-        return edited
+        return sealed, edited
 
     def _path(self, key: str) -> Path:
         return self.root / f"{key}.json"
@@ -92,3 +103,11 @@ class WheelSeals:
         info = one.folder.name  # its RECORD and INSTALLER are written for each environment
         tops = {path.partition("/")[0] for path, _ in one.files()} - {info}
         return _Known(inode, tuple(sorted(tops)), {})
+
+
+def _part(looked: Seal, tops: Iterable[str], shares: Mapping[str, int]) -> Seal:
+    """What a wheel alone brings to its environment; nothing where uv lays some of it elsewhere (`*.data`)."""
+    if any(top.endswith(".data") for top in looked.digests):
+        return Seal({}, ())
+    own = {top: looked.digests[top] for top in tops if shares[top] == 1 and top in looked.digests}
+    return Seal(own, tuple(folder for folder in looked.folders if folder.partition("/")[0] in own))
