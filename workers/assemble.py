@@ -96,7 +96,7 @@ class Assembler:
         on_progress("sync", f"{len(order.lock.wheels)} packages", 0, 0)
         self._make_venv(order)
         with ThreadPoolExecutor(1) as side:
-            # Links, looks and uv wait for the kernel most of the time, so that they go on side by side.
+            # While uv links torch on one core. In one thread: two that wait for Python's lock slow uv down as well.
             laying, looking = side.submit(self._lay_bytecode, order), side.submit(self._look, order)
             self._sync(order, watch, on_progress)
             found = find_distributions(order.site)

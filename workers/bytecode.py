@@ -68,9 +68,6 @@ class BytecodeStore:
     def folder(self, tag: str, key: str) -> Path:
         return self.root / tag / key
 
-    def holds(self, tag: str, key: str) -> bool:
-        return (self.folder(tag, key) / _INDEX).exists()
-
     def lay(self, tag: str, key: str, site: Path, *, copies: bool) -> int | None:
         """Put a wheel's bytecode beside its sources; gives the wheel's bytes with it, None where the store has none.
 

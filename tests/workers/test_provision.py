@@ -2,11 +2,13 @@
 
 import json
 import os
+import py_compile
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import date
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -128,6 +130,15 @@ def test_an_environment_imports_the_build_that_was_asked_for(make: Make) -> None
     assert said.stdout == b"9.1.0+cu124\n"
 
 
+def test_an_environment_is_a_virtual_one_of_the_machines_interpreter(make: Make) -> None:
+    environment = provision(make(), build_of())
+    script = "import json, site, sys; print(json.dumps([sys.prefix, sys.base_prefix, site.getsitepackages()]))"
+    said = subprocess.run([environment.python, "-c", script], capture_output=True, check=True)
+    prefix, base, sites = json.loads(said.stdout)
+    assert (prefix, sites) == (str(environment.root), [str(site_of(environment.root, PYTHON))])
+    assert base != prefix
+
+
 def test_numpy_and_setuptools_are_always_there_as_of_the_builds_date(make: Make) -> None:
     packages = provision(make(), build_of()).packages
     assert packages["numpy"] == "1.26.4"
@@ -218,6 +229,15 @@ def test_bytecode_is_not_believed_where_its_source_was_edited(make: Make) -> Non
     assert said.stdout == b"edited\n"
 
 
+def test_bytecode_begins_as_pythons_own_compiler_writes_it(make: Make, tmp_path: Path) -> None:
+    source = file_in(provision(make(), build_of()), "torch/graph.py")
+    mode = py_compile.PycInvalidationMode.CHECKED_HASH
+    expected = py_compile.compile(str(source), cfile=str(tmp_path / "expected.pyc"), invalidation_mode=mode)
+    assert expected is not None
+    ours, theirs = Path(cache_from_source(str(source))).read_bytes(), Path(expected).read_bytes()
+    assert ours[:16] == theirs[:16], "magic number, flags, hash of the source"
+
+
 def test_wheels_are_downloaded_once_even_behind_an_index_without_cache_headers(make: Make, registry: Registry) -> None:
     registry.wheels.append(make_wheel("extra", "1.0"))
     provision(make(), build_of())
@@ -228,9 +248,12 @@ def test_wheels_are_downloaded_once_even_behind_an_index_without_cache_headers(m
 # -- edits -------------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_can_add_files_to_an_environment_by_accident(make: Make) -> None:
-    site = site_of(provision(make(), build_of()).root, PYTHON)
-    assert all(not folder.stat().st_mode & 0o222 for folder in (site, site / "torch"))
+def test_nobody_can_add_files_to_an_environment_by_accident(make: Make, registry: Registry) -> None:
+    registry.wheels.append(make_wheel("extra", "1.0"))
+    for environment in (provision(make(), build_of()), provision(make(), build_of(), "extra==1.0")):
+        site = site_of(environment.root, PYTHON)
+        folders = [site, *(path for path in site.rglob("*") if path.is_dir())]
+        assert [folder for folder in folders if folder.stat().st_mode & 0o222] == []
 
 
 def test_an_edit_through_a_hard_link_is_found_and_undone_before_reuse(make: Make, registry: Registry) -> None:
@@ -255,6 +278,29 @@ def test_an_edited_wheel_in_uvs_cache_reaches_no_new_environment(make: Make, reg
     file_in(one, "torch/graph.py").write_text("poison = 1\n")
     other = provision(make(), build_of(), "extra==1.0")
     assert file_in(other, "torch/graph.py").read_text() == pristine
+
+
+def test_a_file_added_to_a_wheel_in_uvs_cache_reaches_no_new_environment(
+    make: Make, registry: Registry, tmp_path: Path
+) -> None:
+    registry.wheels.append(make_wheel("extra", "1.0"))
+    provision(make(), build_of())
+    (unpacked,) = (path.parents[1] for path in (tmp_path / "uv-cache").glob("archive-v*/*/torch-*.dist-info/METADATA"))
+    (unpacked / "torch" / "added.py").write_text("poison = 1\n")
+    assert not file_in(provision(make(), build_of(), "extra==1.0"), "torch/added.py").exists()
+
+
+def test_what_was_sealed_by_a_look_into_uvs_cache_is_found_unedited(make: Make, registry: Registry) -> None:
+    scattered = {"scattered/__init__.py": "", "scattered-1.0.data/purelib/scattered/more.py": ""}
+    registry.wheels += [make_wheel("extra", "1.0"), make_wheel("scattered", "1.0", scattered)]
+    registry.wheels += [make_wheel(name, "1.0", {f"shared/{name}.py": ""}) for name in ("left", "right")]
+    packages = ("scattered==1.0", "left==1.0", "right==1.0")
+    provision(make(), build_of(), *packages)
+    registry.fetched.clear()
+    second = provision(make(), build_of(), *packages, "extra==1.0")
+    assert registry.fetched == ["extra-1.0-py3-none-any.whl"], "nothing was taken for edited"
+    assert file_in(second, "scattered/more.py").exists()
+    assert provision(make(), build_of(), *packages, "extra==1.0").reused
 
 
 def test_torch_is_imported_once_for_environments_that_share_its_wheels(make: Make, registry: Registry) -> None:
