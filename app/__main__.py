@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from workers.pack import Opened
 
 _T = TypeVar("_T")
+_FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
 
 
 class Exit(IntEnum):
@@ -478,6 +479,9 @@ def run(
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Answers wanted of every arm.")] = 1,
     confirm: Annotated[bool, typer.Option(help="Three attempts on both sides of a change, ten where mixed.")] = False,
     force: Annotated[bool, typer.Option(help="Run again, whatever is known.")] = False,
+    where_affected: Annotated[
+        bool, typer.Option(help="Workarounds only on the builds where their issue is seen: a fraction of the arms.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
     pack: Annotated[
         Path | None, typer.Option(help="Run what this pack holds, without network.", file_okay=False)
@@ -500,8 +504,8 @@ def run(
     _load_catalogue(engine, settings)
     work = Work(settings, opened, _adopt(engine, _split(python)))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
-    planned = _plan(engine, chosen, Wanted(repeat=repeat, confirm=confirm, force=force, now=_now()))
-    planned = work.able(planned)
+    wanted = Wanted(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=_now())
+    planned = work.able(_plan(engine, chosen, wanted))
     if dry_run:
         _print_price(engine, work, planned, as_json=as_json)
         return
@@ -509,6 +513,10 @@ def run(
     with _stoppable() as stop:
         try:
             _run_planned(engine, work, planned, asked, stop)
+            for _ in range(_FURTHER if confirm or where_affected else 0):
+                planned = work.able(_plan(engine, chosen, replace(wanted, force=False)))
+                if planned and not stop():
+                    _run_planned(engine, work, planned, asked, stop)
         finally:
             if opened or output:
                 _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), opened)

@@ -53,12 +53,15 @@ class Wanted:
 
     `repeat` is the number of settled attempts each arm shall have; `confirm` asks for three on both sides of every
     change along the line of releases and ten where mixed; `force` runs `repeat` more, whatever is known.
+    With `where_affected` a workaround waits until the issue was seen on that very build: a whole catalogue on many
+    builds costs a fraction of the arms, and what is left out could only say "unnecessary" or "harmful".
     Where `now` is given, a stale cell is measured anew.
     """
 
     repeat: int = 1
     confirm: bool = False
     force: bool = False
+    where_affected: bool = False
     now: datetime | None = None
 
 
@@ -112,9 +115,11 @@ def _missing(
     request = environment_request(issue, build)
     cell = known.cells.get((issue.id, build.id, hardware))
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
+    is_seen = cell is not None and cell.verdict in {Verdict.AFFECTED, Verdict.FLAKY}
+    waits = wanted.where_affected and not is_seen
     planned = []
     for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
-        if arm_inapplicable(arm, build):
+        if arm_inapplicable(arm, build) or (waits and arm.id not in {CONTROL, BASELINE}):
             continue
         for variant in variants_of(issue, arm.id):
             key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))

@@ -99,6 +99,15 @@ def test_repeat_tops_up_to_the_number_asked_for() -> None:
     assert planned(state, Wanted(repeat=3))["2.7.0+cu126", BASELINE] == 2
 
 
+def test_workarounds_may_wait_until_their_issue_is_seen_on_that_build() -> None:
+    waiting = Wanted(where_affected=True)
+    assert {arm for _, arm in planned(Known(), waiting)} == {CONTROL, BASELINE}
+    seen = known({"2.6.0+cu124": [Outcome.MATCH], "2.7.0+cu126": [Outcome.PASS], "2.7.1+cu126": [Outcome.TIMEOUT]})
+    workarounds = [name for name in seen.outcomes if name.arm == "aot_eager"]
+    without = Known({name: v for name, v in seen.outcomes.items() if name not in workarounds}, {}, seen.cells)
+    assert [build for build, arm in planned(without, waiting) if arm == "aot_eager"] == ["2.6.0+cu124"]
+
+
 def test_both_sides_of_a_change_are_confirmed_by_three_attempts() -> None:
     state = known(
         {

@@ -1,0 +1,175 @@
+"""pytorch-140464: an int attribute of a module that is changed from outside is compiled into the graph for each value.
+
+A module multiplies by its attribute `step_count`, which the caller raises between the calls of a compiled function. The
+second value must make it dynamic, so that five values need two graphs. The script counts them.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+import torch._dynamo
+
+SIGNATURE = r"expected at most 2 graphs for 5 values, got \d+"
+
+
+class NotApplicable(Exception):
+    """The arm cannot exist on this build."""
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with more work than it should."""
+
+
+class _Module(torch.nn.Module):
+    step_count = 2
+
+    def forward(self, x):
+        return x * self.step_count
+
+
+class _Argument(torch.nn.Module):
+    def forward(self, x, step_count):
+        return x * step_count
+
+
+def _observe(call, values=(2, 3, 4, 5, 6)):
+    graphs = []
+
+    def counting(graph, inputs):
+        graphs.append(len(inputs))
+        return graph.forward
+
+    run = call(counting)
+    sums = [float(run(torch.ones(3), value).sum()) for value in values]
+    if sums != [3.0 * value for value in values]:
+        raise RuntimeError("wrong sums: {}".format(sums))
+    if len(graphs) > 2:
+        raise WrongResult("expected at most 2 graphs for {} values, got {}".format(len(values), len(graphs)))
+    return {"graphs": len(graphs), "sums": sums}
+
+
+def _with_attribute(compiled, module, wrap=int):
+    def run(x, value):
+        module.step_count = wrap(value)
+        return compiled(x)
+
+    return run
+
+
+def _compiled(module, backend, **options):
+    def step(x):
+        return module(x)
+
+    return torch.compile(step, backend=backend, fullgraph=True, **options)
+
+
+def control():
+    module = _Module()
+    return _observe(lambda backend: _with_attribute(module, module))
+
+
+def baseline():
+    module = _Module()
+    return _observe(lambda backend: _with_attribute(_compiled(module, backend), module))
+
+
+def allow_unspec_int():
+    if not hasattr(torch._dynamo.config, "allow_unspec_int_on_nn_module"):
+        raise NotApplicable("this torch has no allow_unspec_int_on_nn_module")
+    module = _Module()
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
+        return _observe(lambda backend: _with_attribute(_compiled(module, backend), module))
+
+
+def as_argument():
+    """The step is an argument of forward."""
+    module = _Argument()
+
+    def call(backend):
+        return torch.compile(lambda x, value: module(x, value), backend=backend, fullgraph=True)
+
+    return _observe(call)
+
+
+def tensor_attribute():
+    """The attribute is a tensor without dimensions."""
+    module = _Module()
+    return _observe(lambda backend: _with_attribute(_compiled(module, backend), module, torch.tensor))
+
+
+def dynamic_true():
+    module = _Module()
+    return _observe(lambda backend: _with_attribute(_compiled(module, backend, dynamic=True), module))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

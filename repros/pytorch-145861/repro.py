@@ -1,0 +1,142 @@
+"""pytorch-145861: a model with flex_attention cannot be trained on the CPU once it is compiled.
+
+Attention over small queries, keys and values that need gradients, forward and backward. The gradients must be those of
+attention written out as two products and a softmax.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+import torch.nn.functional as F
+
+SIGNATURE = (r"torch\.compile on CPU only supports inference|FlexAttention does not support backward on CPU"
+             r"|IndexError: tuple index out of range|expected the gradients .*, got")
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+def _written_out(query, key, value):
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    return torch.softmax(scores, -1) @ value
+
+
+def _flex():
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return flex_attention
+
+
+def _gradients(attention):
+    torch.manual_seed(0)
+    inputs = [torch.randn(1, 2, 64, 32, requires_grad=True) for _ in range(3)]
+    weights = torch.randn(1, 2, 64, 32)
+    (attention(*inputs) * weights).sum().backward()
+    return [entry.grad for entry in inputs]
+
+
+def _observe(attention):
+    expected, got = _gradients(_written_out), _gradients(attention)
+    worst = max(float((a - b).abs().max()) for a, b in zip(expected, got))
+    if worst > 1e-4:
+        raise WrongResult("expected the gradients of plain attention, got others by {} (tolerance 1e-4)".format(worst))
+    return {"worst": worst, "sum": float(got[0].abs().sum())}
+
+
+def control():
+    return _observe(_written_out)
+
+
+def baseline():
+    return _observe(torch.compile(_flex()))
+
+
+def scaled_dot_product():
+    return _observe(torch.compile(F.scaled_dot_product_attention))
+
+
+def written_out():
+    return _observe(torch.compile(_written_out))
+
+
+def flex_uncompiled():
+    """flex_attention without torch.compile around it."""
+    return _observe(_flex())
+
+
+def aot_eager():
+    return _observe(torch.compile(_flex(), backend="aot_eager"))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

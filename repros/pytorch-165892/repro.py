@@ -1,0 +1,149 @@
+"""pytorch-165892: Inductor's lowering of torch.bmm asserts that nobody asked for an out_dtype.
+
+The product of two float16 tensors with float32 results, followed by a relu so that Inductor has a kernel to write. It
+is compared with a product of float32 copies.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+
+SIGNATURE = r"AssertionError: out_dtype is not supported for Triton"
+
+SIZE = 1024
+
+
+class WrongResult(Exception):
+    """The product was computed, and it is wrong."""
+
+
+def _bmm(a, b):
+    return torch.bmm(a, b, out_dtype=torch.float32)
+
+
+def _linear(a, b):
+    return (_bmm(a, b) - 1).relu()
+
+
+def _linear_of_casts(a, b):
+    return (torch.bmm(a.float(), b.float()) - 1).relu()
+
+
+def _observe(function):
+    torch.manual_seed(0)
+    a, b = (torch.randn(1, SIZE, SIZE, device="cuda", dtype=torch.float16) for _ in range(2))
+    got = function(a, b)
+    torch.cuda.synchronize()
+    expected = (torch.bmm(a.float(), b.float()) - 1).relu()
+    worst = (got - expected).abs().max().item()
+    if got.dtype != torch.float32 or not worst < 0.05:
+        raise WrongResult(
+            "expected a float32 product, got {} and values {} apart, tolerance 0.05".format(got.dtype, worst)
+        )
+    return {"dtype": str(got.dtype), "worst": worst, "gpu": torch.cuda.get_device_name()}
+
+
+def control(mode="default"):
+    """Not compiled."""
+    return _observe(_linear)
+
+
+def baseline(mode="default"):
+    return _observe(torch.compile(_linear, mode=mode))
+
+
+def aten_only(mode="default"):
+    """No Triton template is a candidate."""
+    import torch._inductor.config as inductor_config
+
+    with inductor_config.patch(max_autotune_gemm_backends="ATEN"):
+        return _observe(torch.compile(_linear, mode=mode))
+
+
+def cast_inputs(mode="default"):
+    """A product of float32 needs no out_dtype."""
+    return _observe(torch.compile(_linear_of_casts, mode=mode))
+
+
+def outside_the_graph(mode="default"):
+    """The product runs uncompiled between two graphs."""
+    product = torch.compiler.disable(_bmm)
+    return _observe(torch.compile(lambda a, b: (product(a * 1, b) - 1).relu(), mode=mode))
+
+
+def aot_eager(mode="default"):
+    """Without Inductor."""
+    return _observe(torch.compile(_linear, backend="aot_eager"))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

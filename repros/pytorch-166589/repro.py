@@ -1,0 +1,145 @@
+"""pytorch-166589: error_on_graph_break(True) lets a graph break pass where something was traced before it.
+
+The block forbids graph breaks, and holds one. Compiling must raise Unsupported; the script sees whether it does. First
+a function without a break is compiled, so that there is something that was.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+import torch._dynamo
+
+SIGNATURE = r"expected Unsupported from the graph break, got the result \[.*\]"
+
+
+class WrongResult(Exception):
+    """The computation ended without the error that it must end with."""
+
+
+def _block_later(x):
+    x = x + 1
+    x = x + 1
+    with torch._dynamo.error_on_graph_break(True):
+        torch._dynamo.graph_break()
+    return x + 1
+
+
+def _block_first(x):
+    with torch._dynamo.error_on_graph_break(True):
+        torch._dynamo.graph_break()
+    return x + 1
+
+
+def _no_block(x):
+    x = x + 1
+    x = x + 1
+    torch._dynamo.graph_break()
+    return x + 1
+
+
+def _add_one(x):
+    return x + 1
+
+
+_CASES = {"later": _block_later, "first": _block_first}
+
+
+def _must_refuse(function, **options):
+    compiled = float(torch.compile(_add_one, backend="eager")(torch.ones(1)))
+    try:
+        got = torch.compile(function, backend="eager", **options)(torch.ones(3)).tolist()
+    except torch._dynamo.exc.Unsupported as refusal:
+        return {"refused": type(refusal).__name__, "compiled": compiled}
+    raise WrongResult("expected Unsupported from the graph break, got the result {}".format(got))
+
+
+def control(case="later"):
+    """A graph break that nothing forbids: the function runs in parts and returns."""
+    return {"got": torch.compile(_no_block, backend="eager")(torch.ones(3)).tolist()}
+
+
+def baseline(case="later"):
+    return _must_refuse(_CASES[case])
+
+
+def fullgraph(case="later"):
+    """The whole function forbids graph breaks."""
+    return _must_refuse(_CASES[case], fullgraph=True)
+
+
+def block_in_callee(case="later"):
+    """The block is alone in a function of its own, which the compiled one calls."""
+    return _must_refuse(lambda x: _block_first(x + 1))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

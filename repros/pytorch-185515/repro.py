@@ -1,0 +1,158 @@
+"""pytorch-185515: view(dtype) of a transposed and contiguous tensor fails to lower in Inductor.
+
+Floats are transposed, made contiguous and viewed as bytes. Inductor looks at the strides that the tensor had before it
+was made contiguous. The bytes must be those of an uncompiled call.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import torch
+
+SIGNATURE = r"self\.stride\(-1\) must be 1 to view"
+
+
+class WrongResult(Exception):
+    """The code compiled, and computes something else than it should."""
+
+
+def _bytes(x):
+    return x.t().contiguous().view(torch.uint8)
+
+
+def _cloned(x):
+    return x.t().contiguous().clone().view(torch.uint8)
+
+
+def _new_tensor(x):
+    y = torch.empty(x.shape[1], x.shape[0], dtype=x.dtype)
+    y.copy_(x.t())
+    return y.view(torch.uint8)
+
+
+def _view_first(x):
+    rows, columns = x.shape
+    return x.view(torch.uint8).view(rows, columns, 4).transpose(0, 1).reshape(columns, rows * 4)
+
+
+def _transposed(x):
+    return x.t().contiguous()
+
+
+def _outside(compiled):
+    def function(x):
+        return compiled(x).view(torch.uint8)
+    return function
+
+
+def _observe(function):
+    x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    got, expected = function(x), _bytes(x)
+    if got.tolist() != expected.tolist():
+        raise WrongResult("expected {}, got {}".format(expected.tolist(), got.tolist()))
+    return {"shape": list(got.shape), "sum": int(got.sum())}
+
+
+def control():
+    return _observe(_bytes)
+
+
+def baseline():
+    return _observe(torch.compile(_bytes))
+
+
+def view_first():
+    """Bytes first, and then their groups of four are transposed."""
+    return _observe(torch.compile(_view_first))
+
+
+def outside():
+    """The view is taken of what the compiled function returns."""
+    return _observe(_outside(torch.compile(_transposed)))
+
+
+def copy_into_empty():
+    """A tensor that never had other strides."""
+    return _observe(torch.compile(_new_tensor))
+
+
+def aot_eager():
+    return _observe(torch.compile(_bytes, backend="aot_eager"))
+
+
+def clone():
+    """The clone is taken out again."""
+    return _observe(torch.compile(_cloned))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

@@ -1,0 +1,145 @@
+"""pytorch-197087: argmin under dynamic shapes puts Python's ** into Inductor's C++, so that g++ refuses it.
+
+argmin over a sum of tensors two of whose sizes are equal: Dynamo gives both one symbol, and the index becomes a power
+of it.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+
+SIGNATURE = r"invalid type argument of unary .\*.|arg(min|max)_combine.*\*\*\d"
+
+
+class WrongResult(Exception):
+    """The code compiled, and computes something else than it should."""
+
+
+def _lowest(a, b):
+    return (a.unsqueeze(0) + b).argmin()
+
+
+def _lowest_flat(a, b):
+    return (a.unsqueeze(0) + b).flatten().argmin()
+
+
+def _observe(function, height, width):
+    torch.manual_seed(0)
+    a, b = torch.randn(height, width), torch.randn(5, height, width)
+    got, expected = int(function(a, b)), int((a.unsqueeze(0) + b).argmin())
+    if got != expected:
+        raise WrongResult("expected index {}, got {}".format(expected, got))
+    return {"index": got}
+
+
+def control(height=6, width=6):
+    return _observe(_lowest, height, width)
+
+
+def baseline(height=6, width=6):
+    return _observe(torch.compile(_lowest, dynamic=True), height, width)
+
+
+def dynamic_false(height=6, width=6):
+    return _observe(torch.compile(_lowest, dynamic=False), height, width)
+
+
+def mark_static(height=6, width=6):
+    """One of the two equal sizes is a constant."""
+    import torch._dynamo
+
+    compiled = torch.compile(_lowest, dynamic=True)
+
+    def call(a, b):
+        torch._dynamo.mark_static(a, 1)
+        torch._dynamo.mark_static(b, 2)
+        return compiled(a, b)
+
+    return _observe(call, height, width)
+
+
+def aot_eager(height=6, width=6):
+    return _observe(torch.compile(_lowest, dynamic=True, backend="aot_eager"), height, width)
+
+
+def flattened(height=6, width=6):
+    """argmin over one dimension."""
+    return _observe(torch.compile(_lowest_flat, dynamic=True), height, width)
+
+
+def no_simd(height=6, width=6):
+    """The scalar loop prints the index in the same way."""
+    return _observe(torch.compile(_lowest, dynamic=True, options={"cpp.simdlen": 0}), height, width)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

@@ -1,0 +1,158 @@
+"""pytorch-198081: torch.any of a uint8 tensor is a bool tensor once compiled with Inductor.
+
+The dtype of `any`, and the uint8 arithmetic behind it, are compared with what eager mode documents: uint8 stays
+uint8.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+
+SIGNATURE = r"expected torch\.uint8 \S+, got torch\.\w+ \S+"
+
+
+class WrongResult(Exception):
+    """The computation ended without an error, in another dtype than eager's."""
+
+
+def _any(x):
+    return torch.any(x)
+
+
+def _any_of_rows(x):
+    return x.any(0)
+
+
+def _any_then_arithmetic(x):
+    return torch.any(x) * 200 + 100  # 300 wraps to 44 in uint8
+
+
+CASES = {  # what is computed, and what uint8 gives
+    "arithmetic": (_any_then_arithmetic, [44]),
+    "any": (_any, [1]),
+    "any_dim": (_any_of_rows, [0, 1]),
+}
+
+
+def _observe(function, expected):
+    x = torch.tensor([[0, 3], [0, 0]], dtype=torch.uint8)
+    result = function(x)
+    values = [int(value) for value in result.flatten().tolist()]
+    if result.dtype != torch.uint8 or values != expected:
+        told = ",".join(map(str, expected)), result.dtype, ",".join(map(str, values))
+        raise WrongResult("expected torch.uint8 {}, got {} {} (exact)".format(*told))
+    return {"dtype": str(result.dtype), "values": values}
+
+
+def control(case="arithmetic"):
+    return _observe(*CASES[case])
+
+
+def baseline(case="arithmetic"):
+    function, expected = CASES[case]
+    return _observe(torch.compile(function, fullgraph=True), expected)
+
+
+def compare_first(case="arithmetic"):
+    """A bool tensor goes into any(), so that a real cast to uint8 stays in the graph."""
+
+    def function(x):
+        return (x != 0).any().to(torch.uint8) * 200 + 100
+
+    return _observe(torch.compile(function, fullgraph=True), [44])
+
+
+def largest(case="arithmetic"):
+    """amax() keeps the dtype of its input."""
+
+    def function(x):
+        return torch.clamp(x.amax(), max=1) * 200 + 100
+
+    return _observe(torch.compile(function, fullgraph=True), [44])
+
+
+def aot_eager(case="arithmetic"):
+    function, expected = CASES[case]
+    return _observe(torch.compile(function, fullgraph=True, backend="aot_eager"), expected)
+
+
+def cast_after(case="arithmetic"):
+    """While tracing, the result is uint8 already, and the cast is left out."""
+
+    def function(x):
+        return torch.any(x).to(torch.uint8) * 200 + 100
+
+    return _observe(torch.compile(function, fullgraph=True), [44])
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())
