@@ -31,10 +31,9 @@ def _told(value):
 
 
 def _compare(expected, got):
-    expected, got = _told(expected), _told(got)
-    if got != expected:
-        raise WrongResult("expected {} from NumPy, got {}".format(expected, got))
-    return {"result": got}
+    if _told(got) != _told(expected):
+        raise WrongResult("expected {} from NumPy, got {}".format(_told(expected), _told(got)))
+    return {"result": _told(got), "sum": torch.as_tensor(np.asarray(got)).double().sum().item()}
 
 
 def _observe(case, how):
