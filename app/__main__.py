@@ -294,6 +294,30 @@ def _end(engine: "Engine", chosen: Chosen, failing: frozenset[str]) -> None:
         raise typer.Exit(Exit.FINDING)
 
 
+@cli.command()
+def hygiene(issues: Issues = None, as_json: AsJson = False) -> None:
+    """Where upstream's word and the measurements drift apart; ends in 1 where there is anything."""
+    from app.domain.hygiene import Remark, remarks_on
+    from app.store.reads import load_builds, load_cells
+    from app.store.session import reading
+    from app.terminal import print_remarks
+
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    with reading(engine) as s:
+        builds, cells = {build.id: build for build in load_builds(s)}, load_cells(s)
+    found: list[Remark] = []
+    for issue in _pick_issues(engine, issues):
+        found += remarks_on(issue, [(builds[cell.build], cell) for cell in cells if cell.issue == issue.id])
+    if as_json:
+        _print_json([vars(remark) for remark in found])
+    else:
+        print_remarks(out, found)
+    if found:
+        raise typer.Exit(Exit.FINDING)
+
+
 # -- the catalogue -----------------------------------------------------------------------------------------------------
 
 
@@ -907,7 +931,7 @@ def up(
     builds: Builds = None,
     once: Annotated[bool, typer.Option(help="End when everything is measured, instead of serving on.")] = False,
 ) -> None:
-    """Migrate, load catalogue and shipped results, serve the dashboard, then measure the default builds here, live."""
+    """Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live."""
     settings = _settings()
     engine = _opened(settings)
     _load_catalogue(engine, settings)
@@ -918,9 +942,9 @@ def up(
     with _stoppable() as stop, server.beside():
         err.print(f"[bold]Known Good is at {server.address}[/]  (Ctrl-C stops it)", soft_wrap=True)
         _give_up_earlier(engine)
-        chosen = Chosen(
-            _pick_issues(engine, None), _pick_builds(engine, builds, lambda build: build.default), _own_hardware()
-        )
+        every = _pick_issues(engine, None)
+        small = tuple(issue for issue in every if issue.default)
+        chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
         planned = _plan(engine, chosen, Wanted(), only_local=True)
         work = Work(settings)
         _print_price(engine, work, planned)

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from app.domain.build import Build
 from app.domain.history import history_of
+from app.domain.hygiene import Remark, Trouble
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
 from app.domain.matrix import CellKey, fold, rows_of
@@ -196,3 +197,26 @@ class RunProgress:
 def _provisioning_in_words(event: Provisioning) -> str:
     size = f"{bytes_in_words(event.done_bytes)} of {bytes_in_words(event.total_bytes)}" if event.total_bytes else ""
     return " ".join(part for part in (event.phase, size, event.detail) if part)
+
+
+_REMARKS: Mapping[Trouble, str] = {
+    Trouble.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
+    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases",
+    Trouble.CONTRADICTED: "Claims that measurements contradict",
+    Trouble.CURES_NOWHERE: "Workarounds that cure nothing that was measured",
+    Trouble.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
+    Trouble.NEVER_FAILED: "Rows that never failed, and so are unproven",
+}
+
+
+def print_remarks(console: Console, remarks: Sequence[Remark]) -> None:
+    """One list for each kind of remark, in the order of `Trouble`."""
+    for trouble, heading in _REMARKS.items():
+        found = [remark for remark in remarks if remark.trouble is trouble]
+        if found:
+            console.print(f"\n[bold]{heading}[/] ({len(found)})")
+        for remark in found:
+            where = f" ({remark.hardware})" if remark.hardware else ""
+            console.print(Text(f"  {remark.issue}{where}: {remark.sentence}"), soft_wrap=True)
+    if not remarks:
+        console.print("nothing to look at")

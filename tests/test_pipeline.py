@@ -68,6 +68,20 @@ def test_each_toy_gets_the_verdict_it_was_made_for(matrix: dict[str, Any]) -> No
     assert found == json.loads(GOLDEN.read_text())
 
 
+def test_hygiene_names_the_rows_that_never_failed_and_ends_in_one(
+    installation: Installation, matrix: dict[str, Any]
+) -> None:
+    told = installation.command("hygiene", "--json")
+    assert told.returncode == 1, told.stderr
+    never = {remark["issue"] for remark in json.loads(told.stdout) if remark["trouble"] == "never_failed"}
+    failed = {cell["issue"] for cell in matrix["cells"] if cell["verdict"] in {"affected", "flaky"}}
+    passed = {cell["issue"] for cell in matrix["cells"] if cell["verdict"] == "not_affected"}
+    assert never == passed - failed
+    assert "toy-passes-1" in never
+    assert "toy-passes-1: passes on" in installation.command("hygiene").stdout
+    assert installation.command("hygiene", "--issues", "toy-crashes-1").returncode == 0
+
+
 def cell_of(matrix: dict[str, Any], issue: str, build: str = "torch-0.0.1+mini") -> dict[str, Any]:
     found: dict[str, Any] = next(c for c in matrix["cells"] if (c["issue"], c["build"]) == (issue, build))
     return found

@@ -305,9 +305,8 @@ def _eager_mode(tick: Callable[[], int]) -> contextlib.AbstractContextManager[ob
     fail the arm (measured on 2.7.1). A function that compiles parts of itself, as flex_attention does in eager mode,
     has the mode traced, and Dynamo knows no function made in C (measured on 2.11.0): then nothing is counted.
     """
-    is_traced = getattr(
-        importlib.import_module("torch.compiler"), "is_compiling", bool
-    )  # since 2.3; modes are traced later
+    compiler = getattr(importlib.import_module("torch"), "compiler", None)
+    is_traced = getattr(compiler, "is_compiling", bool)  # came with torch 2.3; modes are traced since later ones
 
     class Eager(importlib.import_module("torch.overrides").TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -65,6 +65,10 @@ class LinkTable(_Table):
     """What it shows: the report, the fix, or other evidence. At least one link of an issue is its report."""
     url: Url
     title: Line
+    state: Literal["", "open", "closed"] = ""
+    """What upstream says of the thread; a claim too: a closed thread is no fixed wheel."""
+    seen: date | None = None
+    """The day on which `state` was read."""
 
 
 class ClaimTable(_Table):
@@ -77,6 +81,10 @@ class ClaimTable(_Table):
     url: Url | None = None
     says: Literal["", "affected", "fixed", "cure", "cause"] = ""
     """What kind of claim it is, where it is one of these."""
+    about: Specifier = ""
+    """Releases of torch that it speaks of, such as "==2.6.0": measurements there can contradict it."""
+    workaround: str = ""
+    """The workaround that a "cure" is: measurements of it can contradict the claim."""
 
 
 class RequiresTable(_Table):
@@ -196,6 +204,8 @@ class IssueFile(_Table):
     workaround: list[WorkaroundTable] = []
     title_zh: str = ""
     summary_zh: str = ""
+    default: bool = False
+    """One of the few that `knowngood up` measures anew on the machine it starts on; where none is, it measures all."""
 
 
 class BuildTable(_Table):

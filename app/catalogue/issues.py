@@ -83,7 +83,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         id=id_,
         title=document.title,
         summary=document.summary,
-        links=tuple(Link(kind=link.kind, url=link.url, title=link.title) for link in document.link),
+        links=tuple(Link(one.kind, one.url, one.title, state=one.state, seen=one.seen) for one in document.link),
         component=document.component,
         culprit=document.culprit,
         severity=document.severity,
@@ -91,7 +91,15 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         fidelity=document.fidelity,
         status=document.status,
         claims=tuple(
-            Claim(text=claim.text, source=claim.source, dated=claim.dated, url=claim.url or "", says=claim.says)
+            Claim(
+                text=claim.text,
+                source=claim.source,
+                dated=claim.dated,
+                url=claim.url or "",
+                says=claim.says,
+                about=claim.about,
+                workaround=claim.workaround,
+            )
             for claim in document.claim
         ),
         requires=_requires(document.requires),
@@ -108,6 +116,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         arms=_arms(document, script),
         workarounds=tuple(_workaround(table) for table in document.workaround),
         timeout_s=float(document.timeout_s),
+        default=document.default,
         script=script.text,
         title_zh=document.title_zh,
         summary_zh=document.summary_zh,

@@ -24,6 +24,7 @@ def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Fin
     yield from _signature(outline)
     yield from _links(data)
     yield from _ids(data, outline)
+    yield from _cures(data, outline)
     yield from _packages(outline)
     yield from _requires(data)
     yield from _unstorable(data, ())
@@ -96,6 +97,16 @@ def _ids(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
                     ("variant", variant.at, "arms", place),
                     f'no arm is called "{arm}"; known: {", ".join(outline.arms)}',
                 )
+
+
+def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    """A claim that names a workaround names one of the issue's own."""
+    claims = data.get("claim")
+    for at, claim in enumerate(claims if isinstance(claims, list) else []):
+        cure = claim.get("workaround") if isinstance(claim, dict) else None
+        if isinstance(cure, str) and cure and cure not in outline.workarounds:
+            known = ", ".join(outline.workarounds) or "none"
+            yield ("claim", at, "workaround"), f'no workaround is called "{cure}"; known: {known}'
 
 
 def _packages(outline: Outline) -> Iterator[Finding]:

@@ -74,16 +74,21 @@ OPERATOR_PROBE = "operator:"  # followed by ns::name
 
 @dataclass(frozen=True)
 class Link:
+    """`state` is what upstream says of the thread, `open` or `closed`, on the day `seen` (empty: not looked up)."""
+
     kind: LinkKind
     url: str
     title: str
+    state: str = ""
+    seen: date | None = None
 
 
 @dataclass(frozen=True)
 class Claim:
     """What upstream or a blog says; shown beside what was measured, never counted.
 
-    `says` is `affected`, `fixed`, `cure`, `cause` or empty.
+    `says` is `affected`, `fixed`, `cure`, `cause` or empty. `about` are the torch releases that it speaks of (a PEP 440
+    specifier), and `workaround` the arm that it calls a cure: with either it can be held against measurements.
     """
 
     text: str
@@ -91,6 +96,8 @@ class Claim:
     dated: date | None = None
     url: str = ""
     says: str = ""
+    about: str = ""
+    workaround: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +200,7 @@ class Issue:
     script: str
     title_zh: str = ""
     summary_zh: str = ""
+    default: bool = False
 
     def arm(self, id_: str) -> Arm:
         return next(arm for arm in self.arms if arm.id == id_)

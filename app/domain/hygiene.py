@@ -1,0 +1,142 @@
+"""What a keeper of the catalogue should look at: rows where upstream's word and the measurements drift apart.
+
+Every remark is derived from cells and from what the issue's file says of upstream; none changes a verdict. A thread
+that is closed is no fixed wheel, and one that is open may long be cured: its state is a claim like any other.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from packaging.specifiers import SpecifierSet
+
+from app.domain.build import Build
+from app.domain.history import FAILING, History, history_of, is_release
+from app.domain.issue import Claim, Issue, LinkKind, Status
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+
+_ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
+_NO_CURE = {WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL}
+
+
+class Trouble(StrEnum):
+    """What a remark is about, in the order in which remarks of one issue are given."""
+
+    CLOSED_BUT_FAILS = "closed_but_fails"
+    OPEN_BUT_PASSES = "open_but_passes"
+    CONTRADICTED = "contradicted"
+    CURES_NOWHERE = "cures_nowhere"
+    NO_LONGER_NEEDED = "no_longer_needed"
+    NEVER_FAILED = "never_failed"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """`hardware` is empty where it is about every class; `about` names the workarounds or the claim's source."""
+
+    trouble: Trouble
+    issue: str
+    sentence: str
+    hardware: str = ""
+    about: str = ""
+
+
+def remarks_on(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[Remark, ...]:
+    """All remarks on one issue; `cells` are its own, of any hardware class, in any order."""
+    by_class: dict[str, list[tuple[Build, Cell]]] = {}
+    for build, cell in cells:
+        if cell.verdict in _ANSWERS:
+            by_class.setdefault(cell.hardware, []).append((build, cell))
+    found: list[Remark] = []
+    for hardware, answered in sorted(by_class.items()):
+        history = history_of([(build, cell.verdict) for build, cell in answered])
+        found += _against_upstream(issue, hardware, history)
+        found += _against_claims(issue, hardware, answered)
+        found += _no_longer_needed(issue, hardware, history, answered)
+    every = [pair for answered in by_class.values() for pair in answered]
+    found += _cures_nowhere(issue, every)
+    found += _never_failed(issue, every)
+    order = list(Trouble)
+    return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
+
+
+def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable[Remark]:
+    """Nothing is said of limitations: they are closed as such and stay."""
+    thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
+    if thread is None or issue.status is not Status.BUG or not history.measured:
+        return
+    as_seen = f"{thread.state} upstream" + (f" on {thread.seen:%Y-%m-%d}" if thread.seen else "")
+    still_fails = bool(history.spans) and history.spans[-1].good_after is None
+    if thread.state == "closed" and still_fails:
+        yield Remark(Trouble.CLOSED_BUT_FAILS, issue.id, f"{as_seen}, and here it {history.sentence}", hardware)
+    if thread.state == "open" and history.spans and not still_fails:
+        yield Remark(Trouble.OPEN_BUT_PASSES, issue.id, f"{as_seen}, and here it {history.sentence}", hardware)
+
+
+def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    for claim in issue.claims:
+        against = _contradiction(claim, answered)
+        if against:
+            yield Remark(Trouble.CONTRADICTED, issue.id, f'"{claim.text}" {against}', hardware, claim.source)
+
+
+def _contradiction(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> str | None:
+    """What the measurements say against a claim, in words that go on after it; None where they do not."""
+    meant = [(build, cell) for build, cell in answered if _is_about(claim, build)]
+    if claim.says == "cure" and claim.workaround:
+        found = [(b, c.workarounds[claim.workaround].verdict) for b, c in meant if claim.workaround in c.workarounds]
+        failed = [build for build, verdict in found if verdict in _NO_CURE]
+        cured = any(verdict is WorkaroundVerdict.EFFECTIVE for _, verdict in found)
+        return f"did not cure {_named(failed)}" if failed and not cured else None
+    if claim.about and claim.says in {"affected", "fixed"}:
+        wrong = FAILING if claim.says == "fixed" else {Verdict.NOT_AFFECTED}
+        against = [build for build, cell in meant if cell.verdict in wrong]
+        return f"but {_named(against)} {'fails' if claim.says == 'fixed' else 'passes'} here" if against else None
+    return None
+
+
+def _is_about(claim: Claim, build: Build) -> bool:
+    about = SpecifierSet(claim.about)
+    return is_release(build) and about.contains(build.build_id.version.base_version, prereleases=True)
+
+
+def _no_longer_needed(
+    issue: Issue, hardware: str, history: History, answered: Sequence[tuple[Build, Cell]]
+) -> Iterable[Remark]:
+    """Cures that a reader may take out again, and from which release on."""
+    last = history.spans[-1] if history.spans else None
+    if last is None or last.good_after is None:
+        return
+    cures = sorted({name for _, cell in answered for name in _of(cell, {WorkaroundVerdict.EFFECTIVE})})
+    if cures:
+        sentence = f"not needed from {last.good_after} on: {', '.join(cures)}"
+        yield Remark(Trouble.NO_LONGER_NEEDED, issue.id, sentence, hardware, ", ".join(cures))
+
+
+def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
+    cures = {name for _, cell in failing for name in _of(cell, {WorkaroundVerdict.EFFECTIVE})}
+    useless = sorted({name for _, cell in failing for name in _of(cell, _NO_CURE)} - cures)
+    for name in useless:
+        tried = [build for build, cell in failing if name in _of(cell, _NO_CURE)]
+        sentence = f"{name} cures no build that was measured: {_named(tried)}"
+        yield Remark(Trouble.CURES_NOWHERE, issue.id, sentence, about=name)
+
+
+def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    if every and not any(cell.verdict in FAILING for _, cell in every):
+        sentence = f"passes on {_named([build for build, _ in every])}: nothing shows that its repro can fail"
+        yield Remark(Trouble.NEVER_FAILED, issue.id, sentence)
+
+
+def _of(cell: Cell, verdicts: set[WorkaroundVerdict]) -> set[str]:
+    return {name for name, finding in cell.workarounds.items() if finding.verdict in verdicts}
+
+
+def _named(builds: Sequence[Build]) -> str:
+    """Releases by their names, oldest first; three and a count where there are more."""
+    names = list(dict.fromkeys(build.build_id.release for build in sorted(builds, key=lambda build: build.build_id)))
+    return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+
+
+_SHOWN = 3
