@@ -297,19 +297,17 @@ def _end(engine: "Engine", chosen: Chosen, failing: frozenset[str]) -> None:
 @cli.command()
 def hygiene(issues: Issues = None, as_json: AsJson = False) -> None:
     """Where upstream's word and the measurements drift apart; ends in 1 where there is anything."""
-    from app.domain.hygiene import Remark, remarks_on
-    from app.store.reads import load_builds, load_cells
     from app.store.session import reading
     from app.terminal import print_remarks
+    from app.web.keeping import load_remarks
 
     settings = _settings()
     engine = _opened(settings)
     _load_catalogue(engine, settings)
     with reading(engine) as s:
-        builds, cells = {build.id: build for build in load_builds(s)}, load_cells(s)
-    found: list[Remark] = []
-    for issue in _pick_issues(engine, issues):
-        found += remarks_on(issue, [(builds[cell.build], cell) for cell in cells if cell.issue == issue.id])
+        every = load_remarks(s)
+    wanted = {issue.id for issue in _pick_issues(engine, issues)}
+    found = [remark for issue, remark in every if issue.id in wanted]
     if as_json:
         _print_json([vars(remark) for remark in found])
     else:

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from app.domain.build import Build
 from app.domain.history import history_of
-from app.domain.hygiene import Remark, Trouble
+from app.domain.hygiene import HEADINGS, Remark
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
 from app.domain.matrix import CellKey, fold, rows_of
@@ -199,19 +199,9 @@ def _provisioning_in_words(event: Provisioning) -> str:
     return " ".join(part for part in (event.phase, size, event.detail) if part)
 
 
-_REMARKS: Mapping[Trouble, str] = {
-    Trouble.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
-    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases",
-    Trouble.CONTRADICTED: "Claims that measurements contradict",
-    Trouble.CURES_NOWHERE: "Workarounds that cure nothing that was measured",
-    Trouble.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
-    Trouble.NEVER_FAILED: "Rows that never failed, and so are unproven",
-}
-
-
 def print_remarks(console: Console, remarks: Sequence[Remark]) -> None:
     """One list for each kind of remark, in the order of `Trouble`."""
-    for trouble, heading in _REMARKS.items():
+    for trouble, heading in HEADINGS.items():
         found = [remark for remark in remarks if remark.trouble is trouble]
         if found:
             console.print(f"\n[bold]{heading}[/] ({len(found)})")

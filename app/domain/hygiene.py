@@ -4,7 +4,7 @@ Every remark is derived from cells and from what the issue's file says of upstre
 that is closed is no fixed wheel, and one that is open may long be cured: its state is a claim like any other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -28,6 +28,16 @@ class Trouble(StrEnum):
     CURES_NOWHERE = "cures_nowhere"
     NO_LONGER_NEEDED = "no_longer_needed"
     NEVER_FAILED = "never_failed"
+
+
+HEADINGS: Mapping[Trouble, str] = {
+    Trouble.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
+    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases",
+    Trouble.CONTRADICTED: "Claims that measurements contradict",
+    Trouble.CURES_NOWHERE: "Workarounds that cure nothing that was measured",
+    Trouble.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
+    Trouble.NEVER_FAILED: "Rows that never failed, and so are unproven",
+}
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from app.web.api import builds as api_builds
 from app.web.api import cells as api_cells
 from app.web.api import events as api_events
 from app.web.api import health
+from app.web.api import hygiene as api_hygiene
 from app.web.api import issues as api_issues
 from app.web.api import matrix as api_matrix
 from app.web.api import runs as api_runs
 from app.web.api.answers import REFUSALS
 from app.web.assets import edition, read_assets, static_router
 from app.web.errors import ErrorPage
-from app.web.pages import attempt, build, cell, issue, matrix, preferences, reference, run, runs
+from app.web.pages import attempt, build, cell, hygiene, issue, matrix, preferences, reference, run, runs
 from app.web.security import HeadAsGet, SecurityHeaders
 from app.web.templating import make_templates
 from app.web.visit import API, Answers, House, Streams, visit_from
@@ -47,7 +48,7 @@ def create_app(engine: Engine, *, clock: Callable[[], datetime], version: str = 
     app.include_router(_api())
     app.include_router(health.router)
     app.include_router(static_router(assets))
-    for page in (matrix, issue, cell, attempt, build, runs, run, preferences, reference):
+    for page in (matrix, issue, cell, attempt, build, runs, run, hygiene, preferences, reference):
         app.include_router(page.router)
     errors.install(app, _error_page)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
@@ -79,6 +80,7 @@ def _api() -> APIRouter:
         ("cells", api_cells),
         ("attempts", api_attempts),
         ("runs", api_runs),
+        ("hygiene", api_hygiene),
         ("events", api_events),
     ):
         api.include_router(room.router, tags=[name])

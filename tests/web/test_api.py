@@ -173,6 +173,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
     paths = get(client, "/openapi.json")["paths"]
     assert set(paths) == {
         "/api/v1/matrix",
+        "/api/v1/hygiene",
         "/api/v1/issues",
         "/api/v1/issues/{issue}",
         "/api/v1/builds",

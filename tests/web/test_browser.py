@@ -100,12 +100,13 @@ def addresses(client: object, site: str, browser: Browser) -> dict[str, str]:
         "build": f"/builds/{BAD.id.replace('+', '%2B')}",
         "runs": "/runs",
         "run": run,
+        "hygiene": "/hygiene",
         "reference": "/api/docs",
         "error": "/issues/nothing-like-it",
     }
 
 
-PAGES = ["matrix", "issue", "cell", "attempt", "build", "runs", "run", "reference", "error"]
+PAGES = ["matrix", "issue", "cell", "attempt", "build", "runs", "run", "hygiene", "reference", "error"]
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -31,6 +31,7 @@ def addresses(client: TestClient) -> dict[str, str]:
         "attempt.html": evidence,
         "build.html": f"/builds/{BAD.id}",
         "runs.html": "/runs",
+        "hygiene.html": "/hygiene",
         "run.html": client.get("/api/v1/runs").json()["runs"][0]["url"],
         "reference.html": "/api/docs",
         "error.html": "/nothing",

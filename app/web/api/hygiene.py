@@ -1,0 +1,16 @@
+"""`/api/v1/hygiene`: where upstream's word and the measurements drift apart."""
+
+from fastapi import APIRouter, Response
+
+from app.web.keeping import load_remarks
+from app.web.shapes.hygiene import HygieneBody, remark_body
+from app.web.visit import Visiting
+
+router = APIRouter()
+
+
+@router.get("/hygiene", response_model=HygieneBody)
+def hygiene(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = load_remarks(session)
+    return visit.json(HygieneBody(remarks=[remark_body(remark) for _, remark in found]))
