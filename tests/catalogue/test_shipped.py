@@ -5,6 +5,7 @@ import json
 import tomllib
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -12,6 +13,10 @@ import pytest
 from app.catalogue.issues import read_issue
 from app.catalogue.read import read_builds, read_catalogue, shipped_catalogue
 from app.catalogue.schema import builds_schema, issue_schema
+from app.domain.issue import BASELINE, CONTROL, Device, environment_request, inapplicable, variants_of
+from app.domain.outcome import Ending, Outcome, Raised
+from app.domain.verdict import Verdict, derive_cell, judge
+from tests.make import HARDWARE, make_attempt, make_record
 
 FOLDERS = sorted(file.parent for file in shipped_catalogue().glob("*/issue.toml"))
 
@@ -44,3 +49,39 @@ def test_the_catalogue_is_sound_as_a_whole() -> None:
     catalogue = read_catalogue([shipped_catalogue()])
 
     assert len(catalogue.issues) == len(FOLDERS) > 0
+
+
+BUILDS = read_builds(shipped_catalogue() / "builds.toml")
+_MISSING = Raised(
+    "builtins.ModuleNotFoundError", "No module named 'einops'", "ModuleNotFoundError: No module named 'einops'"
+)
+GUTTED: dict[str, dict[str, Any]] = {
+    "emptied: its arms return nothing": {"ending": Ending.RETURNED, "probes": {"eager": 9}},
+    "emptied: its arms tell something and do nothing": {"ending": Ending.RETURNED, "observed": {"equal": "True"}},
+    "it exits with 0": {"ending": Ending.EXITED, "exit_code": 0},
+    "it exits with 0 after it told something": {"ending": Ending.EXITED, "exit_code": 0, "observed": {"equal": "True"}},
+    "a module is missing": {"ending": Ending.RAISED, "exit_code": 1, "raised": _MISSING},
+}
+
+
+@pytest.mark.parametrize("gutted", GUTTED.values(), ids=GUTTED)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: dict[str, Any]) -> None:
+    """Whatever is done to a row's script, no cell of it turns green or red by it; the control is let pass."""
+    issue = read_issue(folder)
+    hardware = "cuda-sm_90" if issue.requires.device is Device.CUDA else HARDWARE
+    build = next(build for build in reversed(BUILDS) if inapplicable(issue, build, hardware) is None)
+    imported = {**make_record(build=build).imported, **environment_request(issue, build).pins}
+    whole = {"observed": {"equal": "True"}, "probes": dict.fromkeys(issue.arm(CONTROL).exercises, 3)}
+    records = {
+        CONTROL: make_record(Outcome.PASS, build, imported=imported, **whole),
+        BASELINE: make_record(Outcome.PASS, build, imported=imported, **{"observed": {}, "probes": {}, **gutted}),
+    }
+    judged = [
+        judge(make_attempt(issue=issue, build=build, arm=arm, variant=variant.id, record=record), issue, build, log="")
+        for arm, record in records.items()
+        for variant in variants_of(issue, arm)
+    ]
+    assert {one.outcome for one in judged if one.arm == CONTROL} == {Outcome.PASS}
+    cell = derive_cell(issue, build, hardware, judged)
+    assert cell.verdict in {Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE}
