@@ -175,6 +175,16 @@ def test_a_setting_that_cannot_be_used_is_named(installation: Installation) -> N
     assert "KNOWNGOOD_PORT='eighty'" in done.stderr
 
 
+def test_one_command_tries_workarounds_only_where_their_issue_is_seen(wheels: Path, tmp_path: Path) -> None:
+    fresh = make_installation(tmp_path, wheels)
+    where = ("--builds", "torch-0.0.1+mini,torch-0.0.2+mini", "--issues", "toy-fixed-1")
+    first, second = fresh.answer("run", *where, "--where-affected", "--json")["cells"]
+    assert (first["verdict"], second["verdict"]) == ("affected", "not_affected")
+    assert "unverified" not in first["workarounds"].values()
+    assert set(second["workarounds"].values()) == {"unverified"}
+    assert "nothing to run" in fresh.command("run", *where, "--where-affected").stderr
+
+
 def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path) -> None:
     fresh = make_installation(tmp_path, wheels)
     where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-passes-1")

@@ -85,3 +85,8 @@ def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: 
     assert {one.outcome for one in judged if one.arm == CONTROL} == {Outcome.PASS}
     cell = derive_cell(issue, build, hardware, judged)
     assert cell.verdict in {Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE}
+
+
+def test_up_measures_a_few_issues_anew() -> None:
+    default = [issue for issue in read_catalogue([shipped_catalogue()]).issues if issue.default]
+    assert 0 < len(default) <= 8
