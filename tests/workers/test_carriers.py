@@ -48,7 +48,15 @@ def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
 
 def none_alive(tmp_path: Path) -> bool:
     pids = {int(pid) for _, *pids in ledger(tmp_path) for pid in pids}
-    return not any(psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie" for pid in pids)
+    return not any(is_alive(pid) for pid in pids)
+
+
+def is_alive(pid: int) -> bool:
+    """A process may end between any two questions that are asked about it."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def follow(handle: LocalHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], str]:
