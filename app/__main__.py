@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from app.store.reads import JobRow
     from app.store.rows import CellChange
     from app.store.session import Engine
+    from app.terminal import RunProgress
     from workers.carriers import LocalCarrier
     from workers.dispatcher import Dispatch
     from workers.pack import Opened
@@ -695,7 +696,7 @@ def _run_planned(
     """Queue the jobs and see them through, here or, where another dispatcher is at work, by it."""
     from app.store.session import unit_of_work
     from app.store.writes import cancel_run, create_run
-    from workers.dispatcher import Dispatch, DispatcherBusy
+    from workers.dispatcher import Dispatch
 
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
@@ -703,24 +704,33 @@ def _run_planned(
     with unit_of_work(engine) as s:
         run_id = create_run(s, planned, asked, _now())
     how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
-    try:
-        _dispatch_showing(engine, work, run_id, how, stop)
-    except DispatcherBusy:
-        err.print("another dispatcher is at work and takes this over; following it")
-        _follow(engine, run_id, stop)
+    _see_through(engine, work, run_id, how, stop)
     if stop():
         with unit_of_work(engine) as s:
             cancel_run(s, run_id, _now())
         raise typer.Exit(Exit.OK)
 
 
-def _dispatch_showing(engine: "Engine", work: Work, run_id: str, how: "Dispatch", stop: Callable[[], bool]) -> None:
+def _see_through(engine: "Engine", work: Work, run_id: str, how: "Dispatch", stop: Callable[[], bool]) -> None:
+    """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
+    run of its own does not, and then this goes on when that one ends.
+    """
     from app.terminal import RunProgress
-    from workers.dispatcher import dispatch
+    from workers.dispatcher import DispatcherBusy, dispatch
 
-    progress = RunProgress(err, _jobs_of(engine, run_id))
-    with progress:
-        dispatch(engine, _carrier(work), how, stop=stop, on_event=progress.tell)
+    with RunProgress(err, _jobs_of(engine, run_id)) as progress:
+        is_told = False
+        while not stop():
+            try:
+                dispatch(engine, _carrier(work), how, stop=stop, on_event=progress.tell)
+            except DispatcherBusy:
+                if not is_told:
+                    err.print("another dispatcher is at work: it takes this over, or this goes on when it ends")
+                is_told = True
+                if _is_done_by_another(engine, run_id, progress, stop):
+                    return
+            else:
+                return
 
 
 def _jobs_of(engine: "Engine", run_id: str) -> "tuple[JobRow, ...]":
@@ -731,21 +741,24 @@ def _jobs_of(engine: "Engine", run_id: str) -> "tuple[JobRow, ...]":
         return load_run(s, run_id).jobs
 
 
-def _follow(engine: "Engine", run_id: str, stop: Callable[[], bool]) -> None:
+def _is_done_by_another(
+    engine: "Engine", run_id: str, progress: "RunProgress", stop: Callable[[], bool], watch_s: float = 3.0
+) -> bool:
+    """Show what another dispatcher does of the run, for `watch_s` seconds or to its end."""
     import time
 
     from app.store.reads import load_run
     from app.store.session import reading
-    from app.terminal import RunProgress
 
-    with RunProgress(err, _jobs_of(engine, run_id)) as progress:
-        while not stop():
-            with reading(engine) as s:
-                row = load_run(s, run_id)
-            progress.show(row)
-            if row.finished_at:
-                return
-            time.sleep(0.5)
+    until = time.monotonic() + watch_s
+    while not stop() and time.monotonic() < until:
+        with reading(engine) as s:
+            row = load_run(s, run_id)
+        progress.show(row)
+        if row.finished_at:
+            return True
+        time.sleep(0.5)
+    return False
 
 
 def _carrier(work: Work) -> "LocalCarrier":

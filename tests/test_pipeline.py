@@ -23,9 +23,11 @@ from typing import Any
 import psutil
 import pytest
 
+from app.domain.errors import StoreUnusable
 from app.domain.verdict import INFRASTRUCTURE
-from app.store.reads import load_known_attempts
+from app.store.reads import load_known_attempts, load_lease
 from app.store.session import connect, reading
+from app.store.writes import DISPATCHER
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 
 GOLDEN = TOYS / "expected_matrix.json"
@@ -183,6 +185,30 @@ def test_one_command_tries_workarounds_only_where_their_issue_is_seen(wheels: Pa
     assert "unverified" not in first["workarounds"].values()
     assert set(second["workarounds"].values()) == {"unverified"}
     assert "nothing to run" in fresh.command("run", *where, "--where-affected").stderr
+
+
+def test_a_run_beside_another_goes_on_when_that_one_has_ended(wheels: Path, tmp_path: Path) -> None:
+    here = make_installation(tmp_path, wheels)
+    first = [sys.executable, "-m", "app", "run", "--builds", "torch-0.0.1+mini", "--issues", "toy-hangs-1", "--json"]
+    with (tmp_path / "first.log").open("w") as said:
+        slow = subprocess.Popen(first, env=dict(here.environment), cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
+    _until(lambda: (here.data / "knowngood.sqlite3").exists() and _is_led(here))
+    second = here.command("run", "--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1", "--json")
+    assert "another dispatcher is at work" in second.stderr
+    assert [cell["verdict"] for cell in json.loads(second.stdout)["cells"]] == ["affected"]
+    told_first, _ = slow.communicate(timeout=60)
+    assert [cell["verdict"] for cell in json.loads(told_first)["cells"]] == ["affected"]
+
+
+def _is_led(here: Installation) -> bool:
+    engine = connect(f"sqlite:///{here.data / 'knowngood.sqlite3'}")
+    try:
+        with reading(engine) as s:
+            return load_lease(s, DISPATCHER) is not None
+    except StoreUnusable:
+        return False  # the first command is still making its tables
+    finally:
+        engine.dispose()
 
 
 def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path) -> None:
