@@ -110,6 +110,21 @@ def test_without_a_compiler_nothing_is_said_of_torch(measured: Any, data: Path, 
     assert "apt-get install g++" in cell["reason"]
 
 
+def test_where_every_compiled_kernel_dies_nothing_is_said_of_torch(measured: Any, data: Path, tmp_path: Path) -> None:
+    """A compiler that makes working programs, and libraries that die when they are loaded."""
+    dies = "#include <csignal>\n__attribute__((constructor)) static void die() { std::raise(SIGSEGV); }\n"
+    (tmp_path / "dies.cpp").write_text(dies)
+    wrapper = tmp_path / "g++"
+    real = shutil.which("g++")
+    wrapper.write_text(
+        f'#!/bin/sh\ncase " $* " in *" -shared "*) exec {real} "$@" {tmp_path}/dies.cpp;; esac\nexec {real} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    cell = compiled(data, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert (cell["verdict"], set(cell["attempts"])) == ("inconclusive", {"env_error"})
+    assert "even the smallest function that Inductor compiles for the CPU dies by SIGSEGV" in cell["reason"]
+
+
 def test_without_setuptools_nothing_is_said_of_torch(measured: Any, tmp_path: Path) -> None:
     """Our provisioner always installs it, so this environment is made by hand: torch up to 2.6 needs it at run time."""
     catalogue = read_catalogue([shipped_catalogue(), ROOT / "tests" / "real_repros"])

@@ -37,6 +37,7 @@ from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
 from workers.gpu import Gpus, Held, open_gpus
+from workers.host import kernel_trouble
 from workers.keeper import adopt_orphans, destroy, die_with_parent
 from workers.machine import code_trouble, describe_machine, driver_trouble
 from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, host_trouble
@@ -119,6 +120,8 @@ class _Job:
         self._spec = spec
         self._workplace = workplace
         self._machine = machine
+        self._asking = threading.Lock()
+        self._kernels: tuple[Trouble | None] | None = None  # None: not asked yet
         self._needs_gpu = spec.hardware.startswith("cuda-")
         self._gpus = tuple(gpu for gpu in machine.gpus if gpu.hardware == spec.hardware)
 
@@ -283,10 +286,25 @@ class _Job:
                 done = execute(
                     arm, script, place=place, scratch=scratch, zygote=stage.zygote, is_cancelled=self.stop.is_set
                 )
-                done = replace(done, record=_with_trouble(done.record, arm, environment, place, scratch))
+                done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
         except OSError as failure:
             done = Execution(_unplaced(failure, environment, self._workplace.root), log="")
         return _Made(done, started_at, datetime.now(UTC))
+
+    def _with_trouble(
+        self, record: RunRecord, arm: ArmSpec, environment: Environment, place: Place, scratch: Path
+    ) -> RunRecord:
+        """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
+        if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
+            return record
+        seen = arm_environment(place, scratch, arm.env)
+        trouble = host_trouble(environment, scratch, arm.exercises, seen)
+        if trouble is None and record.ending is Ending.SIGNALLED and "inductor_cpp" in arm.exercises:
+            with self._asking:  # once for the job: the answer is the host's and the build's
+                if self._kernels is None:
+                    self._kernels = (kernel_trouble(environment, scratch, arm_environment(place, scratch, {})),)
+                (trouble,) = self._kernels
+        return replace(record, trouble=trouble)
 
     def _say_finished(self, arm: ArmSpec, made: "_Made", lock_digest: str) -> None:
         self.events.put(
@@ -334,14 +352,6 @@ def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
     """The order given, but each issue's control first."""
     issues = list(dict.fromkeys(arm.issue for arm in arms))
     return sorted(arms, key=lambda arm: (issues.index(arm.issue), arm.arm != CONTROL))
-
-
-def _with_trouble(record: RunRecord, arm: ArmSpec, environment: Environment, place: Place, scratch: Path) -> RunRecord:
-    """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
-    if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
-        return record
-    seen = arm_environment(place, scratch, arm.env)
-    return replace(record, trouble=host_trouble(environment, scratch, arm.exercises, seen))
 
 
 def _unplaced(failure: OSError, environment: Environment, root: Path) -> RunRecord:

@@ -5,6 +5,7 @@ Asked after a failing attempt, so that a missing compiler or a full disk never c
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping
@@ -24,6 +25,11 @@ _HELLO = """#include <cstdio>
 #include <omp.h>
 int main() { std::printf("%d", omp_get_max_threads() > 0 ? 42 : 0); return 0; }
 """
+_TRIVIAL = """import torch
+x = torch.arange(64.0)
+assert torch.equal(torch.compile(lambda x: x * 2 + 1)(x), x * 2 + 1)
+"""
+_TRIVIAL_S = 180
 _COMPILED = frozenset({"inductor_cpp", "inductor_triton", "triton_launch", "dynamo_graph"})
 _NEEDS_SETUPTOOLS_UP_TO = Version("2.6.99")
 
@@ -140,6 +146,35 @@ def setuptools_trouble(environment: Provisioned) -> Trouble | None:
         TroubleCode.NO_SETUPTOOLS,
         "setuptools cannot be imported in this environment, which Inductor needs up to torch 2.6; "
         "an issue's packages must not remove it",
+    )
+
+
+def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str, str]) -> Trouble | None:
+    """Whether the smallest function that Inductor can compile for the CPU dies here as well.
+
+    Asked after a crash: then it says nothing about the issue. On two GPU hosts whose g++ is a wrapper every kernel of
+    torch 2.5.1 to 2.10.0 died by SIGSEGV, while the image's own 2.11.0 worked (measured 2026-11).
+    """
+    with tempfile.TemporaryDirectory(prefix="trivial-", dir=scratch) as folder:
+        own = {**environ, "TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
+        try:
+            ran = subprocess.run(
+                [str(environment.python), "-B", "-c", _TRIVIAL],
+                env=own,
+                cwd=folder,
+                capture_output=True,
+                timeout=_TRIVIAL_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+    if ran.returncode >= 0:
+        return None
+    died = signal.Signals(-ran.returncode).name
+    return Trouble(
+        TroubleCode.BROKEN_KERNELS,
+        f"on this host even the smallest function that Inductor compiles for the CPU dies by {died}; "
+        "look at the compiler here (CXX names another one), or measure on another host",
     )
 
 

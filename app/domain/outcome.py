@@ -45,6 +45,7 @@ class TroubleCode(StrEnum):
     NO_INTERPRETER = "no_interpreter"
     NO_COMPILER = "no_compiler"
     NO_SETUPTOOLS = "no_setuptools"
+    BROKEN_KERNELS = "broken_kernels"
     DISK_FULL = "disk_full"
     OUT_OF_MEMORY = "out_of_memory"
     DRIVER_TOO_OLD = "driver_too_old"

@@ -14,7 +14,7 @@ from app.domain.machine import CPU_CLASS, Gpu, Machine
 from app.domain.outcome import Trouble, TroubleCode
 from tests.make import make_build
 from workers.doctor import State, check_compiler, check_disk, check_interpreter, check_links, check_network_namespace
-from workers.host import SCRATCH_BYTES, host_trouble
+from workers.host import SCRATCH_BYTES, host_trouble, kernel_trouble
 from workers.interpreters import find_interpreter
 from workers.machine import (
     code_trouble,
@@ -229,6 +229,16 @@ def test_missing_python_headers_are_named(tmp_path: Path) -> None:
 def test_setuptools_is_missed_up_to_torch_2_6(tmp_path: Path, torch: str, expected: TroubleCode | None) -> None:
     python = program(tmp_path, "python", 'case "$4" in *setuptools*) exit 1;; esac')
     assert code_of(host_trouble(Given(python, {"torch": torch}), tmp_path)) is expected
+
+
+@pytest.mark.parametrize(
+    ("does", "expected"), [("kill -SEGV $$", TroubleCode.BROKEN_KERNELS), ("exit 1", None), ("exit 0", None)]
+)
+def test_kernels_are_broken_where_the_smallest_one_kills_its_process(
+    tmp_path: Path, does: str, expected: TroubleCode | None
+) -> None:
+    python = program(tmp_path, "python", does)
+    assert code_of(kernel_trouble(Given(python=python), tmp_path, dict(os.environ))) is expected
 
 
 # -- what is on the machine --------------------------------------------------------------------------------------------
