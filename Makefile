@@ -42,7 +42,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.developer
-	KNOWNGOOD_SOAK_KILLS=200 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
 
 lock: $(VENV)/.installed
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --extra postgres --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock

@@ -6,10 +6,9 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from enum import IntEnum
 from importlib.metadata import version
 from pathlib import Path
 from shutil import disk_usage
@@ -19,11 +18,16 @@ import structlog
 import typer
 from rich.console import Console
 
+from app.commands.exits import Exit, exit_of
+from app.commands.opening import operator
+from app.commands.snapshot import snapshot
+from app.commands.token import token
+from app.commands.watch import watch
 from app.domain.build import Build, parse_build_id
-from app.domain.errors import BadBundle, BadPack, BadRequest, KnownGoodError, PortTaken, StoreUnusable
+from app.domain.errors import BadRequest, KnownGoodError, PortTaken, StoreUnusable
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from app.domain.matrix import CellKey, Columns, choose_columns, complete
-from app.domain.plan import PlannedJob, Wanted, plan_jobs, price_of
+from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
 from app.domain.verdict import Cell, Verdict
 
 if TYPE_CHECKING:
@@ -38,14 +42,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
-
-
-class Exit(IntEnum):
-    OK = 0
-    FINDING = 1
-    USAGE = 2
-    INSUFFICIENT = 3
-    UNUSABLE = 4
 
 
 cli = typer.Typer(
@@ -65,10 +61,8 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for answers
     try:
         cli()
-    except (StoreUnusable, BadBundle, BadPack, PortTaken) as error:
-        _refuse(error, Exit.UNUSABLE)
     except KnownGoodError as error:
-        _refuse(error, Exit.USAGE)
+        _refuse(error, exit_of(error))
     except BrokenPipeError:
         # The reader went away (`| head`): that is its right, and no error of ours.
         sys.stderr.close()
@@ -423,7 +417,7 @@ def _import_one(engine: "Engine", file: Path) -> None:
     from app.store.writes import import_bundle
 
     with unit_of_work(engine) as s:
-        report = import_bundle(s, file, _now())
+        report = import_bundle(s, file, _now(), by=operator())
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
     notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
@@ -432,23 +426,40 @@ def _import_one(engine: "Engine", file: Path) -> None:
 
 @cli.command()
 def export(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    format_: Annotated[str, typer.Option("--format", help="bundle")] = "bundle",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The file to write; - is the standard output, but not for a bundle.")
+    ],
+    format_: Annotated[str, typer.Option("--format", help="bundle, osv, kcidb, csv or junit.")] = "bundle",
     issues: Issues = None,
     builds: Builds = None,
-    origin: Annotated[str, typer.Option(help="How this store is named to whoever imports it.")] = "knowngood",
-    everything: Annotated[bool, typer.Option("--all", help="Superseded attempts too.")] = False,
+    hardware: Hardware = None,
+    origin: Annotated[str, typer.Option(help="How a bundle names this store to whoever imports it.")] = "knowngood",
+    everything: Annotated[bool, typer.Option("--all", help="Into a bundle: superseded attempts too.")] = False,
 ) -> None:
-    """Write evidence to a file that another installation imports."""
-    if format_ != "bundle":
-        raise BadRequest(f'--format "{format_}" is not known; known: bundle')
+    """Write evidence to a bundle that another installation imports, or the matrix in the words of other tools."""
+    from app.commands import documents
+    from app.formats.exports import Format, write_extract
+
+    form = documents.known_format(format_)
     engine = _opened(_settings())
+    classes = _split(hardware)
+    if form is not Format.BUNDLE:
+        listed = documents.as_the_matrix_lists(engine)
+        chosen = (_pick_issues(engine, issues), _pick_builds(engine, builds, listed))
+        extract = documents.extract_from(engine, *chosen, classes, _now())
+        written = documents.write(write_extract(form, extract), output)
+        count = len(extract.cells)
+        err.print(f"{written}: {count} {'cell' if count == 1 else 'cells'}", soft_wrap=True)
+        return
+    if output == documents.STDOUT:
+        raise BadRequest("a bundle is written to a file; name one with -o")
     _export(
         engine,
         output,
         origin,
         issues={issue.id for issue in _pick_issues(engine, issues)} if issues else None,
         builds={build.id for build in _pick_builds(engine, builds, lambda _: True)} if builds else None,
+        hardware=classes or None,
         only_counted=not everything,
     )
 
@@ -460,6 +471,7 @@ def _export(
     *,
     issues: Collection[str] | None = None,
     builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
     only_counted: bool = True,
 ) -> None:
     from app.store.session import reading
@@ -468,6 +480,7 @@ def _export(
     selection = Selection(
         issues=frozenset(issues) if issues is not None else None,
         builds=frozenset(builds) if builds is not None else None,
+        hardware=frozenset(hardware) if hardware is not None else None,
         only_counted=only_counted,
     )
     partial = output.with_name(output.name + ".partial")
@@ -545,6 +558,44 @@ def run(
                 _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), opened)
     _show(engine, chosen, as_json=as_json)
     _end(engine, chosen, failing)
+
+
+@cli.command()
+def recheck(
+    cells: Annotated[int, typer.Option(min=1, help="How many cells to ask once more.")] = 200,
+    seed: Annotated[str | None, typer.Option(help="The same seed draws the same cells; printed.")] = None,
+    builds: Builds = None,
+    issues: Issues = None,
+    hardware: Hardware = None,
+    dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask cells with an answer, drawn by chance, once more; ends in 1 where a verdict changed."""
+    from secrets import token_hex
+
+    from app.commands import recheck as again
+
+    settings = _settings()
+    engine = _opened(settings)
+    _load_catalogue(engine, settings)
+    work = Work(settings)
+    sample = Sample(cells, seed or token_hex(4))
+    columns, rows = _pick_builds(engine, builds, lambda _: True), _pick_issues(engine, issues)
+    drawn = again.draw(engine, rows, columns, tuple(_split(hardware)) or _own_hardware(), sample)
+    err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
+    if dry_run:
+        _print_price(engine, work, drawn.jobs, as_json=as_json)
+        return
+    with _stoppable() as stop, suppress(typer.Exit):  # stopped: what came until then is told
+        _run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
+    found = again.compare(engine, rows, columns, drawn)
+    if as_json:
+        _print_json(again.as_json(found, sample.seed))
+    else:
+        again.print_rechecked(out, found, sample.seed)
+    rate = again.rate_of(found)
+    if rate.part or not rate.whole:
+        raise typer.Exit(Exit.FINDING if rate.part else Exit.INSUFFICIENT)
 
 
 @dataclass(frozen=True)
@@ -882,7 +933,7 @@ Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless se
 def serve(host: Host = None, port: Port = None) -> None:
     """Serve the dashboard and the API."""
     settings = _settings()
-    server = _Server(_opened(settings), host or settings.host, settings.port if port is None else port)
+    server = _Server(_opened(settings), settings, host, port)
     err.print(f"Known Good is at {server.address}", soft_wrap=True)
     server.run()
 
@@ -890,15 +941,25 @@ def serve(host: Host = None, port: Port = None) -> None:
 class _Server:
     """uvicorn on a socket we bound ourselves, so that a port in use is said before anything else happens."""
 
-    def __init__(self, engine: "Engine", host: str, port: int) -> None:
+    def __init__(self, engine: "Engine", settings: "Settings", host: str | None, port: int | None) -> None:
         import socket
 
         import uvicorn
 
-        from app.web.application import create_app
+        from app.web.application import LONGEST_HEAD_BYTES, create_app
+        from app.web.reader import Rules
 
+        host, port = host or settings.host, settings.port if port is None else port
+        rules = Rules(
+            reads_need_token=settings.reads == "token",
+            requests_per_s=settings.requests_per_s,
+            burst=settings.burst,
+            results_limit=settings.results_limit,
+        )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = socket.socket(family)
+        # asyncio turns Nagle's algorithm off only where a socket says that it is TCP: without, every answer on a kept
+        # connection came 40 ms late (20 requests/s instead of hundreds; 2026-11-21).
+        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
@@ -908,8 +969,14 @@ class _Server:
             ) from None
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self._socket.getsockname()[1]}/"
-        self._app = create_app(engine, clock=_now, version=version("knowngood"))
-        config = uvicorn.Config(self._app, log_level="warning", timeout_graceful_shutdown=3, server_header=False)
+        self._app = create_app(engine, clock=_now, version=version("knowngood"), rules=rules)
+        config = uvicorn.Config(
+            self._app,
+            log_level="warning",
+            timeout_graceful_shutdown=3,
+            server_header=False,
+            h11_max_incomplete_event_size=LONGEST_HEAD_BYTES,
+        )
         self._server = uvicorn.Server(config)
 
     def run(self) -> None:
@@ -949,7 +1016,7 @@ def up(
     _derive_anew(engine)
     for file in _shipped_evidence() if settings.shipped else ():
         _import_one(engine, file)
-    server = _Server(engine, host or settings.host, settings.port if port is None else port)
+    server = _Server(engine, settings, host, port)
     with _stoppable() as stop, server.beside():
         err.print(f"[bold]Known Good is at {server.address}[/]  (Ctrl-C stops it)", soft_wrap=True)
         _give_up_earlier(engine)
@@ -1009,6 +1076,26 @@ def doctor(as_json: AsJson = False) -> None:
             out.print(f"{sign} {check.name}: {check.sentence}", soft_wrap=True)
     if any(check.state == "bad" for check in checks):
         raise typer.Exit(Exit.FINDING)
+
+
+# -- the gate ----------------------------------------------------------------------------------------------------------
+
+
+@cli.command(
+    "gate",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+def gate_(context: typer.Context) -> None:
+    """Say whether an environment may be used, for the issues you watch, and why."""
+    from app.commands.gate import main as gate
+
+    raise typer.Exit(gate(context.args))
+
+
+cli.command("snapshot")(snapshot)
+cli.add_typer(token, name="token")
+cli.add_typer(watch, name="watch")
 
 
 if __name__ == "__main__":

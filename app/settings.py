@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import psutil
 from pydantic import Field, ValidationError
@@ -22,6 +23,8 @@ class Settings(BaseSettings):
     `data_dir` holds the SQLite file, environments and scratch space. `database_url` names another store
     (`postgresql://...`). `catalogue` lists folders of a team's own issues, separated by `:`, beside the shipped ones;
     `shipped` false leaves those out.
+    `reads` is `open`, or `token`: then nothing is read without one. `requests_per_s` with `burst` is how often one
+    address, or one token, may ask (0: as often as it likes); `results_limit` is the largest bundle taken over HTTP.
     `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold.
     """
 
@@ -33,6 +36,10 @@ class Settings(BaseSettings):
     shipped: bool = True
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
+    reads: Literal["open", "token"] = "open"
+    requests_per_s: float = Field(default=500.0, ge=0)
+    burst: int = Field(default=5000, ge=1)
+    results_limit: int = Field(default=_GIB // 2, ge=1)
     slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     envs_limit: int = Field(default=60 * _GIB, ge=_GIB)
     memory_limit: int = Field(default_factory=lambda: psutil.virtual_memory().total // 2, ge=_GIB // 4)

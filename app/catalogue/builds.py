@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.catalogue.document import BuildsFile, BuildTable, Finding, read_document
+from app.catalogue.document import BuildsFile, BuildTable, read_document
 from app.catalogue.problems import CatalogueProblems, Problem
 from app.catalogue.texts import read_toml
 from app.domain.build import Build, BuildId
+from app.formats.documents import Finding
 
 _CUDA_LOCAL = re.compile(r"cu(\d+)(\d)")
 

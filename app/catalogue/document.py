@@ -7,12 +7,10 @@ its script, stand in `rules.py`.
 import re
 from collections.abc import Mapping
 from datetime import date
-from difflib import get_close_matches
-from typing import Annotated, Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
-from pydantic_core import ErrorDetails
 
 from app.catalogue.fields import (
     RELEASE_FORM,
@@ -35,14 +33,10 @@ from app.catalogue.fields import (
     Url,
     VersionText,
 )
-from app.catalogue.lines import KeyPath
 from app.domain.build import DEFAULT_PYTHON
 from app.domain.issue import Culprit, Device, Fidelity, LinkKind, Severity, SignatureKind, Status
-
-Finding = tuple[KeyPath, str]
-"""What is wrong, and with which key."""
-
-_PRINTABLE_INT = 1 << 64
+from app.formats import documents
+from app.formats.documents import STRICT, Document, Finding
 
 Probes = Annotated[list[Probe], Field(min_length=1)]
 
@@ -57,7 +51,7 @@ _StatusWord = Annotated[Status, Field(strict=False)]
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+    model_config = STRICT
 
 
 class LinkTable(_Table):
@@ -240,59 +234,6 @@ class BuildsFile(_Table):
     build: list[BuildTable] = []
 
 
-Document = TypeVar("Document", bound=BaseModel)
-
-
 def read_document(model: type[Document], data: Mapping[str, Any]) -> tuple[Document | None, list[Finding]]:
     """Check `data` against `model`: the value, or what is wrong with each key."""
-    try:
-        return model.model_validate(data), []
-    except ValidationError as refusal:
-        return None, [_in_words(model, error) for error in refusal.errors(include_url=False)]
-
-
-def _in_words(model: type[BaseModel], error: ErrorDetails) -> Finding:
-    path: KeyPath = tuple(part for part in error["loc"] if part != "per_release")
-    key = next((part for part in reversed(path) if isinstance(part, str)), "")
-    context = error.get("ctx", {})
-    match error["type"]:
-        case "missing":
-            words = f'"{key}" is missing'
-        case "extra_forbidden":
-            words = _unknown_key(key, _known_keys(model, error["loc"][:-1]))
-        case "enum" | "literal_error":
-            words = f'"{key}" is {_shown(error["input"])}; write {context["expected"]}'
-        case "too_short":
-            words = f'"{key}" is empty; name at least one'
-        case "value_error":
-            words = f'"{key}": {context["error"]}'
-        case "list_type":
-            words = f'"{key}" must be a list (of tables: [[{key}]])'
-        case _:
-            words = f'"{key}" is {_shown(error["input"])}; {error["msg"][:1].lower()}{error["msg"][1:]}'
-    return path, words
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, int):  # TOML's hexadecimal integers can be longer than Python prints
-        return str(value) if abs(value) < _PRINTABLE_INT else "a very large number"
-    return f"{value!r:.60}"
-
-
-def _unknown_key(key: str, known: list[str]) -> str:
-    near = get_close_matches(key, known, 1)
-    return f'unknown key "{key}"; ' + (f'did you mean "{near[0]}"?' if near else f"known here: {', '.join(known)}")
-
-
-def _known_keys(model: type[BaseModel], path: KeyPath) -> list[str]:
-    for part in path:
-        if isinstance(part, str) and part in model.model_fields:
-            model = _table_in(model.model_fields[part].annotation) or model
-    return sorted(name for name in model.model_fields if name != "per_release")
-
-
-def _table_in(annotation: object) -> type[BaseModel] | None:
-    """The model inside `list[Model]`, `dict[str, Model]` or `Model`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for inner in get_args(annotation) if (found := _table_in(inner))), None)
+    return documents.read_document(model, data, unwritten={"per_release"})

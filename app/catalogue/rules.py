@@ -7,10 +7,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from app.catalogue.document import Finding
-from app.catalogue.lines import KeyPath
 from app.catalogue.outline import Outline
 from app.domain.issue import BASELINE, CONTROL, SignatureKind
+from app.formats.documents import Finding
+from app.formats.toml_lines import KeyPath
 
 
 @cache

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from app.catalogue.document import Finding
 from app.catalogue.outline import Outline
 from app.catalogue.script import (
     Function,
@@ -18,6 +17,7 @@ from app.catalogue.script import (
     undefined_names,
 )
 from app.domain.issue import BASELINE, CONTROL, SignatureKind
+from app.formats.documents import Finding
 
 ScriptFinding = tuple[int, str]
 

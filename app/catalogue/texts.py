@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.catalogue.document import Finding
-from app.catalogue.lines import LineMap, map_lines
 from app.catalogue.problems import CatalogueProblems, Problem
+from app.formats.documents import Finding
+from app.formats.toml_lines import LineMap, map_lines
 
 # Far above any real repro; a device file or a core dump in the folder must not fill the memory.
 FILE_BYTES = 1 << 20

@@ -21,8 +21,16 @@ class BadBundle(KnownGoodError):
     """A result bundle that is damaged, foreign, or of a format this release cannot read. Nothing of it was imported."""
 
 
+class BadEnvironment(KnownGoodError):
+    """A lock file or list of packages that cannot be read. Its text says where, what was expected and what to do."""
+
+
 class BadPack(KnownGoodError):
     """A pack that is damaged, incomplete, foreign, or cannot be made as asked. Nothing was run from it."""
+
+
+class BadPolicy(KnownGoodError):
+    """A policy file that is no TOML, or holds what a policy cannot hold. Nothing of it is applied."""
 
 
 class StoreUnusable(KnownGoodError):
@@ -31,3 +39,11 @@ class StoreUnusable(KnownGoodError):
 
 class PortTaken(KnownGoodError):
     """Something else listens where the dashboard was to listen."""
+
+
+class BadSnapshot(KnownGoodError):
+    """A snapshot that is damaged, foreign, too old, not signed by whom it should be, or newer than this release."""
+
+
+class ServerUnusable(KnownGoodError):
+    """A server of ours that does not answer, or not as one of ours."""

@@ -5,9 +5,11 @@ passed, and nothing between them was measured. Builds with a foreign Triton are 
 any Python; where two of its Pythons contradict each other it says nothing.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+from packaging.version import Version
 
 from app.domain.build import Build
 from app.domain.verdict import Verdict
@@ -43,6 +45,14 @@ class History:
     sentence: str
 
 
+@dataclass(frozen=True)
+class Fix:
+    """The oldest later release that passes. `interval` is where it was mended: `(2.5.1, 2.6.0]`, as measured."""
+
+    build: Build
+    interval: str
+
+
 def is_release(build: Build) -> bool:
     """True for the plain releases of the default index, with whatever Python: one torch, its own Triton."""
     return build.origin == "default" and not build.is_mismatched
@@ -55,6 +65,37 @@ def history_of(cells: Sequence[tuple[Build, Verdict]]) -> History:
     """
     builds, verdicts = zip(*cells, strict=True) if cells else ((), ())
     return _history(builds, verdicts)
+
+
+def releases_of(builds: Iterable[Build]) -> tuple[tuple[Build, ...], ...]:
+    """The line of releases, oldest first; the Pythons of one release together."""
+    every = tuple(builds)
+    return tuple(tuple(every[at] for at in places) for _, places in _line(every))
+
+
+def first_fix(
+    releases: Iterable[tuple[Build, ...]], failing: Build, verdict_of: Callable[[Build], Verdict | None]
+) -> Fix | None:
+    """Where one issue that fails on `failing` passes again, on the same hardware class; None where nothing tells.
+
+    Of the Pythons of that release it is the one of `failing` if it passes, else the first that does. No more verdicts
+    are asked for than it takes.
+    """
+    last_bad = failing.build_id.release
+    since = Version(last_bad)
+    for release in releases:
+        label = release[0].build_id.release
+        if Version(label) <= since:
+            continue
+        said = {build: verdict_of(build) for build in release}
+        fails = _fails({verdict for verdict in said.values() if verdict is not None})
+        if fails:
+            last_bad = label
+        if fails is False:
+            passing = [build for build, verdict in said.items() if verdict is _PASSES]
+            alike = next((build for build in passing if build.python == failing.python), passing[0])
+            return Fix(alike, f"({last_bad}, {label}]")
+    return None
 
 
 @lru_cache(maxsize=16_384)  # a page of the matrix asks this of every row, and few rows change between two pages

@@ -126,7 +126,7 @@ def complete(
     """
     known = _by_key(stored)
     return {
-        (issue.id, build.id, class_): _cell(issue, build, class_, known)
+        (issue.id, build.id, class_): cell_of(issue, build, class_, known)
         for class_ in hardware
         for issue in issues
         for build in builds
@@ -154,8 +154,8 @@ def _by_key(cells: Iterable[Cell]) -> dict[CellKey, Cell]:
 
 def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
     if len(builds) == 1:
-        return _cell(issue, builds[0], hardware, known)
-    return max((_cell(issue, build, hardware, known) for build in builds), key=_weight)
+        return cell_of(issue, builds[0], hardware, known)
+    return max((cell_of(issue, build, hardware, known) for build in builds), key=_weight)
 
 
 def _weight(cell: Cell) -> tuple[bool, bool, bool]:
@@ -163,7 +163,8 @@ def _weight(cell: Cell) -> tuple[bool, bool, bool]:
     return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
 
 
-def _cell(issue: Issue, build: Build, hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
+def cell_of(issue: Issue, build: Build, hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
+    """The stored cell; else not_applicable with its reason, or not_run."""
     return known.get((issue.id, build.id, hardware)) or _unmeasured(issue.id, issue.requires, build, hardware)
 
 

@@ -15,6 +15,7 @@ from app.domain.issue import (
     Variant,
     arm_inapplicable,
     binding,
+    digest,
     environment_request,
     inapplicable,
     variants_of,
@@ -107,6 +108,61 @@ def plan_jobs(
                     grouped.setdefault(environment_request(issue, build), []).extend(arms)
             jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
     return tuple(jobs)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """So many cells by chance; the same `seed` over the same cells picks the same ones."""
+
+    cells: int
+    seed: str
+
+
+STEADY = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE})
+
+
+def recheck_cells(
+    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known, sample: Sample
+) -> tuple[Cell, ...]:
+    """Cells with an answer to ask once more, drawn by chance; fewer where there are not so many.
+
+    Flaky ones are left out: whatever such a cell says a second time was known of it before.
+    """
+    ids, columns = {issue.id for issue in issues}, {build.id for build in builds}
+    steady = [
+        cell
+        for key, cell in known.cells.items()
+        if cell.verdict in STEADY and key[0] in ids and key[1] in columns and key[2] in hardware
+    ]
+    drawn = sorted(steady, key=lambda cell: digest(f"{sample.seed} {cell.issue} {cell.build} {cell.hardware}"))
+    return tuple(drawn[: sample.cells])
+
+
+def recheck_jobs(
+    issues: Iterable[Issue], builds: Iterable[Build], chosen: Iterable[Cell], known: Known
+) -> tuple[PlannedJob, ...]:
+    """One more attempt of the control and the baseline of each cell, with every variant, in the order of `builds`."""
+    wanted = {(cell.issue, cell.build, cell.hardware) for cell in chosen}
+    issues = tuple(issues)
+    jobs = []
+    for build in builds:
+        for class_ in sorted({hardware for _, id_, hardware in wanted if id_ == build.id}):
+            grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
+            for issue in issues:
+                if (issue.id, build.id, class_) in wanted:
+                    arms = _once_more(issue, build, class_, known)
+                    grouped.setdefault(environment_request(issue, build), []).extend(arms)
+            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items()]
+    return tuple(jobs)
+
+
+def _once_more(issue: Issue, build: Build, hardware: str, known: Known) -> Iterable[PlannedArm]:
+    request = environment_request(issue, build)
+    for id_ in (CONTROL, BASELINE):
+        arm = issue.arm(id_)
+        for variant in variants_of(issue, id_):
+            key = ArmKey(issue.id, build.id, hardware, id_, variant.id, binding(arm, variant, request))
+            yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 
 def _missing(

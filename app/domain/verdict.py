@@ -70,10 +70,15 @@ class Judged:
 
 @dataclass(frozen=True)
 class WorkaroundFinding:
-    """What was found of one workaround on one cell, and why in a few words."""
+    """What was found of one workaround on one cell, and why in a few words.
+
+    `applies` is False where there is nothing to try: it is for other releases, or each of its attempts said so. It is
+    unverified then, and nothing is missing.
+    """
 
     verdict: WorkaroundVerdict
     note: str = ""
+    applies: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
     baseline = [one for one in attempts if one.arm == BASELINE]
     control = [one for one in attempts if one.arm == CONTROL]
     findings = tuple(
-        _with_control(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
+        judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
         for variant in variants_of(issue, BASELINE)
     )
     verdict, reason = _over_variants(findings)
@@ -198,8 +203,11 @@ def mixture(outcomes: Collection[Outcome]) -> Verdict:
     return Verdict.NOT_APPLICABLE if found else Verdict.NOT_RUN
 
 
-def _with_control(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
-    """The baseline's finding with one variant, in the light of the control arm with that variant (else with any)."""
+def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
+    """The baseline's finding with one variant, in the light of the control arm with that variant (else with any).
+
+    `baseline` are its attempts with that variant alone.
+    """
     own = [one for one in control if one.variant == variant] or list(control)
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
     outcomes = [one.outcome for one in baseline]
@@ -336,11 +344,15 @@ def _worst(control: Sequence[Judged]) -> Outcome | None:
 def _workaround(
     issue: Issue, build: Build, arm: str, attempts: Sequence[Judged], findings: Sequence[VariantFinding]
 ) -> WorkaroundFinding:
-    """What the workaround does on this cell, judged variant by variant against the baseline."""
-    absent = arm_inapplicable(issue.arm(arm), build)
+    """What the workaround does on this cell, judged variant by variant against the baseline.
+
+    Variants that do not apply here are left out, unless none does: there is nothing to cure with them.
+    """
+    absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
-        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, absent)
-    baseline = {one.variant: one for one in findings}
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
+    applicable = [one for one in findings if one.verdict is not Verdict.NOT_APPLICABLE] or findings
+    baseline = {one.variant: one for one in applicable}
     per_variant = [
         _beside(issue, baseline[variant.id], [one for one in attempts if one.arm == arm and one.variant == variant.id])
         for variant in variants_of(issue, arm)
@@ -351,6 +363,18 @@ def _workaround(
         if found:
             return found
     return _curative(per_variant, findings)
+
+
+def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
+    """The workaround's own word that it cannot be tried here; None unless it said so with each of its variants.
+
+    A build that cannot be had says nothing of the workaround.
+    """
+    said = [one for one in attempts if one.arm == arm and one.outcome not in INFRASTRUCTURE]
+    with_all = {one.variant for one in said} >= {variant.id for variant in variants_of(issue, arm)}
+    if not said or not with_all or any(one.outcome is not Outcome.NOT_APPLICABLE or one.no_build for one in said):
+        return None
+    return said[-1].reason
 
 
 def _curative(per_variant: Sequence[WorkaroundFinding], findings: Sequence[VariantFinding]) -> WorkaroundFinding:

@@ -13,13 +13,17 @@ from sqlalchemy.orm import Session
 from app.domain.build import Build
 from app.domain.issue import Issue
 from app.domain.job import Attempt
+from app.domain.triage import Note, NoteKind, standing_void, voided
 from app.domain.verdict import Cell, derive_cell
 from app.formats import wire
 from app.store import evidence
 from app.store.rows import CellChange
-from app.store.tables import attempts, builds, cells, events, issues, logs, meta
+from app.store.tables import attempts, builds, cells, events, issues, logs, meta, notes
 
 _CELLS_AT_ONCE = 50
+
+CHANGED, IMPORTED = "cell_changed", "imported"
+"""The kinds of the events that tell a cell's change, and of those that tell where a bundle came from."""
 
 
 @dataclass(frozen=True, order=True)
@@ -82,16 +86,19 @@ class Catalogue:
 
 
 def rederive(
-    s: Session, keys: Iterable[CellKey], now: datetime, catalogue: Catalogue | None = None
+    s: Session, keys: Iterable[CellKey], now: datetime, catalogue: Catalogue | None = None, *, run: str = ""
 ) -> tuple[CellChange, ...]:
-    """Derive cells anew from their evidence, store what differs, and tell it; unknown issues are passed over."""
+    """Derive cells anew from their evidence, store what differs, and tell it; unknown issues are passed over.
+
+    `run` is the one whose result this is (empty: of none).
+    """
     catalogue = catalogue or Catalogue(s)
     changes: list[CellChange] = []
     for _, of_issue in groupby(sorted(set(keys)), key=lambda key: key.issue):
         known = [key for key in of_issue if catalogue.find(key) is not None]
         for start in range(0, len(known), _CELLS_AT_ONCE):
             changes += _rederive_some(s, catalogue, known[start : start + _CELLS_AT_ONCE])
-    _announce_changes(s, changes, now)
+    _announce_changes(s, changes, now, run)
     return tuple(changes)
 
 
@@ -112,7 +119,8 @@ def _rederive_some(s: Session, catalogue: Catalogue, keys: Sequence[CellKey]) ->
     wanted = {key: catalogue.bindings(key) or {} for key in keys}
     counted = _load_counted(s, keys, wanted)
     before = _load_docs(s, keys)
-    derived = {key: _derive(catalogue, key, listed[key], counted[key]) for key in keys}
+    said = load_notes(s, keys)
+    derived = {key: _derive(catalogue, key, listed[key], counted[key], said[key]) for key in keys}
     _mark(s, derived.values())
     after = {key: one.doc for key, one in derived.items() if one.doc}
     _store(s, {key: derived[key] for key in keys if before.get(key) != after.get(key)})
@@ -129,6 +137,24 @@ def _rederive_some(s: Session, catalogue: Catalogue, keys: Sequence[CellKey]) ->
     ]
 
 
+def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
+    """What the attempts finished at `until` or before say of these cells by today's catalogue and rules, less the cells
+    that have none. Nothing is stored; the cost grows with the number of those attempts.
+    """
+    catalogue = Catalogue(s)
+    found: list[Cell] = []
+    for _, of_issue in groupby(sorted(set(keys)), key=lambda key: key.issue):
+        known = [key for key in of_issue if catalogue.find(key) is not None]
+        for start in range(0, len(known), _CELLS_AT_ONCE):
+            some = known[start : start + _CELLS_AT_ONCE]
+            listed = _load_listed(s, some, until)
+            counted = _load_counted(s, some, {key: catalogue.bindings(key) or {} for key in some}, until)
+            said = load_notes(s, some, until)
+            derived = (_derive(catalogue, key, listed[key], counted[key], said[key]).cell for key in some)
+            found += [cell for cell in derived if cell is not None]
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class _Derived:
     """A cell with its text (none where there is no attempt), and the attempts whose mark is out of date."""
@@ -139,7 +165,11 @@ class _Derived:
 
 
 def _derive(
-    catalogue: Catalogue, key: CellKey, listed: Sequence[_Listed], counted: Sequence[tuple[Attempt, str]]
+    catalogue: Catalogue,
+    key: CellKey,
+    listed: Sequence[_Listed],
+    counted: Sequence[tuple[Attempt, str]],
+    said: Sequence[Note],
 ) -> _Derived:
     known = catalogue.find(key)
     if known is None or not listed:
@@ -147,6 +177,8 @@ def _derive(
     judged = evidence.judge_all(counted, *known)
     outcomes = {one.attempt: one.outcome.value for one in judged}
     cell = derive_cell(*known, key.hardware, judged, superseded=len(listed) - len(counted))
+    void = standing_void(said)
+    cell = voided(cell, void) if void else cell
     return _Derived(
         cell=cell,
         doc=wire.CELL.dump_json(cell, exclude_defaults=True).decode(),
@@ -162,17 +194,26 @@ def _among(table: sa.Table, keys: Sequence[CellKey]) -> sa.ColumnElement[bool]:
     return sa.and_(table.c.issue == keys[0].issue, places.in_([(key.build, key.hardware) for key in keys]))
 
 
-def _load_listed(s: Session, keys: Sequence[CellKey]) -> Mapping[CellKey, list[_Listed]]:
+def _by(until: datetime | None) -> sa.ColumnElement[bool]:
+    return sa.true() if until is None else attempts.c.finished_at <= until
+
+
+def _load_listed(s: Session, keys: Sequence[CellKey], until: datetime | None = None) -> Mapping[CellKey, list[_Listed]]:
     listed: dict[CellKey, list[_Listed]] = {key: [] for key in keys}
     columns = [attempts.c[field.name] for field in fields(_Listed)]
     places = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
-    for issue, build, hardware, *rest in s.execute(sa.select(*places, *columns).where(_among(attempts, keys))):
+    for issue, build, hardware, *rest in s.execute(
+        sa.select(*places, *columns).where(_among(attempts, keys), _by(until))
+    ):
         listed[CellKey(issue, build, hardware)].append(_Listed(*rest))
     return listed
 
 
 def _load_counted(
-    s: Session, keys: Sequence[CellKey], wanted: Mapping[CellKey, Mapping[tuple[str, str], str]]
+    s: Session,
+    keys: Sequence[CellKey],
+    wanted: Mapping[CellKey, Mapping[tuple[str, str], str]],
+    until: datetime | None = None,
 ) -> Mapping[CellKey, list[tuple[Attempt, str]]]:
     """The attempts that count, with their logs. Superseded evidence is not even read."""
     counted: dict[CellKey, list[tuple[Attempt, str]]] = {key: [] for key in keys}
@@ -180,7 +221,7 @@ def _load_counted(
     query = (
         sa.select(attempts, logs.c.zlib)
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
-        .where(_among(attempts, keys), attempts.c.binding.in_(current))
+        .where(_among(attempts, keys), attempts.c.binding.in_(current), _by(until))
     )
     for row in s.execute(query).mappings():
         attempt = evidence.parse_attempt(row)
@@ -188,6 +229,20 @@ def _load_counted(
         if evidence.counts(attempt, wanted[key]):
             counted[key].append((attempt, evidence.unpack(row["zlib"])))
     return counted
+
+
+def load_notes(
+    s: Session, keys: Sequence[CellKey], until: datetime | None = None
+) -> Mapping[CellKey, tuple[Note, ...]]:
+    """What people said of these cells of one issue (until then), the oldest first."""
+    said: dict[CellKey, tuple[Note, ...]] = dict.fromkeys(keys, ())
+    columns = [notes.c[field.name] for field in fields(Note)]
+    by_then = sa.true() if until is None else notes.c.at <= until
+    for row in s.execute(sa.select(*columns).where(_among(notes, keys), by_then).order_by(notes.c.id)).mappings():
+        note = Note(**{**row, "kind": NoteKind(row["kind"])})
+        key = CellKey(note.issue, note.build, note.hardware)
+        said[key] = (*said[key], note)
+    return said
 
 
 def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
@@ -206,8 +261,15 @@ def _store(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
     if not derived:
         return
     s.execute(sa.delete(cells).where(_among(cells, list(derived))))
+    generation = s.execute(sa.select(meta.c.value).where(meta.c.name == "generation")).scalar_one()
     rows = [
-        {**asdict(key), "verdict": one.cell.verdict, "measured_at": one.cell.measured_at, "doc": one.doc}
+        {
+            **asdict(key),
+            "verdict": one.cell.verdict,
+            "measured_at": one.cell.measured_at,
+            "changed": generation,
+            "doc": one.doc,
+        }
         for key, one in derived.items()
         if one.cell is not None
     ]
@@ -215,14 +277,21 @@ def _store(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
         s.connection().execute(sa.insert(cells), rows)
 
 
-def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime) -> None:
+def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime, run: str) -> None:
     """More of the same evidence is no news; another verdict, of the cell or of a workaround, is."""
-    news = [_news_row(change, now) for change in changes if change.is_news]
+    news = [{"at": now, "run": run, "kind": CHANGED, "data": _news(change)} for change in changes if change.is_news]
     if news:
         s.connection().execute(sa.insert(events), news)
 
 
-def _news_row(change: CellChange, now: datetime) -> dict[str, Any]:
+def _news(change: CellChange) -> dict[str, Any]:
     before, after = change.verdicts
-    place = {"issue": change.issue, "build": change.build, "hardware": change.hardware}
-    return {"at": now, "run": "", "kind": "cell_changed", "data": {**place, "before": before, "after": after}}
+    return {
+        "issue": change.issue,
+        "build": change.build,
+        "hardware": change.hardware,
+        "before": before,
+        "after": after,
+        "reason": change.after.reason if change.after else "",
+        "workarounds": dict(change.turned_workarounds),
+    }

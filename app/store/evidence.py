@@ -105,6 +105,17 @@ def load_evidence(s: Session, issue: str, build: str, hardware: str) -> list[tup
     return [(parse_attempt(row), unpack(row["zlib"])) for row in rows]
 
 
+def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[tuple[Attempt, str]]:
+    """The attempts of these ids with their logs, newest first. A record is read only of those that are asked for."""
+    rows = s.execute(
+        sa.select(attempts, logs.c.zlib)
+        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
+        .where(attempts.c.id.in_(ids))
+        .order_by(attempts.c.finished_at.desc(), attempts.c.id)
+    ).mappings()
+    return [(parse_attempt(row), unpack(row["zlib"])) for row in rows]
+
+
 def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judgement:
     """What an attempt means today, for showing it; also where its arm has left the issue since."""
     if attempt.arm not in {arm.id for arm in issue.arms}:

@@ -9,12 +9,13 @@ from typing import Any, BinaryIO
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.domain.access import Actor
 from app.domain.errors import BadBundle
 from app.domain.job import LOCAL, Attempt
 from app.domain.machine import Machine
 from app.formats import bundle, wire
-from app.store import evidence
-from app.store.cells import Catalogue, CellKey, announce, insert_missing, rederive, touch
+from app.store import audit, evidence
+from app.store.cells import IMPORTED, Catalogue, CellKey, announce, insert_missing, rederive, touch
 from app.store.rows import ImportReport, Selection
 from app.store.tables import attempts, environments, imports, issues, locks, logs, machines, metadata
 
@@ -44,6 +45,8 @@ def _where(selection: Selection) -> sa.ColumnElement[bool]:
         chosen.append(attempts.c.issue.in_(sorted(selection.issues)))
     if selection.builds is not None:
         chosen.append(attempts.c.build.in_(sorted(selection.builds)))
+    if selection.hardware is not None:
+        chosen.append(attempts.c.hardware.in_(sorted(selection.hardware)))
     return sa.and_(sa.true(), *chosen)
 
 
@@ -75,25 +78,32 @@ def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:
     yield from s.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)).mappings()
 
 
-def import_bundle(s: Session, path: Path, now: datetime) -> ImportReport:
+def import_bundle(
+    s: Session, path: Path, now: datetime, *, by: Actor | None = None, vouched: bool = False
+) -> ImportReport:
     """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
     another state of a repro come in as superseded. Raises BadBundle, and nothing was imported.
+    `by` is whom the audit log names. With `vouched` every attempt's origin is their name, whatever the bundle says of
+    itself: a bundle that came over the network is known by its token alone.
     """
     checked = bundle.check_bundle(path)
     touch(s)
     catalogue = Catalogue(s)
-    intake = _Intake(s, catalogue, checked.header.origin, now)
+    origin = by.name if by and vouched else checked.header.origin
+    intake = _Intake(s, catalogue, origin, now, vouched=vouched)
     for item in bundle.read_items(checked):
         intake.take(item)
     intake.store()
-    row = {"digest": checked.sha256, "at": now, "origin": checked.header.origin, "attempts": intake.added}
+    row = {"digest": checked.sha256, "at": now, "origin": origin, "attempts": intake.added}
     insert_missing(s, imports, [row])
     changed = rederive(s, intake.keys, now, catalogue)
-    announce(s, "imported", now, origin=checked.header.origin, added=intake.added, changed=len(changed))
+    if by and intake.added:
+        audit.note(s, by, "results.import", checked.sha256, now, origin=origin, added=intake.added)
+    announce(s, IMPORTED, now, origin=origin, added=intake.added, changed=len(changed))
     return ImportReport(
-        origin=checked.header.origin,
+        origin=origin,
         added=intake.added,
         known=checked.counts.get("attempt", 0) - intake.added,
         unknown=intake.unknown,
@@ -105,8 +115,9 @@ def import_bundle(s: Session, path: Path, now: datetime) -> ImportReport:
 class _Intake:
     """Items on their way into the tables, in batches, so that memory does not grow with the bundle."""
 
-    def __init__(self, s: Session, catalogue: Catalogue, origin: str, now: datetime) -> None:
+    def __init__(self, s: Session, catalogue: Catalogue, origin: str, now: datetime, *, vouched: bool) -> None:
         self._s = s
+        self._vouched = vouched
         self._origin = origin
         self._now = now
         self._catalogue = catalogue
@@ -136,7 +147,7 @@ class _Intake:
     def _take_attempt(self, attempt: Attempt) -> None:
         if attempt.finished_at > self._now + _CLOCKS_DIFFER:
             raise BadBundle(f"attempt {attempt.id} finished at {attempt.finished_at}, which is still to come")
-        origin = self._origin if attempt.origin == LOCAL else attempt.origin
+        origin = self._origin if self._vouched or attempt.origin == LOCAL else attempt.origin
         self._attempts[attempt.id] = attempt
         self._put(attempts, evidence.attempt_row(replace(attempt, origin=origin)))
 

@@ -74,6 +74,7 @@ __all__ = [
     "load_known_attempts",
     "load_last_event",
     "load_lease",
+    "load_recent_attempts",
     "load_run",
     "load_runs",
 ]
@@ -143,6 +144,43 @@ def load_attempts(s: Session, issue: str, build: str, hardware: str) -> tuple[At
     )
 
 
+def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
+    s: Session,
+    issue: str,
+    limit: int,
+    *,
+    builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+    counts_as: Collection[Outcome] | None = None,
+    after: tuple[datetime, str] | None = None,
+) -> tuple[AttemptRow, ...]:
+    """An issue's evidence, newest first, of builds in the catalogue; superseded attempts too unless `counts_as` is
+    given: then those that count with one of these outcomes. `after` is the (finished_at, id) of one to go on from.
+    Raises UnknownIssue.
+    """
+    one = load_issue(s, issue)
+    known = {build.id: build for build in load_builds(s)}
+    wanted = sorted(known) if builds is None else sorted(known.keys() & set(builds))
+    query = sa.select(attempts.c.id).where(attempts.c.issue == issue, attempts.c.build.in_(wanted))
+    if hardware is not None:
+        query = query.where(attempts.c.hardware.in_(sorted(hardware)))
+    if counts_as is not None:
+        query = query.where(attempts.c.counts_as.in_(sorted(counts_as)))
+    if after is not None:
+        query = query.where(_older(attempts.c.finished_at, attempts.c.id, after))
+    newest = query.order_by(attempts.c.finished_at.desc(), attempts.c.id).limit(limit)
+    found = evidence.load_named(s, newest)
+    bindings = {id_: evidence.current_bindings(one, known[id_]) for id_ in {attempt.build for attempt, _ in found}}
+    return tuple(
+        AttemptRow(
+            attempt,
+            evidence.judgement_of(attempt, one, known[attempt.build], log),
+            evidence.counts(attempt, bindings[attempt.build]),
+        )
+        for attempt, log in found
+    )
+
+
 def load_attempt(s: Session, id_: str) -> AttemptDetail:
     """Raises UnknownAttempt."""
     row = s.execute(
@@ -178,10 +216,17 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
     return (evidence.parse_issue(docs.doc), evidence.parse_build(docs.build)) if docs else None
 
 
-def load_runs(s: Session, limit: int) -> tuple[RunRow, ...]:
-    """The newest runs first."""
+def load_runs(s: Session, limit: int, *, after: tuple[datetime, str] | None = None) -> tuple[RunRow, ...]:
+    """The newest runs first; with `after`, those that stand after the run of this time and id."""
     newest = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.id).limit(limit)
+    if after is not None:
+        newest = newest.where(_older(runs.c.created_at, runs.c.id, after))
     return _with_jobs(s, s.execute(newest).mappings().all())
+
+
+def _older(time: sa.Column[datetime], id_: sa.Column[str], after: tuple[datetime, str]) -> sa.ColumnElement[bool]:
+    """What stands after `after` where rows stand newest first, those of one moment by id."""
+    return sa.or_(time < after[0], sa.and_(time == after[0], id_ > after[1]))
 
 
 def load_active_run(s: Session) -> RunRow | None:

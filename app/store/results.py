@@ -131,7 +131,7 @@ def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: 
     )
     insert_missing(s, attempts, [evidence.attempt_row(attempt)])
     s.execute(sa.update(arms).where(arms.c.attempt == arm.attempt).values(state=ArmState.DONE))
-    rederive(s, [CellKey(arm.issue, job.build, job.hardware)], now)
+    rederive(s, [CellKey(arm.issue, job.build, job.hardware)], now, run=job.run)
     counted = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == arm.attempt)).scalar_one()
     announce(s, "arm_finished", now, run=job.run, **_named(job, arm), outcome=counted)
 

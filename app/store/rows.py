@@ -9,7 +9,7 @@ from app.domain.errors import KnownGoodError
 from app.domain.job import Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import Judgement
-from app.domain.verdict import Cell, Verdict
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 
 
 class UnknownRun(KnownGoodError):
@@ -134,11 +134,25 @@ class CellChange:
         """True where the cell's verdict or that of a workaround is another one; not where evidence merely grew."""
         return _said(self.before) != _said(self.after)
 
+    @property
+    def turned_workarounds(self) -> Mapping[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]]:
+        """Those whose verdict is another one, by id: before and after, None where there was, or is, none."""
+        before, after = _workarounds(self.before), _workarounds(self.after)
+        return {
+            id_: (before.get(id_), after.get(id_))
+            for id_ in sorted({*before, *after})
+            if before.get(id_) is not after.get(id_)
+        }
+
 
 def _said(cell: Cell | None) -> tuple[object, ...]:
     if cell is None:
         return ()
-    return (cell.verdict, {name: finding.verdict for name, finding in cell.workarounds.items()})
+    return (cell.verdict, _workarounds(cell))
+
+
+def _workarounds(cell: Cell | None) -> dict[str, WorkaroundVerdict]:
+    return {id_: finding.verdict for id_, finding in cell.workarounds.items()} if cell else {}
 
 
 @dataclass(frozen=True)
@@ -157,10 +171,11 @@ class ImportReport:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which evidence to export: of these issues and builds (None: all), superseded attempts too or not."""
+    """Which evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
 
     issues: frozenset[str] | None = None
     builds: frozenset[str] | None = None
+    hardware: frozenset[str] | None = None
     only_counted: bool = False
 
 

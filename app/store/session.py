@@ -21,6 +21,7 @@ __all__ = ["Engine", "Session", "connect", "migrate", "reading", "require_curren
 
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 _WRITES = "knowngood_writes"
+_WAIT_S = "knowngood_wait_s"
 _BUSY_TIMEOUT_S = 60  # importing a large bundle holds the only write lock for that long on a slow host
 _MIGRATION_LOCK = 0x6B6E_6F77  # any constant of ours: PostgreSQL's advisory locks are numbers
 
@@ -55,8 +56,11 @@ def _sqlite(url: sa.URL) -> Engine:
     def begin(connection: Connection) -> None:
         # A deferred writer that read first fails with "database is locked" when another one wrote in between
         # (measured: 8 threads x 50 read-then-write units; only IMMEDIATE counted to 400).
-        writes = connection.get_execution_options().get(_WRITES, False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        options = connection.get_execution_options()
+        if options.get(_WRITES, False):
+            wait_ms = int(options.get(_WAIT_S, _BUSY_TIMEOUT_S) * 1000)
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")  # connections are used again
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITES, False) else "BEGIN")
 
     return engine
 
@@ -71,9 +75,12 @@ def _postgresql(url: sa.URL) -> Engine:
 
 
 @contextmanager
-def unit_of_work(engine: Engine) -> Iterator[Session]:
-    """One transaction that writes: committed once when the block ends, rolled back when it raises."""
-    with _session(engine.execution_options(**{_WRITES: True})) as session, session.begin():
+def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S) -> Iterator[Session]:
+    """One transaction that writes: committed once when the block ends, rolled back when it raises.
+
+    `wait_s` is how long it waits for another writer on SQLite, before it raises StoreUnusable.
+    """
+    with _session(engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})) as session, session.begin():
         yield session
 
 

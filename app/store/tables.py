@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
+from app.domain.triage import NoteKind
 from app.store.rows import ArmState, JobState
 
 metadata = sa.MetaData(
@@ -170,6 +171,8 @@ cells = sa.Table(
     sa.Column("hardware", sa.String(40), primary_key=True),
     sa.Column("verdict", sa.String(20), nullable=False, index=True),
     sa.Column("measured_at", UtcDateTime, index=True),
+    # The generation it was written in: what came after a known one is read without looking through all.
+    sa.Column("changed", sa.BigInteger, nullable=False, server_default="0", index=True),
     sa.Column("doc", sa.Text, nullable=False),
 )
 
@@ -229,4 +232,84 @@ imports = sa.Table(
     sa.Column("at", UtcDateTime, nullable=False),
     sa.Column("origin", sa.String(100), nullable=False),
     sa.Column("attempts", sa.Integer, nullable=False),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("id", sa.String(16), primary_key=True),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime),
+    sa.Column("revoked_at", UtcDateTime),
+    sa.Column("last_used_at", UtcDateTime),
+    # A name is one holder at a time: it is what evidence, watch lists and the audit log know them by.
+    sa.Index(
+        "uq_tokens_name_in_force",
+        "name",
+        unique=True,
+        sqlite_where=sa.text("revoked_at IS NULL"),
+        postgresql_where=sa.text("revoked_at IS NULL"),
+    ),
+)
+
+sessions = sa.Table(
+    "sessions",
+    metadata,
+    sa.Column("digest", sa.String(64), primary_key=True),
+    sa.Column("token", sa.ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("created_at", UtcDateTime, nullable=False),
+    sa.Column("expires_at", UtcDateTime, nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("actor", sa.String(100), nullable=False),
+    # No foreign key: what was done stands, whatever becomes of the token that did it.
+    sa.Column("token", sa.String(16), nullable=False),
+    sa.Column("action", sa.String(40), nullable=False),
+    sa.Column("subject", sa.String(300), nullable=False),
+    sa.Column("data", sa.JSON, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+watch_lists = sa.Table(
+    "watch_lists",
+    metadata,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("owner", sa.String(100), nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("is_present", sa.Boolean, nullable=False),
+)
+
+# Versions are never changed or removed: what a gate was asked with can be looked up. `doc` is empty where it went.
+watch_list_versions = sa.Table(
+    "watch_list_versions",
+    metadata,
+    sa.Column("name", sa.ForeignKey("watch_lists.name"), primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("actor", sa.String(100), nullable=False),
+    sa.Column("doc", sa.Text, nullable=False),
+)
+
+notes = sa.Table(
+    "notes",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("issue", sa.String(100), nullable=False),
+    sa.Column("build", sa.String(100), nullable=False),
+    sa.Column("hardware", sa.String(40), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("actor", sa.String(100), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    _one_of("kind", *NoteKind),
+    sa.Index(None, "issue", "build", "hardware"),
+    sqlite_autoincrement=True,
 )

@@ -29,3 +29,7 @@ def attempt_address(attempt: str) -> str:
 
 def run_address(run: str) -> str:
     return f"/runs/{part(run)}"
+
+
+def watch_list_address(name: str) -> str:
+    return f"/watchlists/{part(name)}"

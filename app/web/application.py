@@ -4,25 +4,56 @@ import gc
 from collections.abc import Callable
 from datetime import datetime
 
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.store.session import Engine
-from app.web import errors
+from app.web import document, errors
 from app.web.api import attempts as api_attempts
 from app.web.api import builds as api_builds
 from app.web.api import cells as api_cells
+from app.web.api import changes as api_changes
+from app.web.api import coverage as api_coverage
 from app.web.api import events as api_events
+from app.web.api import exports as api_exports
+from app.web.api import gate as api_gate
 from app.web.api import health
 from app.web.api import hygiene as api_hygiene
 from app.web.api import issues as api_issues
 from app.web.api import matrix as api_matrix
+from app.web.api import notes as api_notes
+from app.web.api import quality as api_quality
+from app.web.api import results as api_results
 from app.web.api import runs as api_runs
+from app.web.api import watch_lists as api_watch_lists
+from app.web.api import whoami as api_whoami
 from app.web.api.answers import REFUSALS
 from app.web.assets import edition, read_assets, static_router
+from app.web.doorkeeper import Doorkeeper
 from app.web.errors import ErrorPage
-from app.web.pages import attempt, build, cell, hygiene, issue, matrix, preferences, reference, run, runs
-from app.web.security import HeadAsGet, SecurityHeaders
+from app.web.known import Knowledge
+from app.web.limits import BodyLimit
+from app.web.pages import (
+    attempt,
+    badge,
+    build,
+    cell,
+    changes,
+    coverage,
+    hygiene,
+    issue,
+    matrix,
+    preferences,
+    quality,
+    reference,
+    run,
+    runs,
+    sign_in,
+    watch_lists,
+)
+from app.web.plain import read_plainly
+from app.web.reader import Rules
+from app.web.security import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
 from app.web.templating import make_templates
 from app.web.visit import API, Answers, House, Streams, visit_from
 
@@ -37,23 +68,72 @@ DESCRIPTION = (
 _COMPRESSION = 3
 _KEPT_BYTES = 32_000_000  # thirty such matrices
 
+LONGEST_HEAD_BYTES = 2 << 20
+"""What the server in front of this must read of a request's head, so that a list of names that is too long is told so
+in our words. uvicorn's own limit is 64 KiB, and its refusal names nothing.
+"""
 
-def create_app(engine: Engine, *, clock: Callable[[], datetime], version: str = "0") -> FastAPI:
+
+def create_app(
+    engine: Engine, *, clock: Callable[[], datetime], version: str = "0", rules: Rules | None = None
+) -> FastAPI:
     """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
+    rules = rules or Rules()
     assets = read_assets()
-    app = FastAPI(title="Known Good", version=version, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Known Good",
+        version=version,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(read_plainly)],
+        generate_unique_id_function=document.name_operation,
+    )
+    document.install(app)
     app.state.house = House(
-        engine, clock, make_templates(assets), f"{version}-{edition(assets)}", Streams(), Answers(_KEPT_BYTES)
+        engine,
+        clock,
+        make_templates(assets),
+        f"{version}-{edition(assets)}",
+        Streams(),
+        Answers(_KEPT_BYTES),
+        Knowledge(engine, clock),
+        rules,
+        rules.buckets(),
     )
     app.include_router(_api())
     app.include_router(health.router)
     app.include_router(static_router(assets))
-    for page in (matrix, issue, cell, attempt, build, runs, run, hygiene, preferences, reference):
+    pages = (
+        matrix,
+        issue,
+        cell,
+        attempt,
+        build,
+        runs,
+        run,
+        changes,
+        hygiene,
+        coverage,
+        quality,
+        badge,
+        watch_lists,
+        sign_in,
+        preferences,
+        reference,
+    )
+    for page in pages:
         app.include_router(page.router)
     errors.install(app, _error_page)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
+    app.add_middleware(
+        BodyLimit, limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit
+    )
+    app.add_middleware(Doorkeeper)
+    app.add_middleware(ReadFromAnywhere)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadAsGet)
+    app.add_middleware(RequestId)
     return app
 
 
@@ -81,6 +161,15 @@ def _api() -> APIRouter:
         ("attempts", api_attempts),
         ("runs", api_runs),
         ("hygiene", api_hygiene),
+        ("coverage", api_coverage),
+        ("quality", api_quality),
+        ("gate", api_gate),
+        ("changes", api_changes),
+        ("export", api_exports),
+        ("notes", api_notes),
+        ("watchlists", api_watch_lists),
+        ("results", api_results),
+        ("whoami", api_whoami),
         ("events", api_events),
     ):
         api.include_router(room.router, tags=[name])

@@ -1,7 +1,7 @@
 """Refusals as answers: problem details (RFC 9457) for programs, a page for people. Status codes live here."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
@@ -12,8 +12,12 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from app.domain.access import NotAllowed, NotSignedIn
 from app.domain.errors import KnownGoodError, StoreUnusable
-from app.web.security import HEADERS
+from app.domain.watch_list import UnknownWatchList, WatchListTaken
+from app.web.limits import TooMany
+from app.web.methods import methods_at
+from app.web.security import HEADERS, REQUEST_ID
 
 logger = structlog.get_logger(__name__)
 
@@ -21,6 +25,9 @@ PROBLEM_MEDIA = "application/problem+json"
 
 # Keep a copy, but ask before showing it again: the answer is a 304 after one query.
 REVALIDATE = {"Cache-Control": "no-cache", "Vary": "Cookie"}
+
+# The same for what not everybody may read: a cache that several people share keeps nothing of it.
+REVALIDATE_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
 
 
 class NotHere(KnownGoodError):
@@ -32,7 +39,25 @@ class NotHere(KnownGoodError):
 
 
 class BadQuestion(KnownGoodError):
-    """A parameter that cannot be understood or names nothing we have; the text says what would do."""
+    """A parameter that cannot be understood or names nothing we have; the text says what would do.
+
+    `field` is the parameter, or the place in the body, that is at fault; empty where no single one is.
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(f"{field}: {message}" if field else message)
+        self.fault = (FieldFault(field=field, detail=message),) if field else ()
+
+
+class WrongKind(BadQuestion):
+    """A body of a media type that is not read here; the text says which are."""
+
+
+class FieldFault(BaseModel):
+    """What is wrong with one field: a parameter, `path`, `header`, or a place in the body (`policy.watch`)."""
+
+    field: str
+    detail: str
 
 
 class Busy(KnownGoodError):
@@ -42,9 +67,9 @@ class Busy(KnownGoodError):
 class NotModified(Exception):
     """No fault: the copy that the reader holds is still right."""
 
-    def __init__(self, etag: str) -> None:
-        super().__init__(etag)
-        self.etag = etag
+    def __init__(self, caching: Mapping[str, str]) -> None:
+        super().__init__()
+        self.caching = caching
 
 
 @dataclass(frozen=True)
@@ -64,7 +89,7 @@ class MadeBefore(Exception):
 
 
 class Problem(BaseModel):
-    """RFC 9457. `suggestions` are addresses that the caller may have meant."""
+    """RFC 9457. `suggestions` are addresses that the caller may have meant; `errors` name the fields at fault."""
 
     type: str = "about:blank"
     title: str
@@ -72,11 +97,15 @@ class Problem(BaseModel):
     detail: str
     instance: str
     suggestions: Annotated[list[str], Field(default_factory=list)]
+    errors: Annotated[list[FieldFault], Field(default_factory=list)]
+
+
+_LONGEST_NAME = 200  # comparing takes as long as both names together, and ours are short
 
 
 def nearest(wanted: str, known: Iterable[str], limit: int = 4) -> list[str]:
     """The known ids most like what was typed: same number first, then alike letters."""
-    pool = sorted(set(known))
+    pool, wanted = sorted(set(known)), wanted[:_LONGEST_NAME]
     number = "".join(sign for sign in wanted if sign.isdigit())
     numbered = [id_ for id_ in pool if len(number) > 2 and number in id_]  # noqa: PLR2004 - shorter numbers say nothing
     return list(dict.fromkeys([*numbered, *difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)]))[:limit]
@@ -88,6 +117,12 @@ def or_nearest(ids: list[str]) -> str:
 
 STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
     (NotHere, HTTPStatus.NOT_FOUND),
+    (UnknownWatchList, HTTPStatus.NOT_FOUND),
+    (WatchListTaken, HTTPStatus.CONFLICT),
+    (NotSignedIn, HTTPStatus.UNAUTHORIZED),
+    (NotAllowed, HTTPStatus.FORBIDDEN),
+    (TooMany, HTTPStatus.TOO_MANY_REQUESTS),
+    (WrongKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (BadQuestion, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -99,6 +134,25 @@ def status_of(error: KnownGoodError) -> HTTPStatus:
     return next(status for kind, status in STATUS if isinstance(error, kind))
 
 
+def headers_of(error: KnownGoodError) -> dict[str, str]:
+    """What a program needs beside the status to do better next time."""
+    match error:
+        case NotSignedIn():
+            return {"WWW-Authenticate": f'{_BEARER}, error="invalid_token"' if error.is_presented else _BEARER}
+        case NotAllowed():
+            wanted = f', scope="{error.scope}"' if error.scope else ""
+            return {"WWW-Authenticate": f'{_BEARER}, error="insufficient_scope"{wanted}'}
+        case TooMany():
+            return {"Retry-After": str(error.wait_s)}
+        case StoreUnusable():
+            return {"Retry-After": "10"}
+        case _:
+            return {}
+
+
+_BEARER = 'Bearer realm="Known Good"'
+
+
 @dataclass(frozen=True)
 class ErrorPage:
     """What templates/error.html shows."""
@@ -107,6 +161,7 @@ class ErrorPage:
     title: str
     detail: str
     nearest: tuple[tuple[str, str], ...]
+    faults: tuple[FieldFault, ...] = ()
 
 
 ShowError = Callable[[Request, ErrorPage], Response]
@@ -116,68 +171,117 @@ def install(app: FastAPI, show: ShowError) -> None:
     """Answer every refusal in one shape: `show` makes the page, this file the problem details."""
 
     def answer(request: Request, page: ErrorPage, headers: Mapping[str, str] | None = None) -> Response:
-        response = _problem(request, page) if _is_for_a_program(request) else show(request, page)
+        response = _problem(request, page) if is_for_a_program(request) else show(request, page)
         response.headers["Cache-Control"] = "no-store"
         response.headers.update(headers or {})
         return response
 
     @app.exception_handler(KnownGoodError)
     def refused(request: Request, error: KnownGoodError) -> Response:
-        status = status_of(error)
-        suggestions = error.nearest if isinstance(error, NotHere) else ()
-        return answer(request, ErrorPage(status, status.phrase, str(error), suggestions))
+        return answer(request, _page_of(request, error), headers_of(error))
 
-    @app.exception_handler(StoreUnusable)
-    def without_store(request: Request, error: StoreUnusable) -> Response:
-        """The reason names files and addresses of the server, so only its log gets it."""
-        status = status_of(error)
-        logger.error("the store cannot be used", path=request.url.path, reason=str(error))
-        detail = "The database cannot be used at the moment; the server's log says why. Nothing is lost; try again."
-        return answer(request, ErrorPage(status, status.phrase, detail, ()), {"Retry-After": "10"})
+    # For middleware, which stands outside of where exceptions become answers.
+    app.state.refuse = refused
 
     @app.exception_handler(RequestValidationError)
     def misunderstood(request: Request, error: RequestValidationError) -> Response:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        return answer(request, ErrorPage(status, status.phrase, _in_words(error), ()))
+        faults = _faults(error)
+        detail = "; ".join(f"{one.field}: {one.detail}" for one in faults)
+        return answer(request, ErrorPage(status, status.phrase, detail, (), faults))
 
     @app.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> Response:
         status = HTTPStatus(error.status_code)
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            return without_method(request)
+        if status is HTTPStatus.BAD_REQUEST:
+            return refused(request, BadQuestion(_unreadable(error.__cause__), "body"))
         detail = error.detail if error.detail != status.phrase else status.description
         return answer(request, ErrorPage(status, status.phrase, detail, ()), error.headers)
 
-    @app.exception_handler(NotModified)
-    def unchanged(_: Request, error: NotModified) -> Response:
-        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers={"ETag": error.etag, **REVALIDATE})
+    def without_method(request: Request) -> Response:
+        """OPTIONS asks just what the refusal of another method tells."""
+        status = HTTPStatus.METHOD_NOT_ALLOWED
+        allow = {"Allow": ", ".join(methods_at(request))}
+        if request.method == "OPTIONS":
+            return Response(status_code=HTTPStatus.NO_CONTENT, headers=allow)
+        detail = f"{request.method} is not taken here; this address takes {allow['Allow']}"
+        return answer(request, ErrorPage(status, status.phrase, detail, ()), allow)
 
-    @app.exception_handler(MadeBefore)
-    def repeated(_: Request, made: MadeBefore) -> Response:
-        return Response(made.answer.body, headers=made.answer.headers)
+    app.exception_handler(NotModified)(_unchanged)
+    app.exception_handler(MadeBefore)(_repeated)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
         """Our fault. The server prints the traceback by itself; the answer gives nothing away."""
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-        logger.error("request failed", path=request.url.path, error=type(error).__name__)
+        name = request.scope.get(REQUEST_ID, "")  # the middleware that logs and sends it is left by now
+        logger.error("request failed", path=request.url.path, error=type(error).__name__, request_id=name)
         detail = "This is a fault of the server, not of your question. Its log says more; the data is unharmed."
         # The outermost middleware answers here, outside of the one that adds the security headers.
-        return answer(request, ErrorPage(status, status.phrase, detail, ()), HEADERS)
+        return answer(request, ErrorPage(status, status.phrase, detail, ()), {**HEADERS, "X-Request-ID": name})
 
 
-def _is_for_a_program(request: Request) -> bool:
-    return request.url.path.startswith(("/api/v1", "/openapi.json", "/healthz", "/readyz"))
+def _page_of(request: Request, error: KnownGoodError) -> ErrorPage:
+    """The reason why the store cannot be used names files and addresses of the server, so only its log gets it."""
+    status = status_of(error)
+    if isinstance(error, StoreUnusable):
+        logger.error("the store cannot be used", path=request.url.path, reason=str(error))
+        detail = "The database cannot be used at the moment; the server's log says why. Nothing is lost; try again."
+        return ErrorPage(status, status.phrase, detail, ())
+    suggestions = error.nearest if isinstance(error, NotHere) else ()
+    faults = error.fault if isinstance(error, BadQuestion) else ()
+    return ErrorPage(status, status.phrase, str(error), suggestions, faults)
+
+
+def _unchanged(_: Request, error: NotModified) -> Response:
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=error.caching)
+
+
+def _repeated(_: Request, made: MadeBefore) -> Response:
+    return Response(made.answer.body, headers=made.answer.headers)
+
+
+def _unreadable(cause: BaseException | None) -> str:
+    """FastAPI says of every body it cannot read that it could not; here is why."""
+    match cause:
+        case UnicodeDecodeError():
+            return f"is no UTF-8 from byte {cause.start} on"
+        case RecursionError():
+            return "is nested too deeply"
+        case _:
+            return "cannot be read"
+
+
+def is_for_a_program(request: Request) -> bool:
+    return request.url.path.startswith(("/api/v1", "/openapi.json", "/healthz", "/readyz", "/feeds/", "/badge/"))
 
 
 def _problem(request: Request, page: ErrorPage) -> Response:
     body = Problem(
         title=page.title,
         status=page.status,
-        detail=page.detail,
+        detail=_sendable(page.detail),
         instance=request.url.path,
         suggestions=[address for _, address in page.nearest],
+        errors=[FieldFault(field=_sendable(one.field), detail=_sendable(one.detail)) for one in page.faults],
     )
     return Response(body.model_dump_json(), page.status, media_type=PROBLEM_MEDIA)
 
 
-def _in_words(error: RequestValidationError) -> str:
-    return "; ".join(f"{one['loc'][-1]}: {one['msg']}" for one in error.errors())
+def _sendable(text: str) -> str:
+    """JSON may write half of a surrogate pair, which no UTF-8 can send back."""
+    return text.encode(errors="replace").decode()
+
+
+_MOST_FAULTS = 20  # of 10,000 wrong ids the first ones say it all
+
+
+def _faults(error: RequestValidationError) -> tuple[FieldFault, ...]:
+    return tuple(FieldFault(field=_place(one["loc"]), detail=one["msg"]) for one in error.errors()[:_MOST_FAULTS])
+
+
+def _place(loc: Sequence[str | int]) -> str:
+    """`limit` of ("query", "limit"); `body.policy.watch` of a place in the body; `body` alone for all of it."""
+    return ".".join(str(part) for part in (loc if loc[0] == "body" else loc[1:] or loc))

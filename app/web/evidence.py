@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.domain.build import Build
 from app.domain.issue import Issue
@@ -10,10 +11,10 @@ from app.domain.machine import CPU_CLASS, Machine
 from app.domain.matrix import complete
 from app.domain.outcome import Outcome
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict
-from app.store.reads import AttemptRow, UnknownAttempt, load_attempt, load_attempts, load_cells
+from app.store.reads import AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from app.store.session import Session
 from app.web.finding import find_build, find_issue
-from app.web.selection import known_classes
+from app.web.selection import known_cells, known_classes
 
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
 
@@ -41,16 +42,23 @@ class CellEvidence:
     machine: Machine | None
 
 
-def load_cell_evidence(session: Session, issue_id: str, build_id: str, hardware: str) -> CellEvidence:
-    """Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured."""
+def load_cell_evidence(
+    session: Session, issue_id: str, build_id: str, hardware: str, *, at: datetime | None = None
+) -> CellEvidence:
+    """The cell as it is, or as it was known `at` a past moment.
+
+    Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured.
+    """
     issue = find_issue(session, issue_id)
     build, _ = find_build(session, build_id)
-    stored = load_cells(session, issues=[issue.id], builds=[build.id])
+    stored = known_cells(session, at, issues=[issue.id], builds=[build.id])
     measured = tuple(cell.hardware for cell in stored)
     class_ = _class(hardware, measured)
     cells = complete([issue], [build], [class_], stored)
     cell = cells[issue.id, build.id, class_]
     attempts = load_attempts(session, issue.id, build.id, class_)
+    if at is not None:
+        attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
     return CellEvidence(issue, build, cell, measured, attempts, _machine(session, cell))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import UnknownBuild, UnknownIssue
 from app.domain.issue import Issue
+from app.domain.watch_list import WatchList
 from app.store.reads import (
     AttemptDetail,
     RunRow,
@@ -18,7 +19,8 @@ from app.store.reads import (
     load_runs,
 )
 from app.store.session import Session
-from app.web.addresses import build_address, issue_address, run_address
+from app.store.watch import load_watch_list, load_watch_lists
+from app.web.addresses import build_address, issue_address, run_address, watch_list_address
 from app.web.errors import NotHere, nearest
 
 _RECENT_RUNS = 20
@@ -65,3 +67,14 @@ def find_run(session: Session, id_: str) -> RunRow:
         ids = nearest(id_, (run.id for run in load_runs(session, _RECENT_RUNS)))
         near = [(id_, run_address(id_)) for id_ in ids]
         raise NotHere(f'no run is called "{id_}" here', [*near, ("all runs", "/runs")]) from None
+
+
+def find_watch_list(session: Session, name: str, version: int | None = None) -> WatchList:
+    found = load_watch_list(session, name, version)
+    if found is not None:
+        return found
+    if version is not None and load_watch_list(session, name) is not None:
+        raise NotHere(f'the watch list "{name}" has no version {version}', [(name, watch_list_address(name))])
+    near = nearest(name, load_watch_lists(session))
+    offered = [(one, watch_list_address(one)) for one in near] or [("all watch lists", "/watchlists")]
+    raise NotHere(f'no watch list is called "{name}" here', offered)

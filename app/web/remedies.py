@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from app.domain.issue import Issue
+from app.domain.build import Build
+from app.domain.issue import Issue, arm_inapplicable
 from app.domain.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
 from app.web.prose import markdown
 from app.web.signs import Sign
 from app.web.visit import Visit
-
-_UNTRIED = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")
 
 WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
@@ -44,10 +43,22 @@ class Remedy:
     rank: int
 
 
-def remedies_of(issue: Issue, cell: Cell, visit: Visit) -> tuple[Remedy, ...]:
-    """Every workaround with what was measured of it on this cell; in the catalogue's order within each verdict."""
+@dataclass(frozen=True)
+class Elsewhere:
+    """A workaround that does not apply to this build, and why: named, not offered."""
+
+    id: str
+    title: str
+    note: str
+
+
+def remedies_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Remedy, ...]:
+    """Every workaround that can be tried on this build, with what was measured of it on this cell.
+
+    They stand in the catalogue's order within each verdict.
+    """
     best_first = list(WORDS)
-    found = [(one, cell.workarounds.get(one.id, _UNTRIED)) for one in issue.workarounds]
+    found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
     found.sort(key=lambda pair: best_first.index(pair[1].verdict))
     return tuple(
         Remedy(
@@ -63,3 +74,20 @@ def remedies_of(issue: Issue, cell: Cell, visit: Visit) -> tuple[Remedy, ...]:
         )
         for place, (one, finding) in enumerate(found, start=1)
     )
+
+
+def elsewhere_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Elsewhere, ...]:
+    """The others."""
+    return tuple(
+        Elsewhere(one.id, visit.in_language(one.title, one.title_zh), finding.note)
+        for one in issue.workarounds
+        if not (finding := _finding(issue, build, cell, one.id)).applies
+    )
+
+
+def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
+    """What is stored; of a cell that nobody measured, whether there would be anything to try."""
+    absent = arm_inapplicable(issue.arm(workaround), build)
+    note = f"does not apply to this build: {absent}" if absent else "not run yet"
+    untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)
+    return cell.workarounds.get(workaround, untried)

@@ -1,7 +1,13 @@
 """Headers every answer carries, and HEAD for every page. Pure ASGI, so that event streams pass through untouched."""
 
-from starlette.datastructures import MutableHeaders
+import re
+from http import HTTPStatus
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.contextvars import bound_contextvars
 
 # No inline style or script, nothing from another host: a log or a summary that carries markup stays inert.
 CONTENT_SECURITY_POLICY = (
@@ -17,6 +23,78 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+
+REQUEST_ID = "knowngood.request_id"
+"""Where the id of a request stands in its scope."""
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
+
+
+class RequestId:
+    """Names each request: by the X-Request-ID it came with, where that is one, else by a new one.
+
+    The name is in every answer and in every line of the log that the request causes. The outermost of our own.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        asked = Headers(scope=scope).get("x-request-id", "")
+        name = asked if _SANE_ID.match(asked) else uuid4().hex
+        scope[REQUEST_ID] = name
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = name
+            await send(message)
+
+        with bound_contextvars(request_id=name):
+            await self.app(scope, receive, send_with_id)
+
+
+_READ_FROM_ANYWHERE = ("/api/v1/", "/badge/", "/openapi.json")
+_PREFLIGHT = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, HEAD",
+    "Access-Control-Allow-Headers": "Accept, If-None-Match, X-Request-ID",
+    "Access-Control-Max-Age": "86400",
+}
+_CROSS_ORIGIN = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Expose-Headers": "ETag, Link, Retry-After, X-Request-ID",
+}
+
+
+class ReadFromAnywhere:
+    """CORS: pages of other sites may GET the API and badges, as nobody in particular.
+
+    The star rules out credentials: a browser sends no cookie along and shows the page nothing that needed one.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].startswith(_READ_FROM_ANYWHERE):
+            await self.app(scope, receive, send)
+            return
+        asked = Headers(scope=scope)
+        if scope["method"] == "OPTIONS" and "access-control-request-method" in asked:
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, send)
+            return
+
+        async def send_with_leave(message: Message) -> None:
+            if message["type"] == "http.response.start" and scope["method"] in {"GET", "HEAD"}:
+                headers = MutableHeaders(scope=message)
+                for name, value in _CROSS_ORIGIN.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self.app(scope, receive, send_with_leave)
 
 
 class SecurityHeaders:

@@ -2,16 +2,18 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from app.domain.build import Build, parse_build_id
-from app.domain.errors import UnknownBuild
+from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.issue import Issue
 from app.domain.machine import CPU_CLASS
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
 from app.domain.verdict import Cell, Verdict
+from app.store.past import load_cells_at
 from app.store.reads import load_builds, load_cells, load_issues
 from app.store.session import Session
 from app.web.errors import BadQuestion, nearest, or_nearest
@@ -24,14 +26,29 @@ def _split(values: list[str]) -> list[str]:
     return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
+def _split_texts(values: object) -> object:
+    """Before anything is checked; what is no list of texts is left to whoever checks it."""
+    if isinstance(values, list) and all(isinstance(value, str) for value in values):
+        return _split(values) if len(values) <= _MOST_TEXTS else values
+    return values
+
+
 def _none_where_empty(value: object) -> object:
     """A form sends a choice that nobody made as an empty text."""
     return None if value == "" else value
 
 
+_MOST_TEXTS = 100  # each a name, or names with commas between
+
 Names = Annotated[
-    list[Annotated[str, Field(max_length=10_000)]], AfterValidator(_split), Field(default_factory=list, max_length=500)
+    list[Annotated[str, Field(max_length=10_000)]],
+    Field(max_length=_MOST_TEXTS),
+    AfterValidator(_split),
+    Field(default_factory=list),
 ]
+Word = TypeVar("Word")
+# The same, of words that are known beforehand.
+Several = Annotated[list[Word], BeforeValidator(_split_texts), Field(default_factory=list, max_length=_MOST_TEXTS)]
 Words = Annotated[str, Field(max_length=_LONGEST)]
 
 
@@ -68,9 +85,17 @@ class Selection:
 
 
 def select(
-    session: Session, query: MatrixQuery, classes: Sequence[str], columns: Columns, *, folded: bool = False
+    session: Session,
+    query: MatrixQuery,
+    classes: Sequence[str],
+    columns: Columns,
+    *,
+    folded: bool = False,
+    at: datetime | None = None,
 ) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
+
+    With `at`, cells are as they were known at that moment (see `app.store.past`).
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
     Raises BadQuestion for names we do not have, with the nearest ones.
@@ -78,7 +103,7 @@ def select(
     issues, builds = load_issues(session), load_builds(session)
     wanted = _issues(issues, query)
     ids = None if len(wanted) == len(issues) else [one.id for one in wanted]
-    stored = load_cells(session, issues=ids, hardware=classes)
+    stored = known_cells(session, at, issues=ids, hardware=classes)
     measured = frozenset(cell.build for cell in stored if cell.measured_at is not None)
     named = named_builds(builds, query.builds)
     chosen = named or choose_columns(builds, measured, columns)
@@ -97,6 +122,23 @@ def select(
     )
 
 
+def known_cells(
+    session: Session,
+    at: datetime | None,
+    *,
+    issues: Collection[str] | None = None,
+    builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+) -> tuple[Cell, ...]:
+    """Stored cells as they are, or as they were known at a past moment. Raises BadQuestion where that is too much."""
+    if at is None:
+        return load_cells(session, issues=issues, builds=builds, hardware=hardware)
+    try:
+        return load_cells_at(session, at, issues=issues, builds=builds, hardware=hardware)
+    except BadRequest as error:
+        raise BadQuestion(str(error), "at") from None
+
+
 def one_class(asked: str, measured: Sequence[str]) -> str:
     """The class a page shows where none is named: the CPU class if it was measured, else the first that was."""
     if asked:
@@ -111,44 +153,50 @@ def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, .
     for class_ in asked:
         if class_ not in measured and class_ != CPU_CLASS:
             known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
-            raise BadQuestion(f'hardware "{class_}" was never measured here; known: {known}')
+            raise BadQuestion(f'hardware "{class_}" was never measured here; known: {known}', "hardware")
     return tuple(dict.fromkeys(asked))
 
 
 def _issues(issues: Sequence[Issue], query: MatrixQuery) -> tuple[Issue, ...]:
-    _refuse_unknown("issue", query.issues, {issue.id for issue in issues})
+    refuse_unknown("issue", query.issues, {issue.id for issue in issues}, "issues")
     if query.component:
-        _refuse_unknown("component", [query.component], {issue.component for issue in issues})
-    terms = query.q.casefold().split()
+        refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
     return tuple(
         issue
         for issue in sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
         if (not query.issues or issue.id in query.issues)
         and (not query.component or issue.component == query.component)
-        and all(term in f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold() for term in terms)
+        and speaks_of(issue, query.q)
     )
 
 
-def named_builds(builds: Iterable[Build], asked: Iterable[str]) -> tuple[Build, ...]:
-    """Builds by the ids that a reader wrote, in release order."""
+def speaks_of(issue: Issue, words: str) -> bool:
+    """Whether all of the words stand in an issue's id, title or component."""
+    text = f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold()
+    return all(term in text for term in words.casefold().split())
+
+
+def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
+    """Builds by the ids that a reader wrote in the parameter `field`, in release order."""
     known = {build.id: build for build in builds}
-    ids = [_as_build_id(text) for text in asked]
-    _refuse_unknown("build", ids, known)
+    ids = [_as_build_id(text, field) for text in asked]
+    refuse_unknown("build", ids, known, field)
     return tuple(sorted((known[id_] for id_ in dict.fromkeys(ids)), key=lambda build: build.build_id))
 
 
-def _as_build_id(text: str) -> str:
+def _as_build_id(text: str, field: str) -> str:
     """A build id as we write it: a space that was a `+`, and versions in their normal form."""
     try:
         return str(parse_build_id(text))
     except UnknownBuild as error:
-        raise BadQuestion(str(error)) from None
+        raise BadQuestion(str(error), field) from None
 
 
-def _refuse_unknown(what: str, asked: Iterable[str], known: Collection[str]) -> None:
+def refuse_unknown(what: str, asked: Iterable[str], known: Collection[str], field: str) -> None:
+    """Raises BadQuestion at the first name that is not known, with the nearest ones; `field` is the parameter."""
     for name in asked:
         if name not in known:
-            raise BadQuestion(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}')
+            raise BadQuestion(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}', field)
 
 
 def _with_verdict(

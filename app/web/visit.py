@@ -7,23 +7,27 @@ send the tag for the next time.
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from threading import Lock
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 from starlette.templating import Jinja2Templates
 
+from app.store.known import Edition
 from app.store.reads import load_generation
 from app.store.session import Engine, Session, reading
 from app.web import words
-from app.web.errors import REVALIDATE, Answer, MadeBefore, NotModified
+from app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, Answer, MadeBefore, NotModified
+from app.web.known import Knowledge
+from app.web.limits import Buckets
+from app.web.reader import Rules, reader_of
 from app.web.words import Language
 
 LANGUAGE_COOKIE = "lang"
@@ -31,6 +35,7 @@ THEME_COOKIE = "theme"
 THEMES = ("light", "dark")
 
 API = "/api/v1"
+FEEDS, BADGES = "/feeds/", "/badge/"
 
 
 @dataclass
@@ -84,6 +89,9 @@ class House:
     edition: str
     streams: Streams
     answers: Answers
+    knowledge: Knowledge
+    rules: Rules
+    buckets: Buckets
 
 
 class Visit:
@@ -92,9 +100,10 @@ class Visit:
     def __init__(self, request: Request, house: House) -> None:
         self.request = request
         self.now = house.clock()
+        self.reader = reader_of(request)
         self.language = _language(request)
         self.theme = _theme(request)
-        self._house = house
+        self.house = house
         self._etag: str | None = None
 
     @contextmanager
@@ -103,20 +112,35 @@ class Visit:
 
         The generation is read first in the transaction that the answer is made in, so the tag fits what is made.
         """
-        with reading(self._house.engine) as session:
+        with reading(self.house.engine) as session:
             self._etag = self._tag(load_generation(session))
             if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
-                raise NotModified(self._etag)
-            made = self._house.answers.find((self._etag, self.base))
+                raise NotModified(self._caching())
+            made = self.house.answers.find((self._etag, self.base))
             if made is not None:
                 raise MadeBefore(made)
             yield session
 
-    def _tag(self, generation: int) -> str:
+    def knowing(self, asked: bytes = b"") -> Edition:
+        """What the gate knows, from memory; NotModified and MadeBefore as above. `asked` is the body that came along.
+
+        A decision says when it was made, so its copy is right for a minute.
+        """
+        edition = self.house.knowledge.now()
+        self._etag = self._tag(edition.generation, f"{self.now:%H:%M}", asked)
+        if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
+            raise NotModified(self._caching())
+        made = self.house.answers.find((self._etag, self.base))
+        if made is not None:
+            raise MadeBefore(made)
+        return edition
+
+    def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
-        is_page = not self.request.url.path.startswith(API)
+        is_page = not self.request.url.path.startswith((API, FEEDS, BADGES))
         until = f"{self.now:%Y-%m-%d %H:%M}" if is_page else f"{self.now:%Y-%m-%d}"
-        parts = (generation, self._house.edition, self.address, self.language, self.theme, until)
+        whose = (self._is_private, self.reader.name if is_page else "")
+        parts = (generation, self.house.edition, self.address, self.language, self.theme, until, whose, *more)
         return f'W/"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"'
 
     @property
@@ -131,29 +155,50 @@ class Visit:
         return str(self.request.base_url).rstrip("/")
 
     def page(self, template: str, context: object, status: int = 200) -> Response:
-        response = self._house.templates.TemplateResponse(
+        response = self.house.templates.TemplateResponse(
             self.request, template, {"page": context, "visit": self, "t": self.say}, status_code=status
         )
         response.headers.update(self._caching())
         return self._kept(response)
 
-    def json(self, body: BaseModel) -> Response:
-        return self._kept(Response(body.model_dump_json(), media_type="application/json", headers=self._caching()))
+    def json(
+        self, body: BaseModel, *, include: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Response:
+        """`include` leaves all else out, as pydantic does."""
+        text = body.model_dump_json(include=dict(include) if include else None)
+        return self._kept(Response(text, media_type="application/json", headers={**self._caching(), **(headers or {})}))
+
+    def ruling(self, body: str, media: str, headers: Mapping[str, str]) -> Response:
+        """A decision in whatever form it was asked for."""
+        return self._kept(Response(body, media_type=media, headers={**self._caching(), **headers}))
 
     def _kept(self, response: Response) -> Response:
         """Beside the tag the server's own address counts: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-            self._house.answers.keep((self._etag, self.base), Answer(bytes(response.body), headers))
+            self.house.answers.keep((self._etag, self.base), Answer(bytes(response.body), headers))
         return response
 
-    def text(self, body: str, media: str, file_name: str) -> Response:
+    def text(self, body: str | bytes, media: str, file_name: str) -> Response:
         """A download: evidence as it is stored."""
         headers = {"Content-Disposition": f'inline; filename="{file_name}"', **self._caching()}
         return Response(body, media_type=media, headers=headers)
 
+    def attached(self, file_name: str) -> dict[str, str]:
+        """Headers of a file to keep. Such answers are not kept here: one of them would push out many pages."""
+        return {"Content-Disposition": f'attachment; filename="{file_name}"', **self._caching()}
+
     def _caching(self) -> dict[str, str]:
-        return {"ETag": self._etag, **REVALIDATE} if self._etag else {}
+        if self.request.method == "POST":
+            return {"Cache-Control": "no-store"}
+        if self._etag is None:
+            return {"Cache-Control": "no-store"} if self._is_private else {}
+        return {"ETag": self._etag, **(REVALIDATE_PRIVATE if self._is_private else REVALIDATE)}
+
+    @property
+    def _is_private(self) -> bool:
+        """Whether not everybody may see this: reads are closed, or a page says who is signed in."""
+        return self.house.rules.reads_need_token or self.reader.token is not None
 
     def say(self, text: str, **values: object) -> str:
         return words.say(text, self.language, **values)

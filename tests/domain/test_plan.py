@@ -18,8 +18,8 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known, Wanted, plan_jobs, price_of
-from app.domain.verdict import derive_cell
+from app.domain.plan import ArmKey, Known, Sample, Wanted, plan_jobs, price_of, recheck_cells, recheck_jobs
+from app.domain.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]
@@ -177,3 +177,64 @@ def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
     two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
     assert (one.arms, one.jobs, one.guessed) == (3, 1, 2)
     assert one.seconds > two.seconds > 50
+
+
+def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> Known:
+    """Cells by (issue, torch), as far as drawing among them needs."""
+    ids = {build.torch: build.id for build in BUILDS}
+    cells = {
+        (i, ids[t], HARDWARE): Cell(i, ids[t], HARDWARE, verdict, "because") for (i, t), verdict in verdicts.items()
+    }
+    return Known(cells=cells)
+
+
+MANY = {(f"toy-{n}", build.torch): Verdict.AFFECTED for n in range(30) for build in BUILDS}
+MANY_ISSUES = [make_issue(f"toy-{n}") for n in range(30)]
+
+
+def drawn(state: Known, cells: int, seed: str, builds: Sequence[Build] = BUILDS) -> list[tuple[str, str]]:
+    chosen = recheck_cells(MANY_ISSUES, builds, [HARDWARE], state, Sample(cells, seed))
+    return [(cell.issue, cell.build) for cell in chosen]
+
+
+def test_cells_are_drawn_by_a_seed_that_draws_the_same_again() -> None:
+    state = answered(MANY)
+    first = drawn(state, 20, "a")
+    assert len(set(first)) == 20
+    assert drawn(state, 20, "a") == first
+    assert set(drawn(state, 20, "b")) != set(first)
+    assert drawn(state, 40, "a")[:20] == first, "a larger sample holds the smaller"
+    assert len(drawn(state, 1000, "a")) == len(MANY)
+
+
+def test_only_steady_answers_of_what_is_asked_for_are_drawn() -> None:
+    state = answered({(f"toy-{n}", BUILDS[0].torch): verdict for n, verdict in enumerate(Verdict)})
+    verdicts = {state.cells[issue, build, HARDWARE].verdict for issue, build in drawn(state, 100, "a")}
+    assert verdicts == {Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE}
+    assert drawn(answered(MANY), 100, "a", BUILDS[:1]) == drawn(answered(MANY), 1000, "a", BUILDS[:1])
+    assert recheck_cells([], BUILDS, [HARDWARE], answered(MANY), Sample(9, "a")) == ()
+    assert recheck_cells(MANY_ISSUES, BUILDS, ["cuda-sm_90"], answered(MANY), Sample(9, "a")) == ()
+
+
+def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no_workaround() -> None:
+    issue = make_issue(variants=(Variant("n1", ""), Variant("n2", "", arms=(BASELINE,))))
+    state = known({"2.6.0+cu124": [Outcome.MATCH, Outcome.MATCH]}, issue)
+    cell = Cell(issue.id, BUILDS[0].id, HARDWARE, Verdict.AFFECTED, "because")
+    (job,) = recheck_jobs([issue], BUILDS, [cell], state)
+    assert [(arm.arm, arm.variant, arm.ordinal) for arm in job.arms] == [
+        (CONTROL, "n1", 2),
+        (BASELINE, "n1", 3),
+        (BASELINE, "n2", 1),
+    ]
+
+
+def test_a_recheck_shares_environments_and_keeps_the_order_of_builds() -> None:
+    issues = [make_issue("toy-1"), make_issue("toy-2"), make_issue("toy-3", packages=Packages(("einops==0.8",)))]
+    cells = [Cell(i.id, b.id, HARDWARE, Verdict.AFFECTED, "because") for i in issues for b in reversed(BUILDS[:2])]
+    jobs = recheck_jobs(issues, BUILDS, cells, Known())
+    assert [(job.build, [arm.issue for arm in job.arms[::2]]) for job in jobs] == [
+        (BUILDS[0], ["toy-1", "toy-2"]),
+        (BUILDS[0], ["toy-3"]),
+        (BUILDS[1], ["toy-1", "toy-2"]),
+        (BUILDS[1], ["toy-3"]),
+    ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -222,6 +223,52 @@ def test_a_cure_must_work_with_every_variant_that_fails() -> None:
     judged += [make_judged(Outcome.MATCH, variant=v) for v in ("n1", "n2", "n3")]
     judged += [make_judged(Outcome.PASS, "aot_eager", "n1"), make_judged(Outcome.MATCH, "aot_eager", "n2")]
     assert cell(*judged, issue=THREE).workarounds["aot_eager"].verdict is WorkaroundVerdict.INEFFECTIVE
+
+
+def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() -> None:
+    judged = [control(variant=v) for v in ("n1", "n2", "n3")]
+    judged += [make_judged(Outcome.MATCH, variant=v) for v in ("n1", "n2")]
+    judged += [make_judged(Outcome.PASS, "aot_eager", v) for v in ("n1", "n2")]
+    absent = [make_judged(Outcome.NOT_APPLICABLE, arm, "n3") for arm in (BASELINE, "aot_eager")]
+    found = cell(*judged, *absent, issue=THREE)
+    assert (found.verdict, found.workarounds["aot_eager"].verdict) == (Verdict.AFFECTED, WorkaroundVerdict.EFFECTIVE)
+
+
+def test_a_workaround_for_other_releases_does_not_apply_and_is_not_missing() -> None:
+    arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "aot_eager" else arm for arm in ISSUE.arms)
+    found = cell(control(), make_judged(Outcome.MATCH), issue=replace(ISSUE, arms=arms)).workarounds["aot_eager"]
+    assert (found.verdict, found.applies) == (WorkaroundVerdict.UNVERIFIED, False)
+    assert found.note == "does not apply to this build: this workaround is for torch >=2.8"
+
+
+NA, ENV = Outcome.NOT_APPLICABLE, Outcome.ENV_ERROR
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "applies"),
+    [
+        ({"n1": [NA], "n2": [NA], "n3": [NA]}, False),
+        ({"n1": [NA, ENV], "n2": [NA], "n3": [NA, NA]}, False),
+        ({"n1": [], "n2": [NA], "n3": [NA]}, True),
+        ({"n1": [ENV], "n2": [NA], "n3": [NA]}, True),
+        ({"n1": [Outcome.TIMEOUT], "n2": [NA], "n3": [NA]}, True),
+        ({"n1": [], "n2": [], "n3": []}, True),
+    ],
+    ids=["all said so", "trouble beside it says nothing", "one not asked", "one in vain", "one can be tried", "none"],
+)
+def test_a_workaround_that_cannot_be_tried_says_so_itself_with_every_variant(
+    outcomes: dict[str, list[Outcome]], applies: bool
+) -> None:
+    judged = [one for v in outcomes for one in (control(variant=v), make_judged(Outcome.MATCH, variant=v))]
+    judged += [make_judged(one, "aot_eager", v, n) for v, said in outcomes.items() for n, one in enumerate(said)]
+    found = cell(*judged, issue=THREE).workarounds["aot_eager"]
+    assert (found.verdict, found.applies) == (WorkaroundVerdict.UNVERIFIED, applies)
+    assert applies or found.note == f"does not apply to this build: because {NA}"
+
+
+def test_a_build_that_cannot_be_had_says_nothing_of_a_workaround() -> None:
+    gone = [make_judged(NA, arm, no_build=True) for arm in (BASELINE, "aot_eager")]
+    assert cell(*gone).workarounds["aot_eager"].applies
 
 
 def test_a_hang_beside_a_slow_control_is_only_a_timeout() -> None:

@@ -9,23 +9,28 @@ from starlette.testclient import TestClient
 
 from app.store.session import Engine
 from app.web.application import create_app
+from app.web.reader import Rules
 from app.web.visit import Answers, House
 from tests.web.given import NOW
 
 Page = TypeVar("Page")
 
 
-def client_of(engine: Engine) -> TestClient:
+def client_of(engine: Engine, rules: Rules | None = None, *, base: str = "http://testserver") -> TestClient:
     """Without compression, whose middleware drops the message by which the test client learns a page's context, and
     without kept answers, which have none.
 
     test_caching.py looks at the application with both.
     """
-    app = create_app(engine, clock=lambda: NOW)
+    app = create_app(engine, clock=lambda: NOW, rules=rules)
     compressing: object = GZipMiddleware
     app.user_middleware = [one for one in app.user_middleware if one.cls is not compressing]
     app.state.house = replace(app.state.house, answers=Answers(0))
-    return TestClient(app, follow_redirects=False)
+    return TestClient(app, base, follow_redirects=False)
+
+
+def bearer(secret: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {secret}"}
 
 
 def shown(client: TestClient, address: str, kind: type[Page]) -> Page:

@@ -6,6 +6,7 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy import delete
 
+from app.domain.access import Actor, Scope
 from app.domain.build import Build
 from app.domain.issue import (
     Claim,
@@ -25,10 +26,14 @@ from app.domain.job import ArmFinished, ArmSpec, ArmStarted, EnvironmentReady, J
 from app.domain.machine import Gpu, Machine
 from app.domain.outcome import Outcome, Raised, RunRecord
 from app.domain.plan import Wanted, plan_jobs
+from app.domain.policy import Watch
+from app.domain.watch_list import Content, WatchList
 from app.store import writes
 from app.store.reads import load_known_attempts
 from app.store.session import Engine, reading, unit_of_work
 from app.store.tables import locks
+from app.store.tokens import create_token
+from app.store.watch import Keeper, save_watch_list
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 NOW = NOON + timedelta(hours=3)
@@ -140,6 +145,19 @@ def fill(engine: Engine) -> None:
     run(engine, Asked([BAD, GOOD, MISMATCHED], NOON))
     run(engine, Asked([BAD], NOON + timedelta(hours=1), wanted=Wanted(repeat=2)))
     run(engine, Asked([BAD], NOON + timedelta(hours=2), hardware=GPU_CLASS))
+    watch(engine, "vision-team", Content(Watch(issues=(MASK.id,), components=("Dynamo",)), (HARDWARE,)))
+
+
+def watch(engine: Engine, name: str, content: Content, by: str = "lead") -> WatchList:
+    with unit_of_work(engine) as s:
+        return save_watch_list(s, name, content, by=Keeper(Actor(by)), now=NOON)
+
+
+def make_token(engine: Engine, *scopes: Scope, name: str = "ci", expires_at: datetime | None = None) -> str:
+    """A new token's secret."""
+    with unit_of_work(engine) as s:
+        by = Actor("an admin")
+        return create_token(s, name=name, scopes=scopes, by=by, now=NOW, expires_at=expires_at).secret
 
 
 def run(engine: Engine, asked: Asked, tell: Tell = outcome_of) -> str:

@@ -174,12 +174,23 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
     assert set(paths) == {
         "/api/v1/matrix",
         "/api/v1/hygiene",
+        "/api/v1/changes",
+        "/api/v1/export/{format}",
+        "/api/v1/coverage",
+        "/api/v1/quality",
         "/api/v1/issues",
         "/api/v1/issues/{issue}",
         "/api/v1/builds",
         "/api/v1/builds/{build}",
         "/api/v1/cells/{issue}/{build}",
+        "/api/v1/attempts",
         "/api/v1/attempts/{attempt}",
+        "/api/v1/cells/{issue}/{build}/notes",
+        "/api/v1/watchlists",
+        "/api/v1/watchlists/{name}",
+        "/api/v1/results",
+        "/api/v1/whoami",
+        "/api/v1/gate",
         "/api/v1/runs",
         "/api/v1/runs/{run}",
         "/api/v1/events",
@@ -206,6 +217,9 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         (f"/api/v1/builds/{BAD.id}", 5),
         (f"/api/v1/cells/pytorch-151290/{BAD.id}", 8),
         ("/api/v1/runs", 3),
+        ("/api/v1/changes", 4),  # generation, issues, steps, imports
+        ("/api/v1/coverage", 4),  # generation, issues, builds, cells
+        ("/api/v1/quality", 8),  # generation, issues, trials, outcomes, times, cells, events, attempts
         ("/healthz", 0),
     ],
 )

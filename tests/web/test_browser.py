@@ -11,11 +11,13 @@ from datetime import timedelta
 import pytest
 import uvicorn
 
+from app.domain.access import Scope
 from app.domain.job import JobEnded
 from app.domain.outcome import Outcome
 from app.store import writes
 from app.store.session import Engine, unit_of_work
 from app.web.application import create_app, end_streams
+from app.web.reader import Rules
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
@@ -31,9 +33,9 @@ CELL = f"/cells/pytorch-151290/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
 
 
 @contextmanager
-def served(engine: Engine) -> Iterator[str]:
+def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
     """The application behind a real server on a free port."""
-    app = create_app(engine, clock=lambda: NOW)
+    app = create_app(engine, clock=lambda: NOW, rules=rules)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -101,12 +103,35 @@ def addresses(client: object, site: str, browser: Browser) -> dict[str, str]:
         "runs": "/runs",
         "run": run,
         "hygiene": "/hygiene",
+        "watch_lists": "/watchlists",
+        "watch_list": "/watchlists/vision-team",
+        "sign_in": "/sign-in",
+        "changes": "/changes",
+        "coverage": "/coverage",
+        "quality": "/quality",
         "reference": "/api/docs",
         "error": "/issues/nothing-like-it",
     }
 
 
-PAGES = ["matrix", "issue", "cell", "attempt", "build", "runs", "run", "hygiene", "reference", "error"]
+PAGES = [
+    "matrix",
+    "issue",
+    "cell",
+    "attempt",
+    "build",
+    "runs",
+    "run",
+    "hygiene",
+    "watch_lists",
+    "watch_list",
+    "sign_in",
+    "changes",
+    "coverage",
+    "quality",
+    "reference",
+    "error",
+]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -244,3 +269,21 @@ def test_the_matrix_fills_while_it_is_looked_at(page: Page, sqlite_engine: Engin
             given.finish(sqlite_engine, spec, arm, Outcome.PASS, at)
         expect(page.get_by_role("link", name=f"passes: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
         page.goto("about:blank")
+
+
+def test_a_person_signs_in_and_out_in_a_browser(sqlite_engine: Engine, page: Page) -> None:
+    """Real browsers decide by themselves which headers a form is sent with, and which cookies."""
+    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    secret = given.make_token(sqlite_engine, Scope.READ, name="ada")
+    with served(sqlite_engine, Rules(reads_need_token=True)) as site:
+        page.goto(f"{site}/runs")
+        expect(page).to_have_url(re.compile(r"/sign-in\?to=%2Fruns$"))
+        page.get_by_label("Token").fill(secret)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page).to_have_url(f"{site}/runs")
+        page.get_by_role("link", name="ada").click()
+        expect(page.get_by_role("heading", name="Signed in as ada")).to_be_visible()
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        page.goto(site)
+        expect(page).to_have_url(re.compile(r"/sign-in"))

@@ -52,7 +52,7 @@ def test_a_tag_belongs_to_one_address_language_and_theme(client: TestClient) -> 
 @pytest.fixture
 def moving(notebook: Engine) -> tuple[TestClient, list[datetime]]:
     times = [NOW]
-    return TestClient(create_app(notebook, clock=lambda: times[-1])), times
+    return TestClient(create_app(notebook, clock=lambda: times[-1]), headers={"X-Request-ID": "one-of-a-test"}), times
 
 
 def test_a_page_that_tells_minutes_is_confirmed_for_a_minute_and_json_for_a_day(

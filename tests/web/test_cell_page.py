@@ -89,9 +89,9 @@ def test_a_class_that_cannot_be_is_refused_not_a_fault(client: TestClient, hardw
     assert "known" in response.text
 
 
-def test_a_cell_page_takes_eight_queries(
+def test_a_cell_page_takes_nine_queries(
     client: TestClient, notebook: Engine, count_statements: CountStatements
 ) -> None:
     with count_statements(notebook) as said:
         client.get(address("pytorch-151290", BAD.id))
-    assert len(said) == 8, said  # generation, issue, builds, cell, attempts (2), the telling attempt (2)
+    assert len(said) == 9, said  # generation, issue, builds, cell, attempts (2), the telling attempt (2), notes

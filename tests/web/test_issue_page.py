@@ -1,5 +1,7 @@
 """The issue page: the sentence first, the cure for the reader's build, claims beside measurements."""
 
+from dataclasses import replace
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -34,6 +36,27 @@ def test_the_newest_failing_release_is_chosen_and_its_cures_come_first(client: T
         ("eager_mask", WorkaroundVerdict.EFFECTIVE, 1),
         ("flags", WorkaroundVerdict.INEFFECTIVE, 0),
     ]
+
+
+def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClient, sqlite_engine: Engine) -> None:
+    arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "flags" else arm for arm in MASK.arms)
+    issue = replace(MASK, arms=arms)
+    given.save(sqlite_engine, [issue], [BAD, GOOD])
+    unmeasured = page_of(own, f"{ADDRESS}?build={BAD.id.replace('+', '%2B')}")
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue]))
+    for page in (unmeasured, page_of(own)):
+        assert [remedy.id for remedy in page.remedies] == ["eager_mask"]
+        assert [(one.id, one.note) for one in page.elsewhere] == [
+            ("flags", "does not apply to this build: this workaround is for torch >=2.8")
+        ]
+    text = " ".join(own.get(ADDRESS).text.split())
+    assert f"1 of 1 workarounds work on {BAD.id}." in text
+    assert "Change the compiler: does not apply to this build" in text
+    cell = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}"
+    assert "Change the compiler: does not apply to this build" in " ".join(own.get(cell).text.split())
+    told = own.get(f"/api/v1{cell}").json()
+    assert [(one["id"], one["applies"]) for one in told["findings"]] == [("eager_mask", True), ("flags", False)]
+    assert told["workarounds"] == {"eager_mask": "effective", "flags": "unverified"}
 
 
 def test_a_reader_names_the_build_with_plus_percent_or_space(client: TestClient) -> None:

@@ -10,6 +10,8 @@ from app.domain.outcome import Outcome
 from app.domain.verdict import Verdict, WorkaroundVerdict
 from app.web import remedies, signs, words
 from app.web.assets import STATIC, TEMPLATES
+from app.web.pages.cell import NOTE_WORDS
+from app.web.pages.changes import CAUSES
 from app.web.pages.run import JOB_WORDS
 from app.web.pages.runs import STATE_WORDS
 from app.web.security import HEADERS
@@ -32,7 +34,13 @@ def addresses(client: TestClient) -> dict[str, str]:
         "build.html": f"/builds/{BAD.id}",
         "runs.html": "/runs",
         "hygiene.html": "/hygiene",
+        "changes.html": "/changes",
+        "coverage.html": "/coverage",
+        "quality.html": "/quality",
         "run.html": client.get("/api/v1/runs").json()["runs"][0]["url"],
+        "watch_lists.html": "/watchlists",
+        "watch_list.html": "/watchlists/vision-team",
+        "sign_in.html": "/sign-in",
         "reference.html": "/api/docs",
         "error.html": "/nothing",
     }
@@ -92,7 +100,7 @@ def test_every_word_of_the_interface_has_a_chinese_twin() -> None:
         for found in re.findall(r"""\bt\((?:"([^"]*)"|'([^']*)')""", text)
     }
     used |= {*signs.WORDS.values(), *signs.MEANINGS.values(), *signs.OUTCOME_WORDS.values(), *remedies.WORDS.values()}
-    used |= {*STATE_WORDS.values(), *JOB_WORDS.values()}
+    used |= {*STATE_WORDS.values(), *JOB_WORDS.values(), *NOTE_WORDS.values(), *CAUSES.values()}
     assert used - set(words.CHINESE) == set()
     for english, chinese in words.CHINESE.items():
         assert sorted(re.findall(r"{\w+}", english)) == sorted(re.findall(r"{\w+}", chinese)), english

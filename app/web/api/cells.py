@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from app.web.evidence import cell_sentence, load_cell_evidence
+from app.web.moments import Written, last_moment
 from app.web.selection import Words
 from app.web.shapes.cells import CellDetailBody, cell_detail
 from app.web.visit import Visiting
@@ -13,7 +14,18 @@ router = APIRouter()
 
 
 @router.get("/cells/{issue}/{build}", response_model=CellDetailBody)
-def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+def cell(
+    visit: Visiting,
+    issue: str,
+    build: str,
+    hardware: Annotated[Words, Query(description="The hardware class; none means the first that was measured")] = "",
+    at: Annotated[
+        Written, Query(description="As known at this time: what attempts finished by then say by today's rules")
+    ] = None,
+) -> Response:
+    """One cell with all attempts, superseded ones too, as known now or at a past time."""
+    then = None if at is None else last_moment(at, "at", visit.now)
     with visit.reading() as session:
-        found = load_cell_evidence(session, issue, build, hardware)
-    return visit.json(cell_detail(found.cell, found.build, visit.now, cell_sentence(found.cell), found.attempts))
+        found = load_cell_evidence(session, issue, build, hardware, at=then)
+    now = then or visit.now
+    return visit.json(cell_detail(found.cell, found.build, now, cell_sentence(found.cell), found.attempts))

@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 
 from app.store.reads import EventRow, load_events, load_last_event
 from app.store.session import reading
-from app.web.errors import Busy
+from app.web.errors import BadQuestion, Busy
 from app.web.finding import find_run
 from app.web.selection import Words
 from app.web.shapes.runs import event_body
@@ -29,7 +29,15 @@ _SHAPE = {"schema": {"type": "string", "description": "Events whose data is one 
 _POLL_S = 1.0
 _PING_S = 15.0
 _AT_ONCE = 200
+_LAST_ID = 2**63 - 1  # of what both databases count
 _MOST_STREAMS = 100  # each asks the database once a second
+
+
+def _after(last_event_id: str) -> int:
+    """A reader that comes back sends the id that we sent: anything else is not from here."""
+    if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > _LAST_ID:
+        raise BadQuestion("is no id of an event", "Last-Event-ID")
+    return int(last_event_id)
 
 
 class Following:
@@ -52,7 +60,9 @@ class Following:
 def following(
     request: Request,
     run: Annotated[Words, Query(description="Only the events of this run; the stream then ends with it")] = "",
-    after: Annotated[int | None, Query(ge=0, description="Only events after this one; none means from now on")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=_LAST_ID, description="Only events after this one; none means from now on")
+    ] = None,
     last_event_id: Annotated[str, Header(max_length=40)] = "",
 ) -> Following:
     """Checked before the stream begins, so that a refusal is still a problem with its status."""
@@ -61,7 +71,7 @@ def following(
         raise Busy(f"{_MOST_STREAMS} event streams are open already; ask /api/v1/runs instead")
     with reading(house.engine) as session:
         is_over = bool(run) and find_run(session, run).finished_at is not None
-        start = int(last_event_id) if last_event_id.isdigit() else after
+        start = _after(last_event_id) if last_event_id else after
         return Following(house, run, load_last_event(session) if start is None else start, is_over=is_over)
 
 
@@ -69,6 +79,7 @@ def following(
 # 0.165: the pipe between its producer and its keep-alive breaks), so the stream is written here.
 @router.get("/events", response_class=StreamingResponse, responses={200: {"content": {MEDIA: _SHAPE}}})
 async def events(follower: Annotated[Following, Depends(following)]) -> StreamingResponse:
+    """What happens, as it happens, as server-sent events; `Last-Event-ID` goes on where a reader left off."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return StreamingResponse(_stream(follower), media_type=MEDIA, headers=headers)
 

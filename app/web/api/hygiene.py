@@ -11,6 +11,7 @@ router = APIRouter()
 
 @router.get("/hygiene", response_model=HygieneBody)
 def hygiene(visit: Visiting) -> Response:
+    """Remarks for a keeper of the catalogue, by issue."""
     with visit.reading() as session:
         found = load_remarks(session)
     return visit.json(HygieneBody(remarks=[remark_body(remark) for _, remark in found]))

@@ -1,6 +1,6 @@
 """`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,18 +9,27 @@ from fastapi import APIRouter, Query, Response
 from app.domain.build import Build
 from app.domain.issue import BASELINE, CONTROL, Issue
 from app.domain.machine import Machine
+from app.domain.triage import Note, NoteKind
 from app.domain.verdict import Cell, VariantFinding, is_stale
+from app.store.cells import CellKey, load_notes
 from app.store.reads import AttemptRow
 from app.web.addresses import attempt_address, build_address, cell_address, issue_address
 from app.web.commands import Commands, Subject, commands
 from app.web.evidence import CellEvidence, cell_sentence, load_cell_evidence
-from app.web.remedies import Remedy, remedies_of
+from app.web.remedies import Elsewhere, Remedy, elsewhere_of, remedies_of
 from app.web.selection import Words
 from app.web.signs import OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, sign_of_verdict
 from app.web.squares import Choice
 from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
+
+NOTE_WORDS = {
+    NoteKind.ANNOTATE: "noted",
+    NoteKind.DISPUTE: "disputed",
+    NoteKind.VOID: "voided",
+    NoteKind.RESTORE: "restored",
+}
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,12 @@ class AttemptLine:
 
 
 @dataclass(frozen=True)
+class NoteLine:
+    note: Note
+    word: str
+
+
+@dataclass(frozen=True)
 class CellPage:
     issue: Issue
     issue_title: str
@@ -57,7 +72,9 @@ class CellPage:
     classes: tuple[Choice, ...]
     variants: tuple[VariantLine, ...]
     remedies: tuple[Remedy, ...]
+    elsewhere: tuple[Elsewhere, ...]
     attempts: tuple[AttemptLine, ...]
+    notes: tuple[NoteLine, ...]
     evidence_address: str
     commands: Commands
     json_address: str
@@ -67,10 +84,12 @@ class CellPage:
 def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     with visit.reading() as session:
         evidence = load_cell_evidence(session, issue, build, hardware)
-    return visit.page("cell.html", cell_page(visit, evidence))
+        key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
+        notes = load_notes(session, [key])[key]
+    return visit.page("cell.html", cell_page(visit, evidence, notes))
 
 
-def cell_page(visit: Visit, evidence: CellEvidence) -> CellPage:
+def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note]) -> CellPage:
     issue, build, cell = evidence.issue, evidence.build, evidence.cell
     own = cell_address(issue.id, build.id, cell.hardware)
     titles = {variant.id: variant.title for variant in issue.variants}
@@ -94,8 +113,10 @@ def cell_page(visit: Visit, evidence: CellEvidence) -> CellPage:
             VariantLine(one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), visit.say(WORDS[sign]))
             for one in cell.variants
         ),
-        remedies=remedies_of(issue, cell, visit),
+        remedies=remedies_of(issue, build, cell, visit),
+        elsewhere=elsewhere_of(issue, build, cell, visit),
         attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
+        notes=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in notes),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         commands=commands(Subject(issue, build, cell.hardware), visit.base),
         json_address=f"{API}{own}",

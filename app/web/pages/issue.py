@@ -18,7 +18,7 @@ from app.web.commands import Commands, Subject, commands
 from app.web.errors import BadQuestion
 from app.web.finding import find_issue
 from app.web.prose import markdown, python
-from app.web.remedies import Remedy, remedies_of
+from app.web.remedies import Elsewhere, Remedy, elsewhere_of, remedies_of
 from app.web.selection import Words, named_builds, one_class
 from app.web.signs import WORDS, Sign, sign_of
 from app.web.squares import Choice, Square, heads_of, squares_of
@@ -64,6 +64,7 @@ class IssuePage:
     sign: Sign
     word: str
     remedies: tuple[Remedy, ...]
+    elsewhere: tuple[Elsewhere, ...]
     helping: int
     links: Mapping[LinkKind, tuple[Link, ...]]
     evidence: tuple[EvidenceLine, ...]
@@ -98,11 +99,11 @@ def issue_page(
     cells = [cell for cell in cells if cell.build in builds]
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
-    build = named_builds(builds.values(), [wanted])[0] if wanted else _telling_build(builds, cells, hardware)
+    build = named_builds(builds.values(), [wanted], "build")[0] if wanted else _telling_build(builds, cells, hardware)
     cell = complete([issue], [build], [hardware], cells)[issue.id, build.id, hardware]
     known = {one.build for one in cells}
     releases = choose_columns(builds.values(), known, Columns.RELEASES)
-    remedies = remedies_of(issue, cell, visit)
+    remedies = remedies_of(issue, build, cell, visit)
     return IssuePage(
         issue=issue,
         title=visit.in_language(issue.title, issue.title_zh),
@@ -120,6 +121,7 @@ def issue_page(
         sign=sign_of(cell),
         word=visit.say(WORDS[sign_of(cell)]),
         remedies=remedies,
+        elsewhere=elsewhere_of(issue, build, cell, visit),
         helping=sum(1 for remedy in remedies if remedy.rank),
         links=_links(issue),
         evidence=_evidence(visit, cells, builds),

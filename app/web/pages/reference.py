@@ -93,13 +93,14 @@ def _parameter(told: Mapping[str, Any], schemas: Mapping[str, Any]) -> Parameter
 
 
 def _name(schema: Mapping[str, Any]) -> str:
-    """`CellBody` of a reference to it; empty for a type without a name."""
-    return str(schema.get("$ref", "")).rpartition("/")[2]
+    """`CellBody` of a reference to it, or to it and its shorter forms; empty for a type without a name."""
+    first = schema.get("anyOf", [schema])[0]
+    return str(schema.get("$ref", first.get("$ref", ""))).rpartition("/")[2]
 
 
 def _kind(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     """A type in a few words: `string`, `list of CellBody`, `pass | match`. Names in `schemas` are spelt out."""
-    name = _name(schema)
+    name = _name(schema) if "anyOf" not in schema else ""
     if name:
         return _kind(schemas[name], {}) if name in schemas else name
     if "anyOf" in schema:

@@ -28,6 +28,21 @@ class AttemptSummaryBody(BaseModel):
     url: str
 
 
+class AttemptListedBody(AttemptSummaryBody):
+    """A line of a list over several cells."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
+class AttemptsBody(BaseModel):
+    """Newest first. `next` is the address of older ones (null: there are none)."""
+
+    attempts: list[AttemptListedBody]
+    next: str | None
+
+
 class RaisedBody(BaseModel):
     kind: str
     message: str
@@ -91,6 +106,11 @@ class AttemptBody(AttemptSummaryBody):
 
 def attempt_summary(row: AttemptRow) -> AttemptSummaryBody:
     return AttemptSummaryBody(**_fields(row))
+
+
+def attempt_listed(row: AttemptRow) -> AttemptListedBody:
+    attempt = row.attempt
+    return AttemptListedBody(**_fields(row), issue=attempt.issue, build=attempt.build, hardware=attempt.hardware)
 
 
 def attempt_body(detail: AttemptDetail) -> AttemptBody:

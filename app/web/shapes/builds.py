@@ -36,7 +36,10 @@ class BuildBody(BaseModel):
 
 
 class BuildsBody(BaseModel):
+    """`next` stands only where the list is in parts: the address of the builds after these (null: there are none)."""
+
     builds: list[BuildBody]
+    next: str | None = None
 
 
 class BuildDetailBody(BuildBody):

@@ -42,9 +42,12 @@ class VariantFindingBody(BaseModel):
 
 
 class WorkaroundFindingBody(BaseModel):
+    """`applies` is false where there is nothing to try on this build: unverified then, and not missing."""
+
     id: str
     verdict: WorkaroundVerdict
     note: str
+    applies: bool
 
 
 class CellDetailBody(CellBody):
@@ -72,7 +75,7 @@ def cell_detail(
             for one in cell.variants
         ],
         findings=[
-            WorkaroundFindingBody(id=id_, verdict=finding.verdict, note=finding.note)
+            WorkaroundFindingBody(id=id_, verdict=finding.verdict, note=finding.note, applies=finding.applies)
             for id_, finding in cell.workarounds.items()
         ],
         superseded=cell.superseded,

@@ -94,7 +94,10 @@ class IssueBody(BaseModel):
 
 
 class IssuesBody(BaseModel):
+    """`next` stands only where the list is in parts: the address of the issues after these (null: there are none)."""
+
     issues: list[IssueBody]
+    next: str | None = None
 
 
 class SpanBody(BaseModel):

@@ -21,6 +21,14 @@ class MatrixBody(BaseModel):
     cells: list[CellBody]
 
 
+class MatrixPageBody(MatrixBody):
+    """A part of the matrix: `issues` and `builds` are those of its cells. `next` stands only where it is in parts: the
+    address of the cells after these (null: there are none).
+    """
+
+    next: str | None = None
+
+
 def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterable[Cell], now: datetime) -> MatrixBody:
     by_id = {build.id: build for build in builds}
     return MatrixBody(

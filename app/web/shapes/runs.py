@@ -39,7 +39,10 @@ class RunBody(BaseModel):
 
 
 class RunsBody(BaseModel):
+    """Newest first. `next` is the address of older runs (null: there are none)."""
+
     runs: list[RunBody]
+    next: str | None = None
 
 
 class EventBody(BaseModel):

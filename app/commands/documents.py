@@ -1,0 +1,82 @@
+"""`knowngood export` in the words of other tools: a part of the matrix as one file, or on the standard output."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from app.domain.build import Build
+from app.domain.errors import BadRequest
+from app.domain.issue import Issue
+from app.domain.matrix import Columns, choose_columns, complete, stale_cells
+
+if TYPE_CHECKING:
+    from app.formats.exports import Format
+    from app.formats.extract import Extract
+    from app.store.session import Engine
+
+STDOUT = Path("-")
+
+
+def known_format(text: str) -> "Format":
+    """Raises BadRequest for a name that is none, with those that are."""
+    from app.formats.exports import Format
+
+    try:
+        return Format(text)
+    except ValueError:
+        known = ", ".join(Format)
+        raise BadRequest(f'--format "{text}" is not known; known: {known}') from None
+
+
+def as_the_matrix_lists(engine: "Engine") -> Callable[[Build], bool]:
+    """Which builds count where none are named: all, each with the other Pythons that it was measured with."""
+    from app.store.reads import load_builds, load_cells
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        builds, cells = load_builds(s), load_cells(s)
+    measured = {cell.build for cell in cells if cell.measured_at is not None}
+    listed = {build.id for build in choose_columns(builds, measured, Columns.ALL)}
+    return lambda build: build.id in listed
+
+
+def extract_from(
+    engine: "Engine", issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], now: datetime
+) -> "Extract":
+    """Every cell of these issues and builds, on these hardware classes (none: all that were measured).
+
+    No server is known here, so that documents carry no addresses of ours.
+    """
+    from app.formats.extract import Extract
+    from app.store.reads import load_builds, load_cells, load_hardware
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        stored = load_cells(s, issues={one.id for one in issues}, builds={one.id for one in builds})
+        measured = load_hardware(s)
+        by_id = {build.id: build for build in load_builds(s)}
+    for class_ in hardware:
+        if class_ not in measured:
+            known = ", ".join(measured) or "none yet"
+            raise BadRequest(f'hardware "{class_}" was never measured here; known: {known}')
+    cells = tuple(complete(issues, builds, tuple(hardware) or measured, stored).values())
+    return Extract(tuple(issues), by_id, cells, stale_cells(cells, by_id, now), now)
+
+
+def write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] | Path:
+    """Where the document went. A file is there whole or not at all."""
+    if output == STDOUT:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return "standard output"
+    partial = output.with_name(output.name + ".partial")
+    try:
+        with partial.open("wb") as file:
+            file.writelines(pieces)
+        partial.replace(output)
+    except OSError as error:
+        raise BadRequest(f"{output} cannot be written: {error.strerror or error}") from None
+    return output

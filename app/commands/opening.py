@@ -1,0 +1,66 @@
+"""What every command that uses the store begins with: settings, the store made ready, and who is at the keyboard."""
+
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.domain.access import Actor
+from app.domain.errors import StoreUnusable
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.store.session import Engine
+
+
+def settings() -> "Settings":
+    from app.settings import read_settings
+
+    return read_settings()
+
+
+def opened(settings: "Settings") -> "Engine":
+    """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
+    from app.store.session import connect, migrate, require_current
+
+    engine = connect(settings.database)
+    if not settings.database_url:
+        make_data_dir(settings)
+        migrate(engine)
+    require_current(engine)
+    return engine
+
+
+def opened_with_catalogue(settings: "Settings") -> "Engine":
+    """The store with the catalogue as its files have it, so that names are checked against what there is now."""
+    from app.catalogue.read import read_catalogue, shipped_catalogue
+    from app.store.session import unit_of_work
+    from app.store.writes import save_catalogue
+
+    engine = opened(settings)
+    catalogue = read_catalogue([*([shipped_catalogue()] if settings.shipped else []), *settings.catalogue_folders])
+    with unit_of_work(engine) as s:
+        save_catalogue(s, catalogue.issues, catalogue.builds, datetime.now(UTC))
+    return engine
+
+
+def root(settings: "Settings") -> Path:
+    return settings.data_dir.expanduser().resolve()
+
+
+def make_data_dir(settings: "Settings") -> None:
+    try:
+        root(settings).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(
+            f"the data folder {settings.data_dir} cannot be made ({error.strerror}); "
+            "set KNOWNGOOD_DATA_DIR to one you may write"
+        ) from None
+
+
+def operator() -> Actor:
+    """Whoever is at the command line, by the name the machine knows them by: they have the database anyway."""
+    try:
+        return Actor(f"{getuser()} (command line)"[-100:])
+    except (KeyError, OSError):  # a container's user may have no name
+        return Actor("command line")

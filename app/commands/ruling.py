@@ -1,0 +1,85 @@
+"""Rulings made in this process: from a snapshot, which opens no database, or from the local store."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.commands.gate import Answer
+from app.domain.errors import BadSnapshot
+from app.domain.gate import Ruling
+from app.formats.forms import Form, Telling, render
+from app.formats.question import Asked, Grounds, asked_of, rule
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+    from app.store.session import Engine
+
+_UNCHECKED = (
+    "the snapshot was not checked against a key that you know; it says that {key} signed it. "
+    "Name the key that you trust with --public-key"
+)
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How the answer is told: its forms, the second of which is the summary, and whether it is advice alone."""
+
+    forms: tuple[str, ...]
+    advisory: bool = False
+
+
+def rule_from_snapshot(path: Path, keys: Sequence[str], fields: Mapping[str, Any], manner: Manner) -> Answer:
+    """Raises BadSnapshot, also for one that is older than the policy takes."""
+    from app.formats.snapshot import read_snapshot
+
+    try:
+        snapshot = read_snapshot(path.read_bytes(), keys)
+    except OSError as error:
+        raise BadSnapshot(f"the snapshot {path} cannot be read: {error.strerror}") from None
+    asked = asked_of(fields)
+    ruling = rule(asked, snapshot.grounds, datetime.now(UTC), is_snapshot=True)
+    remarks = () if snapshot.is_trusted else (_UNCHECKED.format(key=snapshot.key),)
+    return _answer(ruling, asked, manner, remarks)
+
+
+def rule_here(fields: Mapping[str, Any], manner: Manner) -> Answer:
+    asked = asked_of(fields)
+    return _answer(rule(asked, grounds_here(), datetime.now(UTC)), asked, manner)
+
+
+def grounds_here() -> Grounds:
+    """What the local store knows. The catalogue's files are read only where it knows no issue yet: reading them takes
+    4 s of CPU, which a job that asks the gate need not pay (2026-11-21, 87 issues).
+    """
+    from app.commands.opening import opened, settings
+    from app.store.known import load_edition
+    from app.store.session import reading
+
+    read = settings()
+    engine = opened(read)
+    now = datetime.now(UTC)
+    with reading(engine) as session:
+        found = load_edition(session, now).grounds
+    if found.known.issues:
+        return found
+    _take_catalogue(engine, read, now)
+    with reading(engine) as session:
+        return load_edition(session, now).grounds
+
+
+def _take_catalogue(engine: "Engine", settings: "Settings", now: datetime) -> None:
+    from app.catalogue.read import read_catalogue, shipped_catalogue
+    from app.store.session import unit_of_work
+    from app.store.writes import save_catalogue
+
+    catalogue = read_catalogue([*([shipped_catalogue()] if settings.shipped else []), *settings.catalogue_folders])
+    with unit_of_work(engine) as session:
+        save_catalogue(session, catalogue.issues, catalogue.builds, now)
+
+
+def _answer(ruling: Ruling, asked: Asked, manner: Manner, remarks: Sequence[str] = ()) -> Answer:
+    told = Telling(where=asked.environment.name if asked.environment else "", advisory=manner.advisory)
+    texts = [render(ruling, Form(form), told) for form in manner.forms]
+    return Answer(ruling.decision.value, texts[0], texts[1] if texts[1:] else "", tuple(remarks))

@@ -1,0 +1,91 @@
+"""How much of the catalogue is measured, and what is still open: each row's pattern over the releases, workarounds
+without a verdict, cells without an answer.
+
+Only what can be measured is missing: a workaround that does not apply to a build is no gap.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.build import Build
+from app.domain.history import History, history_of
+from app.domain.issue import Issue
+from app.domain.matrix import complete
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+
+DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One row on one hardware class: its cells, one per build and in their order, and what they add up to.
+
+    `measured` of the `applicable` ones have evidence, `conclusive` of these an answer. The history is of every build,
+    also of those that are not among the cells.
+    """
+
+    issue: Issue
+    cells: tuple[Cell, ...]
+    applicable: int
+    measured: int
+    conclusive: int
+    history: History
+
+
+def patterns_of(
+    issues: Sequence[Issue], builds: Sequence[Build], hardware: str, stored: Sequence[Cell], every: Mapping[str, Build]
+) -> tuple[Pattern, ...]:
+    """Rows in the order of `issues`, without those that apply to none of `builds`; `every` has the build of each cell.
+
+    `stored` are cells of this hardware class.
+    """
+    cells = complete(issues, builds, [hardware], stored)
+    rows = ((issue, tuple(cells[issue.id, build.id, hardware] for build in builds)) for issue in issues)
+    return tuple(_pattern(issue, row, _verdicts(issue, stored, every)) for issue, row in rows if _applies(row))
+
+
+def _applies(row: Iterable[Cell]) -> bool:
+    return any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in row)
+
+
+def _verdicts(issue: Issue, stored: Iterable[Cell], every: Mapping[str, Build]) -> list[tuple[Build, Verdict]]:
+    return [(every[cell.build], cell.verdict) for cell in stored if cell.issue == issue.id and cell.build in every]
+
+
+def _pattern(issue: Issue, row: tuple[Cell, ...], verdicts: Sequence[tuple[Build, Verdict]]) -> Pattern:
+    applicable = [cell for cell in row if cell.verdict is not Verdict.NOT_APPLICABLE]
+    return Pattern(
+        issue=issue,
+        cells=row,
+        applicable=len(applicable),
+        measured=sum(1 for cell in applicable if cell.verdict is not Verdict.NOT_RUN),
+        conclusive=sum(1 for cell in applicable if cell.verdict in CONCLUSIVE),
+        history=history_of(verdicts),
+    )
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A workaround nobody can judge yet on a cell that its issue affects, and why not."""
+
+    cell: Cell
+    workaround: str
+    note: str
+
+
+def gaps_of(issue: Issue, cells: Iterable[Cell]) -> tuple[Gap, ...]:
+    """In the order of `cells`, and of the issue's workarounds within one."""
+    return tuple(
+        Gap(cell, one.id, finding.note)
+        for cell in cells
+        if cell.verdict is Verdict.AFFECTED
+        for one in issue.workarounds
+        if (finding := cell.workarounds.get(one.id)) is not None
+        and finding.verdict is WorkaroundVerdict.UNVERIFIED
+        and finding.applies
+    )
+
+
+def doubtful(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The cells that were measured and do not say whether the issue is there."""
+    return tuple(cell for cell in cells if cell.verdict in DOUBTFUL)

@@ -1,0 +1,522 @@
+"""The gate: may this environment be used? A pure function of policy, environment and what is known."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from functools import cached_property
+from typing import TypeVar
+
+from app.domain.build import Build
+from app.domain.environment import Resolved, resolve_build
+from app.domain.errors import BadRequest, UnknownBuild
+from app.domain.history import Fix, first_fix, releases_of
+from app.domain.issue import Issue, Severity, environment_request
+from app.domain.matrix import cell_of
+from app.domain.policy import Effect, Ignore, Policy
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.watched import Names, canonical_package, meant_by, names_of, nearest, watched_issues
+from app.domain.weighing import (
+    FAILURES,
+    Case,
+    Weighed,
+    age_days,
+    by_ignores,
+    is_stale,
+    rank,
+    strays_in,
+    weigh,
+)
+
+
+class Decision(StrEnum):
+    PASS = "pass"  # noqa: S105 - no password
+    BLOCK = "block"
+    INSUFFICIENT = "insufficient_evidence"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known: the catalogue, every stored cell by (issue, build, hardware class), and the measured classes.
+
+    `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
+    once: keep one of these for as long as it holds, and do not change what it was made of.
+    """
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[tuple[str, str, str], Cell]
+    hardware: tuple[str, ...]
+    as_of: datetime
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.issues)
+
+    def was_measured(self, issue: str, hardware: str) -> bool:
+        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
+        key = (issue, hardware)
+        if key not in self._tried:
+            return False
+        if key not in self._measured:
+            cells = (self.cells.get((issue, build, hardware)) for build in self.builds)
+            self._measured[key] = any(cell is not None and cell.verdict not in _NOTHING for cell in cells)
+        return self._measured[key]
+
+    def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
+        """Where an issue that fails on `build` passes again."""
+        key = (issue, build.id, hardware)
+        if key not in self._fixes:
+            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one.id, hardware))
+        return self._fixes[key]
+
+    def _verdict(self, issue: str, build: str, hardware: str) -> Verdict | None:
+        cell = self.cells.get((issue, build, hardware))
+        return cell.verdict if cell else None
+
+    @cached_property
+    def _tried(self) -> frozenset[tuple[str, str]]:
+        """From the keys alone: a cell may cost 50 us to decode when it is first looked at."""
+        return frozenset((issue, hardware) for issue, _, hardware in self.cells)
+
+    @cached_property
+    def _measured(self) -> dict[tuple[str, str], bool]:
+        return {}
+
+    @cached_property
+    def _releases(self) -> tuple[tuple[Build, ...], ...]:
+        return releases_of(self.builds.values())
+
+    @cached_property
+    def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
+        return {}
+
+
+_NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
+
+
+@dataclass(frozen=True)
+class Question:
+    """`resolved` is the environment, `policy` has the watch with named lists already filled in. `now` is aware UTC."""
+
+    resolved: Resolved
+    policy: Policy
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+
+    id: str
+    title: str
+    verdict: str
+    trade_off: str = ""
+    snippet: str = ""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+
+    An issue has one for each class that is asked for (see `decide`). Where no tested build was found `build` is empty,
+    and `hardware` too unless the policy names one class. `applied` are the workarounds declared for the issue, whether
+    they help or not; `ignored` is empty unless an ignore that still holds is what lets it pass.
+    `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
+    `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
+    """
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+    build: str
+    hardware: str
+    verdict: Verdict
+    effect: Effect
+    why: str
+    measured_at: datetime | None = None
+    age_days: int | None = None
+    stale: bool = False
+    cures: tuple[Cure, ...] = ()
+    applied: tuple[str, ...] = ()
+    ignored: str = ""
+    fixed_in: str = ""
+    first_fixed: str = ""
+    evidence: str = ""
+    is_new: bool | None = None
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The answer. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build.
+
+    `counts` has the number of reasons of each effect. `why` is the first line that a person reads.
+    """
+
+    decision: Decision
+    why: str
+    build: str | None
+    asked: str
+    nearest: tuple[str, ...]
+    hardware: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    notes: tuple[str, ...] = ()
+    counts: Mapping[Effect, int] = field(default_factory=dict)
+    decided_at: datetime | None = None
+    known_at: datetime | None = None
+
+
+def decide(question: Question, known: Known) -> Ruling:
+    """Answer whether the environment may be used.
+
+    Which classes are asked for. With `policy.hardware` these. With none, every measured class, of each issue those on
+    which it was ever measured, on any build: one on which nobody ever ran it says nothing about this build in
+    particular, while one on which other builds have an answer is a hole. An issue that was measured nowhere is asked
+    for on every class where it applies. Where an issue cannot exist on a class it is neutral: it has no reason there
+    if it applies on another class, else one that passes and answers nothing.
+
+    What adds up. Block beats insufficient beats pass. Without a single answer (a conclusive cell that is about this
+    environment) the decision is never a pass, whatever the policy says of unknowns: `unknown` is about holes between
+    answers. Raises BadRequest for a question that means nothing: an empty watch, misspelt ids, no base to compare with.
+    """
+    watched, notes = watched_issues(question.policy.watch, known.issues, known.names)
+    asked = _prepare(question, known)
+    build = asked.build
+    cases = [case for issue in watched for case in _cases(issue, build, asked)] if build else []
+    reasons = [_reason(case, question.policy) for case in cases] if build else _untested(watched, asked)
+    answered = any(case.is_conclusive for case in cases)
+    return _ruling(asked, sorted(reasons, key=_gravest_first), answered=answered, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The question with every name in it looked up. `build` is None where no tested build was found."""
+
+    question: Question
+    known: Known
+    build: Build | None
+    base: Build | None
+    declared: Mapping[str, tuple[str, ...]]
+    ignores: Mapping[str, tuple[Ignore, ...]]
+    notes: tuple[str, ...]
+
+    @property
+    def policy(self) -> Policy:
+        return self.question.policy
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.policy.hardware or self.known.hardware)))
+
+
+def _prepare(question: Question, known: Known) -> _Asked:
+    policy = question.policy
+    for class_ in policy.hardware:
+        _refuse_no_class(class_, known)
+    base = _base(policy, known)
+    declared, stray = _by_issue(policy.applied.items(), known, "applied workarounds")
+    ignores, lost = _by_issue(((one.issue, (one,)) for one in policy.ignores), known, "ignore")
+    return _Asked(
+        question=question,
+        known=known,
+        build=known.builds.get(question.resolved.build) if question.resolved.build else None,
+        base=known.builds.get(base.build) if base and base.build else None,
+        declared=declared,
+        ignores=ignores,
+        notes=(*_notes_on_base(base), *stray, *lost),
+    )
+
+
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?")
+
+
+def _refuse_no_class(text: str, known: Known) -> None:
+    """A class that nobody measured is a fair question with no answer; what is no class at all is a slip."""
+    if not _CLASS.fullmatch(text):
+        measured = ", ".join(known.hardware) or "none yet"
+        raise BadRequest(f'"{text:.60}" is no hardware class; write for example cpu-x86_64 (measured: {measured})')
+
+
+def _base(policy: Policy, known: Known) -> Resolved | None:
+    """The base build as one is resolved that is asked about; it need not be tested."""
+    if not policy.base:
+        if policy.only_new:
+            raise BadRequest("only_new compares with a base build, and none is named; set base to a build id")
+        return None
+    try:
+        return resolve_build(policy.base, known.builds, known.builds)
+    except UnknownBuild as error:
+        raise BadRequest(f"base: {error}") from None
+
+
+def _notes_on_base(base: Resolved | None) -> Iterable[str]:
+    if base and base.build is None:
+        yield f"the base build {base.asked} is not known here, so every failing issue counts as new"
+    elif base and base.is_assumed:
+        yield f"the base build is assumed: {base.note}"
+
+
+T = TypeVar("T")
+
+
+def _by_issue(
+    pairs: Iterable[tuple[str, tuple[T, ...]]], known: Known, what: str
+) -> tuple[dict[str, tuple[T, ...]], list[str]]:
+    """What a policy says of issues, by the ids that are meant, and notes on names that mean none here."""
+    found: dict[str, tuple[T, ...]] = defaultdict(tuple)
+    lost = []
+    for written, values in pairs:
+        ids = meant_by(written, known.names)
+        for id_ in ids:
+            found[id_] += values
+        if not ids:
+            lost.append(written)
+    return found, [_lost(what, written, known, look=at < _LOOKED_UP) for at, written in enumerate(lost)]
+
+
+_LOOKED_UP = 3  # looking for near names takes milliseconds each, and a policy may hold thousands
+
+
+def _lost(what: str, written: str, known: Known, *, look: bool) -> str:
+    near = nearest(written, known.names.ids) if look else []
+    return f'{what}: no issue is called "{written:.60}" here' + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _cases(issue: Issue, build: Build, asked: _Asked) -> list[Case]:
+    return [_case(issue, build, cell, asked) for cell in _cells(issue, build, asked)]
+
+
+def _cells(issue: Issue, build: Build, asked: _Asked) -> list[Cell]:
+    """The cells that are asked for; at least one."""
+    known = asked.known
+    cells = [cell_of(issue, build, class_, known.cells) for class_ in asked.classes]
+    if not cells:
+        return [Cell(issue.id, build.id, "", Verdict.NOT_RUN, "nothing was measured here yet")]
+    applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+    if asked.policy.hardware or not applicable:
+        return applicable or cells[:1]
+    measured = [cell for cell in applicable if known.was_measured(issue.id, cell.hardware)]
+    return measured or applicable
+
+
+def _case(issue: Issue, build: Build, cell: Cell, asked: _Asked) -> Case:
+    fails = cell.verdict in FAILURES
+    return Case(
+        issue=issue,
+        build=build,
+        cell=cell,
+        now=asked.question.now,
+        on_base=_on_base(issue, cell.hardware, asked) if fails else None,
+        fix=asked.known.fix_of(issue.id, build, cell.hardware) if fails else None,
+        declared=asked.declared.get(issue.id, ()),
+        ignores=asked.ignores.get(issue.id, ()),
+        strays=_strays(issue, build, asked.question.resolved),
+    )
+
+
+def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
+    if not asked.policy.base:
+        return None
+    if asked.base is None:
+        return Cell(issue.id, asked.policy.base, hardware, Verdict.NOT_RUN, "not known here")
+    return cell_of(issue, asked.base, hardware, asked.known.cells)
+
+
+def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
+    if not resolved.packages or not (issue.packages.requirements or issue.packages.per_release):
+        return ""
+    pins = environment_request(issue, build).pins
+    held = {canonical_package(name): version for name, version in resolved.packages.items()}
+    return strays_in({canonical_package(name): version for name, version in pins.items()}, held)
+
+
+def _reason(case: Case, policy: Policy) -> Reason:
+    weighed = weigh(case, policy)
+    cell, fix = case.cell, case.fix
+    return Reason(
+        issue=case.issue.id,
+        title=case.issue.title,
+        component=case.issue.component,
+        severity=case.issue.severity,
+        silent=case.issue.silent,
+        build=case.build.id,
+        hardware=cell.hardware,
+        verdict=cell.verdict,
+        effect=weighed.effect,
+        why=weighed.why,
+        measured_at=cell.measured_at,
+        age_days=age_days(cell, case.now),
+        stale=is_stale(cell, case.build, policy, case.now),
+        cures=_cures(case.issue, cell),
+        applied=tuple(dict.fromkeys(case.declared)),
+        ignored=weighed.ignored,
+        fixed_in=fix.interval if fix else "",
+        first_fixed=fix.build.id if fix else "",
+        evidence=_cell_path(cell),
+        is_new=case.is_new,
+    )
+
+
+def _cell_path(cell: Cell) -> str:
+    asked = f"?hardware={cell.hardware}" if cell.hardware else ""
+    return f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}{asked}"
+
+
+_TRIED = (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL)
+
+
+def _cures(issue: Issue, cell: Cell) -> tuple[Cure, ...]:
+    """What helps, with its snippet, then what was tried and does not; of failing cells alone."""
+    if cell.verdict not in FAILURES:
+        return ()
+    tried = [(one, cell.workarounds[one.id].verdict) for one in issue.workarounds if one.id in cell.workarounds]
+    return tuple(
+        Cure(one.id, one.title, verdict.value, one.trade_off, one.body)
+        if wanted is WorkaroundVerdict.EFFECTIVE
+        else Cure(one.id, one.title, verdict.value)
+        for wanted in _TRIED
+        for one, verdict in tried
+        if verdict is wanted
+    )
+
+
+def _untested(watched: Iterable[Issue], asked: _Asked) -> list[Reason]:
+    """What is watched on a build that nobody tested: unknown, one and all."""
+    named = asked.classes if asked.policy.hardware else ()
+    return [_of_untested(issue, named[0] if len(named) == 1 else "", asked) for issue in watched]
+
+
+def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
+    unknown = Weighed(asked.policy.unknown, ("not run: the build is not tested",))
+    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, unknown)
+    return Reason(
+        issue=issue.id,
+        title=issue.title,
+        component=issue.component,
+        severity=issue.severity,
+        silent=issue.silent,
+        build="",
+        hardware=hardware,
+        verdict=Verdict.NOT_RUN,
+        effect=weighed.effect,
+        why=weighed.why,
+        applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
+        ignored=weighed.ignored,
+        evidence=f"/issues/{issue.id}",
+    )
+
+
+_SEVERITY = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def _gravest_first(reason: Reason) -> tuple[int, int, str, str]:
+    return (-rank(reason.effect), -_SEVERITY[reason.severity], reason.issue, reason.hardware)
+
+
+def _ruling(asked: _Asked, reasons: Sequence[Reason], *, answered: bool, notes: Iterable[str]) -> Ruling:
+    question = asked.question
+    doubts = tuple(_doubts(asked, reasons, answered=answered))
+    counts = Counter(reason.effect for reason in reasons)
+    decision = _decision(counts, doubts)
+    return Ruling(
+        decision=decision,
+        why=_why(decision, asked, reasons, doubts),
+        build=asked.build.id if asked.build else None,
+        asked=question.resolved.asked,
+        nearest=question.resolved.nearest,
+        hardware=asked.classes,
+        reasons=tuple(reasons),
+        notes=tuple(dict.fromkeys((*_notes_on_all(asked), *notes, *asked.notes))),
+        counts={effect: counts[effect] for effect in Effect},
+        decided_at=question.now,
+        known_at=asked.known.as_of,
+    )
+
+
+def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
+    if counts[Effect.BLOCK]:
+        return Decision.BLOCK
+    return Decision.INSUFFICIENT if counts[Effect.INSUFFICIENT] or doubts else Decision.PASS
+
+
+def _doubts(asked: _Asked, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
+    """What makes the evidence insufficient as a whole, whatever the single reasons say."""
+    if asked.build is None:
+        yield _not_tested(asked.question.resolved)
+        return
+    if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
+        yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
+    if not reasons:
+        yield "what is watched names no issue of this catalogue"
+    elif not answered:
+        yield f"nothing that is watched has an answer on {asked.build.id}"
+
+
+def _not_tested(resolved: Resolved) -> str:
+    near = ", ".join(resolved.nearest)
+    return f"not tested: {resolved.asked}" + (
+        f"; nearest tested builds are {near}" if near else "; no tested build is near"
+    )
+
+
+def _notes_on_all(asked: _Asked) -> Iterable[str]:
+    resolved, policy = asked.question.resolved, asked.policy
+    if resolved.is_assumed and asked.build:
+        yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
+    elif resolved.note:
+        yield resolved.note
+    if not policy.hardware and asked.build:
+        classes = ", ".join(asked.classes) or "none yet"
+        yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"
+
+
+def _why(decision: Decision, asked: _Asked, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
+    total = len({reason.issue for reason in reasons})
+    on = f"on {asked.build.id}" if asked.build else ""
+    match decision:
+        case Decision.BLOCK:
+            blocking = _issues(reasons, Effect.BLOCK)
+            block = "blocks" if len(blocking) == 1 else "block"
+            says = f"{len(blocking)} of {_watched(total)} {block} {asked.build.id if asked.build else 'it'}"
+            return "; ".join([f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
+        case Decision.INSUFFICIENT if doubts:
+            return "; ".join(doubts)
+        case Decision.INSUFFICIENT:
+            lacking = _issues(reasons, Effect.INSUFFICIENT)
+            return f"not enough evidence {on} for {len(lacking)} of {_watched(total)}: {_named(lacking)}"
+        case Decision.PASS:
+            none = "the watched issue does not block" if total == 1 else f"none of {_watched(total)} blocks"
+            return "; ".join([f"{none} {asked.build.id if asked.build else 'it'}", *_beside(reasons)])
+
+
+def _beside(reasons: Sequence[Reason]) -> Iterable[str]:
+    warned = _issues(reasons, Effect.WARN)
+    if warned:
+        yield f"{len(warned)} to look at: {_named(warned)}"
+    ignored = list(dict.fromkeys(reason.issue for reason in reasons if reason.ignored))
+    if ignored:
+        yield f"{len(ignored)} ignored: {_named(ignored)}"
+
+
+def _watched(total: int) -> str:
+    return "1 watched issue" if total == 1 else f"{total} watched issues"
+
+
+def _issues(reasons: Iterable[Reason], effect: Effect) -> list[str]:
+    return list(dict.fromkeys(reason.issue for reason in reasons if reason.effect is effect))
+
+
+_NAMED = 3
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ", ".join(ids) if len(ids) <= _NAMED else f"{', '.join(ids[:_NAMED])} and {len(ids) - _NAMED} more"
+
+
+def worst(effects: Sequence[Effect]) -> Effect:
+    """The one that outweighs the others; PASS where there are none."""
+    return max(effects, key=rank, default=Effect.PASS)

@@ -1,0 +1,82 @@
+"""What a team lets pass: the policy file's meaning, apart from its form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from enum import StrEnum
+
+from app.domain.issue import Severity
+from app.domain.verdict import NIGHTLY_STALE_AFTER, STALE_AFTER
+
+
+class Effect(StrEnum):
+    """What one cell does to the decision, from the mildest; a later one outweighs an earlier one."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    WARN = "warn"
+    INSUFFICIENT = "insufficient"
+    BLOCK = "block"
+
+
+class Remedy(StrEnum):
+    """Whether a failing issue blocks only where something can be done about it, or only where nothing can."""
+
+    ANY = "any"
+    WITH_REMEDY = "with_remedy"
+    WITHOUT_REMEDY = "without_remedy"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is looked at: everything named here together. `packages` are names whose issues need them beside torch."""
+
+    issues: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    severity: Severity | None = None
+    lists: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.issues or self.components or self.packages or self.severity or self.lists)
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """An issue that a team accepts: why, who said so, and until when (inclusive). An expired one blocks and says so."""
+
+    issue: str
+    reason: str
+    author: str
+    expires: date
+    workaround: str = ""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules. Defaults are those of a team that wrote none: design and DECISIONS tell why.
+
+    `hardware` are the classes that count (none: every measured one, the worst wins). `minimum` is the severity from
+    which on a failing issue blocks; `silent_always` blocks on silent wrong results whatever their severity. `applied`
+    maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
+    `refuse_assumed` makes an assumed build insufficient evidence.
+    """
+
+    watch: Watch = Watch()
+    hardware: tuple[str, ...] = ()
+    affected: Effect = Effect.BLOCK
+    flaky: Effect = Effect.BLOCK
+    different_failure: Effect = Effect.BLOCK
+    unknown: Effect = Effect.INSUFFICIENT
+    stale: Effect = Effect.WARN
+    remedy: Remedy = Remedy.ANY
+    minimum: Severity = Severity.LOW
+    silent_always: bool = True
+    release_days: int = STALE_AFTER.days
+    nightly_days: int = NIGHTLY_STALE_AFTER.days
+    only_new: bool = False
+    base: str = ""
+    applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ignores: tuple[Ignore, ...] = ()
+    refuse_assumed: bool = False
+    snapshot_days: int = 30

@@ -1,0 +1,128 @@
+"""Watch lists: a team's choice of issues under a name. `Watch` is the meaning; here is what is kept and checked."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from difflib import get_close_matches
+
+from app.domain.errors import KnownGoodError
+from app.domain.issue import Issue, Severity
+from app.domain.policy import Policy, Watch
+from app.domain.watched import names_of, watched_issues
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
+_HARDWARE = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
+_PACKAGE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?\Z")
+_MOST_NAMES = 2000
+_LONGEST_DESCRIPTION = 500
+
+
+class BadWatchList(KnownGoodError):
+    """A watch list that says nothing, or names what there is not."""
+
+
+class UnknownWatchList(KnownGoodError):
+    """A name that no watch list has."""
+
+
+class WatchListTaken(KnownGoodError):
+    """Another version is there than the one that a change was made for."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a list says; each change of it is a version. `hardware` are the classes that count (none: all measured)."""
+
+    watch: Watch = field(default_factory=Watch)
+    hardware: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class WatchList:
+    """A list as it is now. `owner` may change it, and whoever holds `admin`."""
+
+    name: str
+    owner: str
+    version: int
+    changed_at: datetime
+    changed_by: str
+    content: Content
+
+
+def checked_name(name: str) -> str:
+    if not _NAME.match(name):
+        raise BadWatchList(
+            f'"{name[:80]}" is no name for a watch list; use up to 64 small letters, digits, dots, dashes '
+            "and underscores, such as vision-team"
+        )
+    return name
+
+
+def checked(content: Content, issues: Mapping[str, Issue]) -> Content:
+    """The content with each name once. Raises BadWatchList, or BadRequest for issues and components there are not.
+
+    Packages need not be known: the first issue that needs one may come tomorrow.
+    """
+    watch = content.watch
+    if watch.lists:
+        raise BadWatchList("a watch list cannot name other lists; name its issues, components or packages")
+    if watch.is_empty:
+        raise BadWatchList("a watch list without issues, components, packages or severity watches nothing")
+    if sum(map(len, (watch.issues, watch.components, watch.packages, content.hardware))) > _MOST_NAMES:
+        raise BadWatchList(f"a watch list holds at most {_MOST_NAMES} names; watch a component instead")
+    if len(content.description) > _LONGEST_DESCRIPTION or not content.description.isprintable():
+        raise BadWatchList(f"description: one line of at most {_LONGEST_DESCRIPTION} characters")
+    watched_issues(watch, issues, names_of(issues))
+    _refuse_malformed("package", watch.packages, _PACKAGE)
+    _refuse_malformed("hardware class", content.hardware, _HARDWARE)
+    once = replace(
+        watch, issues=_once(watch.issues), components=_once(watch.components), packages=_once(watch.packages)
+    )
+    return replace(content, watch=once, hardware=_once(content.hardware))
+
+
+def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
+    """The policy with what its named lists say written into it, so that nothing more need be looked up.
+
+    Everything counts together; of severities the lowest does. The classes of lists count where the policy names none,
+    and where every list names some: a list without classes means every measured one.
+    Raises UnknownWatchList with the nearest names.
+    """
+    if not policy.watch.lists:
+        return policy
+    for name in policy.watch.lists:
+        if name not in lists:
+            raise UnknownWatchList(f'no watch list is called "{name}" here{_or_near(name, lists)}')
+    found = [lists[name].content for name in policy.watch.lists]
+    watches = [replace(policy.watch, lists=()), *(content.watch for content in found)]
+    watch = Watch(
+        issues=_once(name for one in watches for name in one.issues),
+        components=_once(name for one in watches for name in one.components),
+        packages=_once(name for one in watches for name in one.packages),
+        severity=_lowest([one.severity for one in watches if one.severity is not None]),
+    )
+    said = [content.hardware for content in found]
+    classes = _once(name for one in said for name in one) if all(said) else ()
+    return replace(policy, watch=watch, hardware=policy.hardware or classes)
+
+
+def _lowest(severities: Iterable[Severity]) -> Severity | None:
+    order = list(Severity)
+    return min(severities, key=order.index, default=None)
+
+
+def _once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _refuse_malformed(what: str, names: Iterable[str], form: re.Pattern[str]) -> None:
+    for name in names:
+        if not form.match(name):
+            raise BadWatchList(f'"{name[:100]}" is no {what}')
+
+
+def _or_near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name[:100], list(known), n=3, cutoff=0.4)
+    return f"; nearest: {', '.join(near)}" if near else ""

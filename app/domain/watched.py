@@ -1,0 +1,144 @@
+"""Which issues somebody means: ids in the forms people write them, components, packages, severities.
+
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464` or the thread's address. One report may be
+several issues here; then all of them are meant.
+"""
+
+import difflib
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.domain.errors import BadRequest
+from app.domain.issue import Issue, LinkKind, Severity
+from app.domain.policy import Watch
+
+_THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
+_SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
+_REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+_SHOWN_SIGNS = 80
+_SHOWN_UNKNOWN = 3  # looking for near names takes milliseconds each, and a request may hold thousands
+
+
+@dataclass(frozen=True)
+class Names:
+    """Ids of issues by what may be written for them: `ids` and `components` in small letters, `packages` canonical."""
+
+    ids: Mapping[str, tuple[str, ...]]
+    components: Mapping[str, tuple[str, ...]]
+    packages: Mapping[str, tuple[str, ...]]
+
+
+def names_of(issues: Mapping[str, Issue]) -> Names:
+    ids: dict[str, list[str]] = defaultdict(list)
+    components: dict[str, list[str]] = defaultdict(list)
+    packages: dict[str, list[str]] = defaultdict(list)
+    for issue in sorted(issues.values(), key=lambda one: one.id):
+        for written in {issue.id.casefold(), *_reports(issue)}:
+            ids[written].append(issue.id)
+        components[issue.component.casefold()].append(issue.id)
+        for package in _packages(issue):
+            packages[package].append(issue.id)
+    return Names(_frozen(ids), _frozen(components), _frozen(packages))
+
+
+def _frozen(found: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
+    return {name: tuple(ids) for name, ids in found.items()}
+
+
+def _reports(issue: Issue) -> set[str]:
+    return {short for link in issue.links if link.kind is LinkKind.REPORT and (short := _as_short(link.url))}
+
+
+def _as_short(text: str) -> str:
+    """`org/repo#123` in small letters for a thread's address; empty for any other text."""
+    found = _THREAD.match(text)
+    return f"{found[1]}#{found[2]}".casefold() if found else ""
+
+
+def _packages(issue: Issue) -> set[str]:
+    asked = issue.packages
+    texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
+    return {canonical_package(found[1]) for text in texts if (found := _REQUIREMENT_NAME.match(text))}
+
+
+def canonical_package(name: str) -> str:
+    """PEP 503: `torch-xla` for `Torch_XLA`."""
+    return re.sub(r"[-_.]+", "-", name.strip()).casefold()
+
+
+def meant_by(text: str, names: Names) -> tuple[str, ...]:
+    """The ids that `text` means; none where no issue here is meant."""
+    written = text.strip()
+    folded = _as_short(written) or written.casefold()
+    found = names.ids.get(folded)
+    if found is None and (short := _SHORT.match(folded)):
+        found = names.ids.get(f"{short[1]}-{short[2]}")
+    return found or ()
+
+
+def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
+    """The known names most like what was written: the same number first, then alike letters."""
+    pool = sorted(known)
+    number = "".join(sign for sign in wanted[:_SHOWN_SIGNS] if sign.isdigit())
+    numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
+    alike = difflib.get_close_matches(wanted[:_SHOWN_SIGNS], pool, n=limit, cutoff=0.5)
+    return list(dict.fromkeys([*numbered, *alike]))[:limit]
+
+
+def watched_issues(
+    watch: Watch, issues: Mapping[str, Issue], names: Names
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The watched issues by id, and notes on what was named and is needed by none of them.
+
+    Everything that the watch names counts, not only what all of it names. Raises BadRequest for a watch that names
+    nothing, and for ids and components that are not of this catalogue: a misspelt one would watch nothing, unnoticed.
+    A package that no issue here needs is noted, because teams watch all they use.
+    """
+    _refuse_nothing(watch)
+    ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
+    by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
+    ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
+    by_package = {text: names.packages.get(canonical_package(text), ()) for text in watch.packages}
+    ids |= {id_ for found in by_package.values() for id_ in found}
+    ids |= {issue.id for issue in issues.values() if watch.severity and is_at_least(issue.severity, watch.severity)}
+    notes = tuple(f"no issue here needs the package {_shown(text)}" for text, found in by_package.items() if not found)
+    return tuple(issues[id_] for id_ in sorted(ids)), notes
+
+
+def _refuse_nothing(watch: Watch) -> None:
+    if watch.issues or watch.components or watch.packages or watch.severity:
+        return
+    lists = ", ".join(_shown(name) for name in watch.lists)
+    what = f"the watch list {lists} names nothing" if lists else "nothing is watched"
+    raise BadRequest(
+        f"{what}; name issues, components, packages, a watch list or a least severity: dozens of issues fail on every "
+        "build, so that watching all of them would never pass"
+    )
+
+
+def _found(what: str, asked: Sequence[str], found: Mapping[str, Sequence[str]], known: Iterable[str]) -> set[str]:
+    unknown = list(dict.fromkeys(text for text in asked if not found[text]))
+    if unknown:
+        raise BadRequest(_no_such(what, unknown, list(known)))
+    return {id_ for ids in found.values() for id_ in ids}
+
+
+def _no_such(what: str, unknown: Sequence[str], known: Sequence[str]) -> str:
+    near = list(dict.fromkeys(name for text in unknown[:_SHOWN_UNKNOWN] for name in nearest(text, known)))
+    named = ", ".join(f'"{_shown(text)}"' for text in unknown[:_SHOWN_UNKNOWN])
+    more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
+    return f"no {what} is called {named}{more} here" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN_SIGNS else f"{text[:_SHOWN_SIGNS]}..."
+
+
+_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def is_at_least(severity: Severity, least: Severity) -> bool:
+    return _SEVERITIES[severity] >= _SEVERITIES[least]

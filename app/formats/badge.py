@@ -1,0 +1,90 @@
+"""A verdict as a badge: SVG of our own, and the JSON that shields.io draws one from.
+
+https://shields.io/badges/endpoint-badge: `schemaVersion` 1, a message that is not empty, and no key it does not know.
+"""
+
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+import orjson
+
+from app.domain.verdict import Cell, Verdict
+from app.formats.extract import xml_text
+
+_CACHE_S = 3600
+_SIGN_PX, _PAD_PX, _HEIGHT_PX = 6.6, 12, 20
+_LONGEST = 60
+
+_SAID = {
+    Verdict.AFFECTED: ("fails", "#b3261e"),
+    Verdict.FLAKY: ("flaky", "#8a5a00"),
+    Verdict.DIFFERENT_FAILURE: ("fails differently", "#7b4397"),
+    Verdict.NOT_AFFECTED: ("passes", "#2e6b34"),
+    Verdict.INCONCLUSIVE: ("cannot say", "#5a5e64"),
+    Verdict.NO_BUILD: ("cannot be built", "#5a5e64"),
+    Verdict.NOT_APPLICABLE: ("does not apply", "#5a5e64"),
+    Verdict.NOT_RUN: ("not run", "#5a5e64"),
+}
+
+
+@dataclass(frozen=True)
+class Badge:
+    """`label` on the left, `message` on the right, on `color` (as CSS writes it)."""
+
+    label: str
+    message: str
+    color: str
+
+
+def badge_of(cell: Cell, release: str, *, is_stale: bool) -> Badge:
+    """What is known of a cell; `release` names its build in short. Never a pass where nobody measured."""
+    word, color = _SAID[cell.verdict]
+    return Badge(f"{cell.issue} ({cell.hardware})", f"{word} on {release}{' (old)' if is_stale else ''}", color)
+
+
+def unmeasured_badge(issue: str) -> Badge:
+    """For an issue that nobody measured on any build."""
+    word, color = _SAID[Verdict.NOT_RUN]
+    return Badge(issue, word, color)
+
+
+def shields_endpoint(badge: Badge) -> bytes:
+    return orjson.dumps(
+        {
+            "schemaVersion": 1,
+            "label": badge.label,
+            "message": badge.message,
+            "color": badge.color,
+            "cacheSeconds": _CACHE_S,
+        }
+    )
+
+
+def badge_svg(badge: Badge) -> bytes:
+    """Text and two boxes, without a script, a font of others, or a style that a page's policy would refuse."""
+    label, message = (_cut(xml_text(text)) for text in (badge.label, badge.message))
+    left, right = (round(len(text) * _SIGN_PX) + _PAD_PX for text in (label, message))
+    svg = ET.Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            "width": str(left + right),
+            "height": str(_HEIGHT_PX),
+            "role": "img",
+            "aria-label": f"{label}: {message}",
+        },
+    )
+    ET.SubElement(svg, "title").text = f"{label}: {message}"
+    for x, width, color in ((0, left, "#3b3f45"), (left, right, badge.color)):
+        box = {"x": str(x), "width": str(width), "height": str(_HEIGHT_PX), "fill": color}
+        ET.SubElement(svg, "rect", box)
+    told = {"fill": "#fff", "font-family": "Verdana,DejaVu Sans,sans-serif", "font-size": "11", "text-anchor": "middle"}
+    group = ET.SubElement(svg, "g", told)
+    for middle, text in ((left / 2, label), (left + right / 2, message)):
+        ET.SubElement(group, "text", {"x": f"{middle:g}", "y": "14"}).text = text
+    document: bytes = ET.tostring(svg, encoding="utf-8")
+    return document
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,0 +1,87 @@
+"""Everything the gate knows, in one value, brought up to date by what changed since."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from sys import intern
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.domain.gate import Known
+from app.domain.issue import Issue
+from app.formats.late_cells import CellPlace, LateCells
+from app.formats.question import Grounds
+from app.store import evidence
+from app.store.reads import load_builds, load_generation
+from app.store.tables import cells, issues
+from app.store.watch import load_watch_lists
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What is known at one generation of the store. `revisions` say which state of each issue was read."""
+
+    generation: int
+    grounds: Grounds
+    revisions: Mapping[str, str]
+    cells: LateCells[str]
+
+
+def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Edition:
+    """What is known now, from what was known `before`; that itself where the store has not moved since.
+
+    Only cells written since are read. Their generation says which: writers come one after the other, and each begins
+    with raising it (`cells.touch`). A store that went backwards was put in the place of another and is read anew.
+    """
+    generation = load_generation(s)
+    if before is not None and before.generation == generation:
+        return before
+    if before is not None and before.generation > generation:
+        before = None
+    found = _cells(s, before)
+    revisions, known_issues = _issues(s, before)
+    known = Known(
+        issues=known_issues,
+        builds={build.id: build for build in load_builds(s)},
+        cells=found,
+        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        as_of=now,
+    )
+    tested = frozenset(build for _, build, _ in found)
+    return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found)
+
+
+def _issues(s: Session, before: Edition | None) -> tuple[dict[str, str], dict[str, Issue]]:
+    """Revision and issue by id; only what has another revision than before is read."""
+    listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
+    revisions = {row.id: row.revision for row in sorted(listed)}
+    kept = {
+        id_: before.grounds.known.issues[id_]
+        for id_, revision in revisions.items()
+        if before is not None and before.revisions.get(id_) == revision
+    }
+    query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
+    wanted = sorted(revisions.keys() - kept.keys())
+    read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
+    new = {id_: evidence.parse_issue(doc) for id_, doc in read}
+    return revisions, {id_: kept.get(id_) or new[id_] for id_ in revisions}
+
+
+def _cells(s: Session, before: Edition | None) -> LateCells[str]:
+    """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
+    if before is None:
+        return LateCells(evidence.parse_cell, _texts(s, since=None))
+    found = before.cells.with_changes(_texts(s, since=before.generation))
+    number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
+    return found if len(found) == number else _cells(s, None)
+
+
+def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+    if since is not None:
+        query = query.where(cells.c.changed > since)
+    # A name stands in thousands of rows, and each row of the driver brings a copy of its own.
+    return {
+        (intern(issue), intern(build), intern(hardware)): doc for issue, build, hardware, doc in s.execute(query).all()
+    }

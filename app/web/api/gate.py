@@ -1,0 +1,235 @@
+"""`/api/v1/gate`: may this environment be used? Answered from memory, as JSON or in the form that a CI system reads.
+
+The decision is in the answer and in the header Knowngood-Decision; it never changes the status.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException
+
+from app.formats.forms import MEDIA, Form, Telling, render
+from app.formats.question import Asked, BadField, Grounds, asked_of, rule
+from app.web.errors import BadQuestion, WrongKind
+from app.web.selection import Names, Words
+from app.web.shapes.gate import DecisionBody
+from app.web.visit import Visit, Visiting
+
+router = APIRouter()
+
+DECISION = "Knowngood-Decision"
+
+_MOST_CHARACTERS = 6_000_000  # of a lock file; uv's own of a large project has 1,000,000
+_FORM_FIELDS = 5_000
+
+
+class FileBody(BaseModel, extra="forbid"):
+    """A file: its name says what it may be (`uv.lock`), its content is text."""
+
+    name: Annotated[str, Field(max_length=300)] = ""
+    content: Annotated[str, Field(max_length=_MOST_CHARACTERS)]
+
+
+class GateQuery(BaseModel):
+    """Which build, and what to look at. What is watched takes the place of what a policy watches."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    build: Annotated[Words, Field(description="A build id; its + may be written as %2B or as a space")] = ""
+    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one, the worst counts")]
+    issues: Annotated[Names, Field(description="Issue ids, or the addresses of their reports")]
+    component: Annotated[Names, Field(description="Every issue of these components")]
+    package: Annotated[Names, Field(description="Every issue that needs these packages")]
+    severity: Annotated[Words, Field(description="Every issue of this severity or a higher one")] = ""
+    watch: Annotated[Names, Field(description="Names of watch lists")]
+    applied: Annotated[Names, Field(description="Workarounds in place, as issue=workaround")]
+    base: Annotated[Words, Field(description="The build that `only_new` compares with")] = ""
+    only_new: Annotated[bool, Field(description="Let pass what fails on the base build too")] = False
+
+
+class GateBody(GateQuery):
+    """The same, and an environment or a policy as files."""
+
+    environment: Annotated[
+        FileBody | None, Field(description="A requirements or lock file, the output of `pip freeze`, ...")
+    ] = None
+    python: Annotated[Words, Field(description="Python of an environment that does not say it, such as 3.12")] = ""
+    policy: Annotated[FileBody | None, Field(description="A policy, as knowngood.toml has it")] = None
+
+
+class FormQuery(BaseModel, extra="forbid"):
+    format: Annotated[Form, Field(description="The form of the answer")] = Form.JSON
+    advisory: Annotated[bool, Field(description="Say as a warning what would be an error, where the form can")] = False
+
+
+class GateGet(GateQuery, FormQuery):
+    pass
+
+
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The decision, whatever it is",
+        "headers": {DECISION: {"description": "pass, block or insufficient_evidence", "schema": {"type": "string"}}},
+        "content": {
+            media.partition(";")[0]: {"schema": {"type": "object" if media.endswith("json") else "string"}}
+            for form, media in MEDIA.items()
+            if form != "json"
+        },
+    },
+    400: {"description": "A form that cannot be read"},
+    413: {"description": "A body larger than this server takes"},
+}
+
+
+@router.get("/gate", response_model=DecisionBody, responses=_ANSWER)
+def gate(visit: Visiting, query: Annotated[GateGet, Query()]) -> Response:
+    """May this build be used? The decision is in the answer; it never changes the status."""
+    edition = visit.knowing()
+    asked = asked_of(query.model_dump(include=set(GateQuery.model_fields)))
+    return _answer(visit, edition.grounds, asked, query)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What came along with a POST. `body` are its bytes, by which an answer made before is found again."""
+
+    asked: Asked
+    body: bytes
+
+
+async def _sent(request: Request) -> Sent:
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == "multipart/form-data":
+        fields = await _form_fields(request)
+    elif kind in {"application/json", ""}:
+        fields = _json_fields(body)
+    else:
+        raise WrongKind(f'"{kind[:80]}" is not read here; send application/json or multipart/form-data', "body")
+    return Sent(asked_of(_checked(fields).model_dump()), body)
+
+
+def _body_schema() -> dict[str, Any]:
+    """GateBody with its files told in place: OpenAPI has no room for definitions here."""
+    schema = GateBody.model_json_schema()
+    file = schema.pop("$defs")["FileBody"]
+    for name in ("environment", "policy"):
+        field = schema["properties"][name]
+        field["anyOf"] = [file, {"type": "null"}]
+    return schema
+
+
+def _form_schema() -> dict[str, Any]:
+    schema = _body_schema()
+    for name in ("environment", "policy"):
+        described = schema["properties"][name].get("description", "")
+        schema["properties"][name] = {"type": "string", "format": "binary", "description": described}
+    return schema
+
+
+_REQUEST = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": _body_schema()},
+            "multipart/form-data": {"schema": _form_schema()},
+        },
+    }
+}
+
+
+@router.post("/gate", response_model=DecisionBody, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
+def gate_with_files(
+    visit: Visiting, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
+) -> Response:
+    """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
+    edition = visit.knowing(sent.body)
+    return _answer(visit, edition.grounds, sent.asked, query)
+
+
+def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> Response:
+    try:
+        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.now)
+    except BadField as error:
+        raise BadQuestion(error.message, error.field) from None
+    told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
+    text = render(ruling, query.format, told)
+    return visit.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})
+
+
+# -- reading a body ----------------------------------------------------------------------------------------------------
+
+
+def _json_fields(body: bytes) -> Mapping[str, Any]:
+    """An object with no name twice: which of the two would count is anybody's guess."""
+    try:
+        fields = json.loads(body.decode(), object_pairs_hook=_once)
+    except UnicodeDecodeError as error:
+        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", "body") from None
+    except RecursionError:
+        raise BadQuestion("is nested too deeply", "body") from None
+    except ValueError as error:
+        raise BadQuestion(f"is no JSON: {error!s:.200}", "body") from None
+    if not isinstance(fields, dict):
+        raise BadQuestion("a question is a JSON object", "body")
+    if not isinstance(fields.get("only_new", False), bool):
+        raise BadQuestion("write true or false", "body.only_new")
+    return fields
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadQuestion("stands there twice", f"body.{twice[:80]}")
+    return fields
+
+
+async def _form_fields(request: Request) -> Mapping[str, Any]:
+    fields: dict[str, Any] = {}
+    try:
+        # Closed by its end, or the files that it was kept in stay open.
+        async with request.form(max_files=10, max_fields=_FORM_FIELDS, max_part_size=_MOST_CHARACTERS) as form:
+            for name in form:
+                values = [await _value(name, value) for value in form.getlist(name)]
+                fields[name] = values if name in _LISTS else _only(name, values)
+    except MultiPartException as error:
+        raise BadQuestion(f"is no form: {error.message[:200]}", "body") from None
+    return fields
+
+
+_LISTS = frozenset(name for name, field in GateBody.model_fields.items() if field.default_factory is list)
+
+
+def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked with the other fields
+    if len(values) > 1:
+        raise BadQuestion("stands there twice", f"body.{name[:80]}")
+    return values[0]
+
+
+async def _value(name: str, value: str | UploadFile) -> Any:  # noqa: ANN401 - checked with the other fields
+    """A file as its name and text; a text under a file's name is one without a name."""
+    if isinstance(value, str):
+        return {"content": value} if name in {"environment", "policy"} else value
+    try:
+        return {"name": value.filename or "", "content": (await value.read()).decode()}
+    except UnicodeDecodeError as error:
+        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", f"body.{name[:80]}") from None
+
+
+def _checked(fields: Mapping[str, Any]) -> GateBody:
+    try:
+        return GateBody.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        raise BadQuestion(first["msg"], ".".join(["body", *_names(first["loc"])])) from None
+
+
+def _names(place: Iterable[int | str]) -> list[str]:
+    return [str(part)[:80] for part in place]

@@ -1,0 +1,17 @@
+"""`/api/v1/quality`: how often this project's own answers change where nothing did."""
+
+from fastapi import APIRouter, Response
+
+from app.web.shapes.quality import QualityBody, quality_body
+from app.web.trust import load_quality
+from app.web.visit import Visiting
+
+router = APIRouter()
+
+
+@router.get("/quality", response_model=QualityBody)
+def quality(visit: Visiting) -> Response:
+    """The rate of false changes and its interval, what varies, what was trouble of ours, and where time went."""
+    with visit.reading() as session:
+        found = load_quality(session)
+    return visit.json(quality_body(found))

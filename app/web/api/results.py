@@ -1,0 +1,75 @@
+"""`/api/v1/results`: evidence from workers elsewhere, as the bundle that `knowngood run` writes there."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel
+
+from app.domain.access import Actor, Scope
+from app.store.rows import ImportReport
+from app.store.session import unit_of_work
+from app.store.writes import import_bundle
+from app.web.errors import BadQuestion
+from app.web.reader import Needs
+from app.web.visit import API, Visiting
+
+router = APIRouter()
+
+RESULTS = f"{API}/results"
+_BUNDLE = {"schema": {"type": "string", "format": "binary"}}
+_TAKES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "A result bundle (JSON Lines), gzipped or not",
+        "content": {"application/gzip": _BUNDLE, "application/octet-stream": _BUNDLE, "application/x-ndjson": _BUNDLE},
+    }
+}
+
+Submitter = Annotated[Actor, Depends(Needs(Scope.SUBMIT))]
+
+
+class TakenBody(BaseModel):
+    """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
+    this catalogue does not have, `superseded` to another state of their repro. `changed` cells read differently now.
+    """
+
+    origin: str
+    added: int
+    known: int
+    unknown: int
+    superseded: int
+    changed: int
+
+
+async def _received(request: Request) -> AsyncIterator[Path]:
+    """The body in a file, written as it comes: memory does not grow with it. `BodyLimit` ends one that is too long."""
+    with tempfile.TemporaryDirectory(prefix="knowngood-bundle-") as folder:
+        path = Path(folder) / "bundle"
+        with path.open("wb") as file:
+            async for chunk in request.stream():
+                file.write(chunk)
+        yield path
+
+
+@router.post("/results", response_model=TakenBody, openapi_extra=_TAKES, operation_id="post_results")
+def submit(visit: Visiting, submitter: Submitter, bundle: Annotated[Path, Depends(_received)]) -> Response:
+    """Take in a bundle: all of it or nothing, and once more changes nothing. Its origin is the name of your token."""
+    if bundle.stat().st_size == 0:
+        raise BadQuestion("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
+    with unit_of_work(visit.house.engine) as session:
+        report = import_bundle(session, bundle, visit.now, by=submitter, vouched=True)
+    return visit.json(_body(report))
+
+
+def _body(report: ImportReport) -> TakenBody:
+    return TakenBody(
+        origin=report.origin,
+        added=report.added,
+        known=report.known,
+        unknown=report.unknown,
+        superseded=report.superseded,
+        changed=len(report.changed),
+    )

@@ -1,0 +1,88 @@
+"""What is measured of the catalogue and what is open, read from the store: for the page and its twin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.domain.build import Build
+from app.domain.coverage import Gap, Pattern, doubtful, gaps_of, patterns_of
+from app.domain.hygiene import Remark, Trouble, remarks_on
+from app.domain.issue import Issue
+from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of
+from app.domain.verdict import Cell
+from app.store.reads import load_builds, load_cells, load_issues
+from app.store.session import Session
+
+
+@dataclass(frozen=True)
+class ClassCoverage:
+    """One hardware class: its rows over `builds`, one by one, and over `columns`, where Pythons that agree are one.
+
+    `standing` has the cell that stands for each column, by issue.
+    """
+
+    hardware: str
+    builds: tuple[Build, ...]
+    patterns: tuple[Pattern, ...]
+    columns: tuple[Column, ...]
+    standing: dict[str, tuple[Cell, ...]]
+
+    @property
+    def applicable(self) -> int:
+        return sum(one.applicable for one in self.patterns)
+
+    @property
+    def measured(self) -> int:
+        return sum(one.measured for one in self.patterns)
+
+    @property
+    def conclusive(self) -> int:
+        return sum(one.conclusive for one in self.patterns)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """`remarks` are those on claims and on rows that never failed; hygiene has the rest."""
+
+    classes: tuple[ClassCoverage, ...]
+    issues: dict[str, Issue]
+    builds: dict[str, Build]
+    gaps: tuple[Gap, ...]
+    doubtful: tuple[Cell, ...]
+    remarks: tuple[Remark, ...]
+
+    def remarks_about(self, trouble: Trouble) -> tuple[Remark, ...]:
+        return tuple(remark for remark in self.remarks if remark.trouble is trouble)
+
+
+def load_coverage(session: Session) -> Coverage:
+    issues = load_issues(session)
+    builds = {build.id: build for build in load_builds(session)}
+    cells = load_cells(session, issues=[issue.id for issue in issues], builds=builds)
+    by_issue: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_issue.setdefault(cell.issue, []).append(cell)
+    classes = sorted({cell.hardware for cell in cells})
+    return Coverage(
+        classes=tuple(_class(issues, builds, hardware, cells) for hardware in classes),
+        issues={issue.id: issue for issue in issues},
+        builds=builds,
+        gaps=tuple(gap for issue in issues for gap in gaps_of(issue, by_issue.get(issue.id, ()))),
+        doubtful=doubtful(cells),
+        remarks=tuple(
+            remark
+            for issue in issues
+            for remark in remarks_on(issue, [(builds[cell.build], cell) for cell in by_issue.get(issue.id, ())])
+            if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
+        ),
+    )
+
+
+def _class(issues: Sequence[Issue], builds: dict[str, Build], hardware: str, cells: Sequence[Cell]) -> ClassCoverage:
+    here = [cell for cell in cells if cell.hardware == hardware]
+    measured = {cell.build for cell in here if cell.measured_at is not None}
+    chosen = choose_columns(builds.values(), measured, Columns.MEASURED)
+    patterns = patterns_of(issues, chosen, hardware, here, builds)
+    columns = fold(chosen, here)
+    rows = rows_of([one.issue for one in patterns], columns, [hardware], here)
+    standing = {issue: row for (issue, _), row in rows.items()}
+    return ClassCoverage(hardware, chosen, patterns, columns, standing)

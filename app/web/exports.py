@@ -1,0 +1,26 @@
+"""What exports are made of: a selection with the addresses of this server."""
+
+from datetime import datetime
+
+from app.domain.matrix import stale_cells
+from app.formats.extract import Extract, Links
+from app.web.addresses import attempt_address, cell_address, issue_address
+from app.web.selection import Selection
+
+
+def links_at(base: str) -> Links:
+    """Addresses on the server at `base`."""
+    return Links(
+        issue=lambda issue: base + issue_address(issue),
+        cell=lambda issue, build, hardware: base + cell_address(issue, build, hardware),
+        attempt=lambda attempt: base + attempt_address(attempt),
+    )
+
+
+def extract_of(selection: Selection, now: datetime, base: str) -> Extract:
+    """Every cell of the selection, by hardware class, issue and build, and all builds of the catalogue."""
+    builds = {build.id: build for build in selection.all_builds}
+    cells = tuple(
+        cell for class_ in selection.classes for issue in selection.issues for cell in selection.rows[issue.id, class_]
+    )
+    return Extract(selection.issues, builds, cells, stale_cells(cells, builds, now), now, links_at(base))

@@ -1,0 +1,118 @@
+"""`/watchlists` and `/watchlists/{name}`: which issues a team watches, and how to ask the gate with them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+
+from app.domain.errors import BadRequest
+from app.domain.issue import Issue
+from app.domain.watch_list import WatchList
+from app.domain.watched import names_of, watched_issues
+from app.store.reads import load_issues
+from app.store.watch import load_watch_list_versions, load_watch_lists
+from app.web.addresses import issue_address, watch_list_address
+from app.web.finding import find_watch_list
+from app.web.visit import API, Visit, Visiting
+
+router = APIRouter(include_in_schema=False)
+
+_VERSIONS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class WatchListLine:
+    watch_list: WatchList
+    address: str
+    says: str
+
+
+@dataclass(frozen=True)
+class WatchListsPage:
+    lines: tuple[WatchListLine, ...]
+    json_address: str
+
+
+@dataclass(frozen=True)
+class WatchedLine:
+    issue: Issue
+    title: str
+    address: str
+
+
+@dataclass(frozen=True)
+class WatchListPage:
+    """`remarks` say what of the list names nothing here. `versions` are the addresses of all of them."""
+
+    watch_list: WatchList
+    said: tuple[tuple[str, str], ...]
+    watched: tuple[WatchedLine, ...]
+    remarks: tuple[str, ...]
+    versions: tuple[tuple[int, str], ...]
+    is_old: bool
+    matrix_address: str
+    command: str
+    json_address: str
+
+
+@router.get("/watchlists")
+def watch_lists(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = load_watch_lists(session)
+    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(visit, one)) for one in found.values())
+    return visit.page("watch_lists.html", WatchListsPage(lines, f"{API}/watchlists"))
+
+
+@router.get("/watchlists/{name}")
+def watch_list(
+    visit: Visiting, name: str, version: Annotated[int | None, Query(ge=1, le=2_000_000_000)] = None
+) -> Response:
+    with visit.reading() as session:
+        newest = find_watch_list(session, name)
+        shown = newest if version is None else find_watch_list(session, name, version)
+        numbers = load_watch_list_versions(session, name)[:_VERSIONS_SHOWN]
+        issues = {issue.id: issue for issue in load_issues(session)}
+    return visit.page("watch_list.html", _page(visit, shown, numbers, issues))
+
+
+def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mapping[str, Issue]) -> WatchListPage:
+    try:
+        watched, remarks = watched_issues(shown.content.watch, issues, names_of(issues))
+    except BadRequest as error:  # the catalogue went on since the list was written
+        watched, remarks = (), (str(error),)
+    address = watch_list_address(shown.name)
+    is_old = shown.version != numbers[0]
+    query = f"?version={shown.version}" if is_old else ""
+    return WatchListPage(
+        watch_list=shown,
+        said=tuple(_said(visit, shown)),
+        watched=tuple(
+            WatchedLine(one, visit.in_language(one.title, one.title_zh), issue_address(one.id)) for one in watched
+        ),
+        remarks=remarks,
+        versions=tuple((number, f"{address}?version={number}") for number in numbers),
+        is_old=is_old,
+        matrix_address=f"/?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        command=f"knowngood gate --watch {shown.name} --server {visit.base} -r requirements.txt",
+        json_address=f"{API}{address}{query}",
+    )
+
+
+def _said(visit: Visit, shown: WatchList) -> Iterator[tuple[str, str]]:
+    watch = shown.content.watch
+    named = {
+        "Issues": watch.issues,
+        "Components": watch.components,
+        "Packages": watch.packages,
+        "Severity at least": (watch.severity,) if watch.severity else (),
+        "Hardware": shown.content.hardware,
+    }
+    for label, names in named.items():
+        if names:
+            yield visit.say(label), ", ".join(names)
+
+
+def _in_short(visit: Visit, one: WatchList) -> str:
+    return one.content.description or "; ".join(f"{label}: {text}" for label, text in _said(visit, one))

@@ -1,0 +1,121 @@
+"""What every route asks of an address before it looks at its own parameters: text that is text, and names it knows.
+
+A parameter that is misspelt or stands twice would silently widen or change an answer, so the API refuses both; pages
+let unknown ones pass, because links gather them on their way.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_origin
+from urllib.parse import unquote_to_bytes
+
+from fastapi import Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from app.web.errors import BadQuestion, WrongKind, nearest, or_nearest
+from app.web.visit import API
+
+_LONGEST_PATH = 2000
+
+
+async def read_plainly(request: Request) -> None:
+    """Waits for nothing, so it need not cost a thread. Raises BadQuestion, which names the parameter or the path."""
+    path: bytes = request.scope.get("raw_path") or request.url.path.encode()
+    _refuse_unreadable(path, "path")
+    if len(path) > _LONGEST_PATH:
+        raise BadQuestion(f"is {len(path):,} bytes long; nothing here is at more than {_LONGEST_PATH:,}", "path")
+    query: bytes = request.scope["query_string"]
+    for pair in query.split(b"&") if query else ():
+        name, _, value = pair.partition(b"=")
+        said = unquote_to_bytes(name.replace(b"+", b" ")).decode(errors="replace").replace("\0", "")[:80]
+        _refuse_unreadable(name, said or "query")
+        _refuse_unreadable(value, said or "query")
+    route = request.scope["route"]
+    if isinstance(route, APIRoute) and request.url.path.startswith(f"{API}/"):
+        _refuse_unknown(request, route)
+        if route.body_field is not None:
+            _refuse_unsteady(request.headers.get("content-type", ""), await request.body())
+
+
+def _refuse_unreadable(quoted: bytes, field: str) -> None:
+    if b"%" not in quoted and quoted.isascii():
+        return
+    told = unquote_to_bytes(quoted)
+    if b"\0" in told:
+        raise BadQuestion("holds a NUL sign, which no name here does", field)
+    try:
+        told.decode()
+    except UnicodeDecodeError as error:
+        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", field) from None
+
+
+def _refuse_unsteady(kind: str, body: bytes) -> None:
+    """What JSON allows and nobody means: a name twice, of which one would count, and signs that no database takes.
+
+    A body that is none is left to whoever reads it.
+    """
+    media = kind.partition(";")[0].strip().lower()
+    if body and media != "application/json":
+        raise WrongKind(f'"{media[:80]}" is not read here; send application/json', "body")
+    try:
+        _refuse_nul(json.loads(body, object_pairs_hook=_once), "body")
+    except RecursionError:
+        raise BadQuestion("is nested too deeply", "body") from None
+    except ValueError:
+        return
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    twice = [name for name, n in Counter(name for name, _ in pairs).items() if n > 1]
+    if twice:
+        raise BadQuestion("stands there twice", f"body.{twice[0][:80]}")
+    return dict(pairs)
+
+
+def _refuse_nul(value: object, place: str) -> None:
+    if isinstance(value, str) and "\0" in value:
+        raise BadQuestion("holds a NUL sign, which no text here does", place)
+    if isinstance(value, dict):
+        for name, one in value.items():
+            _refuse_nul(one, f"{place}.{name[:80]}")
+    if isinstance(value, list):
+        for index, one in enumerate(value):
+            _refuse_nul(one, f"{place}.{index}")
+
+
+def _refuse_unknown(request: Request, route: APIRoute) -> None:
+    known = _parameters(route)
+    for name, n in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if name not in known:
+            told = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
+            raise BadQuestion(f"there is no such parameter{told}", name[:80] or "query")
+        if n > 1 and not known[name]:
+            raise BadQuestion(f"stands there {n} times; once is enough", name)
+
+
+_known: dict[object, Mapping[str, bool]] = {}
+
+
+def _parameters(route: APIRoute) -> Mapping[str, bool]:
+    """By name, whether it is a list, which may stand several times. Found out once per route of the API."""
+    if route.endpoint not in _known:
+        _known[route.endpoint] = dict(_told_by(route.dependant))
+    return _known[route.endpoint]
+
+
+def _told_by(dependant: Dependant) -> Iterator[tuple[str, bool]]:
+    for field in dependant.query_params:
+        kind = field.field_info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from ((one.alias or name, _is_list(one.annotation)) for name, one in kind.model_fields.items())
+        else:
+            yield field.alias, _is_list(kind)
+    for inner in dependant.dependencies:
+        yield from _told_by(inner)
+
+
+def _is_list(kind: Any) -> bool:  # noqa: ANN401 - whatever a parameter is declared as
+    return get_origin(kind) is list

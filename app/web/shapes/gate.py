@@ -1,0 +1,70 @@
+"""The gate's answer as OpenAPI tells it. The document itself is made by `app.formats.decision`."""
+
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from app.domain.gate import Decision
+from app.domain.issue import Severity
+from app.domain.policy import Effect
+from app.domain.verdict import Verdict, WorkaroundVerdict
+
+
+class CureBody(BaseModel):
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+
+    id: str
+    title: str
+    verdict: WorkaroundVerdict
+    trade_off: str
+    snippet: str
+
+
+class ReasonBody(BaseModel):
+    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+
+    `workarounds` come best first; `applied` are those that the policy declares to be in place. `ignored` says who
+    accepts the issue and why (empty: nobody). `fixed_in` is an interval, `first_fixed` the oldest later tested release
+    that passes (empty: none known). `is_new` compares with the policy's base build (null: nothing to compare).
+    """
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+    build: str
+    hardware: str
+    verdict: Verdict
+    effect: Effect
+    why: str
+    measured_at: datetime | None
+    age_days: int | None
+    stale: bool
+    evidence_url: str | None
+    workarounds: list[CureBody]
+    applied: list[str]
+    ignored: str
+    fixed_in: str
+    first_fixed: str
+    is_new: bool | None
+
+
+class DecisionBody(BaseModel):
+    """May this environment be used, and why.
+
+    `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
+    used). `counts` has the number of reasons of each effect. `reasons` come worst first.
+    """
+
+    decision: Decision
+    why: str
+    build: str | None
+    asked: str
+    nearest: list[str]
+    hardware: list[str]
+    counts: dict[Effect, int]
+    notes: list[str]
+    decided_at: datetime | None
+    known_at: datetime | None
+    reasons: list[ReasonBody]

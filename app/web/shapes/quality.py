@@ -1,0 +1,151 @@
+"""The project's own error rates, as JSON."""
+
+from pydantic import BaseModel, Field
+
+from app.domain.outcome import Outcome
+from app.domain.quality import Compared, Pair, Rate, Spent
+from app.domain.verdict import Cell, Verdict
+from app.web.addresses import attempt_address, cell_address
+from app.web.trust import ClassQuality, Quality
+
+
+class RateBody(BaseModel):
+    """`part` of `whole`, with Wilson's 95 % interval; where `whole` is 0 nothing is known and it is 0 to 1."""
+
+    part: int
+    whole: int
+    share: float
+    low: float
+    high: float
+
+
+class PairBody(BaseModel):
+    """One variant of a cell that was asked twice on one machine, and whose first pass and later pass differ."""
+
+    issue: str
+    build: str
+    hardware: str
+    variant: str
+    first: Verdict
+    later: Verdict
+    later_attempts: int
+    url: str
+    first_url: str
+    later_url: str
+
+
+class ComparedBody(BaseModel):
+    """One variant of a cell whose verdict is another on another machine of its class; machines go by their digest."""
+
+    issue: str
+    build: str
+    hardware: str
+    variant: str
+    verdicts: dict[str, Verdict]
+    url: str
+
+
+class FlakyBody(BaseModel):
+    issue: str
+    build: str
+    hardware: str
+    reason: str
+    url: str
+
+
+class SpentBody(BaseModel):
+    """Seconds over `attempts`: Python's start, `import torch` and the exit; the arms; processes that could not tell."""
+
+    attempts: int
+    starting_s: float
+    arms_s: float
+    untold: int
+    untold_s: float
+
+
+class ProvisionedBody(BaseModel):
+    """Seconds that environments took, beside the processes that then ran in them; jobs of this store alone."""
+
+    environments: int
+    seconds: float
+    attempts: int
+    processes_s: float
+
+
+class ClassQualityBody(BaseModel):
+    hardware: str
+    false_changes: RateBody
+    varying_by_machine: RateBody
+    infrastructure: RateBody
+    outcomes: dict[Outcome, int]
+    time: SpentBody
+
+
+class QualityBody(BaseModel):
+    false_changes: RateBody = Field(description="Of the (cell, variant) pairs asked twice with nothing changed")
+    changed: list[PairBody]
+    varying: list[ComparedBody]
+    flaky: list[FlakyBody]
+    hardware: list[ClassQualityBody]
+    provisioned: ProvisionedBody
+
+
+def quality_body(found: Quality) -> QualityBody:
+    return QualityBody(
+        false_changes=_rate(found.changed),
+        changed=[_pair(pair) for pair in found.pairs if pair.is_false_change],
+        varying=[_compared(one) for one in found.compared if one.varies],
+        flaky=[_flaky(cell) for cell in found.flaky],
+        hardware=[_class(one) for one in found.classes],
+        provisioned=ProvisionedBody(**vars(found.provisioned)),
+    )
+
+
+def _rate(rate: Rate) -> RateBody:
+    low, high = rate.interval
+    return RateBody(part=rate.part, whole=rate.whole, share=rate.share, low=low, high=high)
+
+
+def _pair(pair: Pair) -> PairBody:
+    return PairBody(
+        issue=pair.issue,
+        build=pair.build,
+        hardware=pair.hardware,
+        variant=pair.variant,
+        first=pair.first,
+        later=pair.later,
+        later_attempts=pair.times,
+        url=cell_address(pair.issue, pair.build, pair.hardware),
+        first_url=attempt_address(pair.first_attempt),
+        later_url=attempt_address(pair.later_attempt),
+    )
+
+
+def _compared(one: Compared) -> ComparedBody:
+    return ComparedBody(**vars(one), url=cell_address(one.issue, one.build, one.hardware))
+
+
+def _flaky(cell: Cell) -> FlakyBody:
+    address = cell_address(cell.issue, cell.build, cell.hardware)
+    return FlakyBody(issue=cell.issue, build=cell.build, hardware=cell.hardware, reason=cell.reason, url=address)
+
+
+def _class(one: ClassQuality) -> ClassQualityBody:
+    return ClassQualityBody(
+        hardware=one.hardware,
+        false_changes=_rate(one.changed),
+        varying_by_machine=_rate(one.varying),
+        infrastructure=_rate(one.infrastructure),
+        outcomes=dict(one.outcomes),
+        time=_spent(one.spent),
+    )
+
+
+def _spent(spent: Spent) -> SpentBody:
+    return SpentBody(
+        attempts=spent.attempts,
+        starting_s=round(spent.starting_s, 3),
+        arms_s=round(spent.arms_s, 3),
+        untold=spent.untold,
+        untold_s=round(spent.untold_s, 3),
+    )

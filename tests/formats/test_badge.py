@@ -1,0 +1,44 @@
+"""Badges: the strict JSON of shields.io, and an SVG that says the same."""
+
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from app.domain.verdict import Verdict
+from app.formats.badge import Badge, badge_of, badge_svg, shields_endpoint, unmeasured_badge
+from tests.formats.given import HOSTILE, cell
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_the_endpoint_has_the_keys_that_shields_knows_and_no_other(verdict: Verdict) -> None:
+    told = json.loads(shields_endpoint(badge_of(cell(verdict), "2.7.0", is_stale=False)))
+    assert set(told) == {"schemaVersion", "label", "message", "color", "cacheSeconds"}
+    assert told["schemaVersion"] == 1
+    assert told["label"] == "toy-1 (cpu-x86_64)"
+    assert told["message"].endswith(" on 2.7.0")
+    assert isinstance(told["cacheSeconds"], int)
+
+
+def test_only_a_measured_pass_passes_and_old_evidence_says_so() -> None:
+    said = {verdict: badge_of(cell(verdict), "2.7.0", is_stale=False) for verdict in Verdict}
+    passing = said[Verdict.NOT_AFFECTED]
+    assert [badge for badge in said.values() if "pass" in badge.message or badge.color == passing.color] == [passing]
+    assert badge_of(cell(Verdict.NOT_AFFECTED), "2.7.0", is_stale=True).message == "passes on 2.7.0 (old)"
+    assert unmeasured_badge("toy-1") == Badge("toy-1", "not run", said[Verdict.NOT_RUN].color)
+
+
+def test_the_picture_says_what_it_shows_to_those_who_do_not_see_it() -> None:
+    svg = ET.fromstring(badge_svg(Badge("toy-1", "fails on 2.7.0", "#b3261e")))  # noqa: S314 - we wrote it
+    assert svg.get("aria-label") == svg.findtext(f"{SVG}title") == "toy-1: fails on 2.7.0"
+    assert [text.text for text in svg.iter(f"{SVG}text")] == ["toy-1", "fails on 2.7.0"]
+    widths = [int(box.get("width", "0")) for box in svg.iter(f"{SVG}rect")]
+    assert sum(widths) == int(svg.get("width", "0"))
+
+
+def test_hostile_texts_are_text_and_are_cut() -> None:
+    svg = ET.fromstring(badge_svg(Badge(HOSTILE, "<script>" * 20, "#fff")))  # noqa: S314 - we wrote it
+    assert {element.tag.removeprefix(SVG) for element in svg.iter()} == {"svg", "title", "rect", "g", "text"}
+    assert all(len(text.text or "") <= 60 for text in svg.iter(f"{SVG}text"))

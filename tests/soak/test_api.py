@@ -1,0 +1,29 @@
+"""schemathesis over the whole API for as long as KNOWNGOOD_SOAK_API_S says (20 minutes), all checks and phases on."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.web.whole_api import ask_everything, served
+
+SOAK_S = int(os.environ.get("KNOWNGOOD_SOAK_API_S", "1200"))
+SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(SOAK_S + 600)
+def test_the_whole_api_stays_as_documented(migrated_sqlite: Path, tmp_path: Path) -> None:
+    """No 5xx, no undocumented status, no answer of another shape. The seed is printed with every failure."""
+    with served(migrated_sqlite, tmp_path) as (address, token):
+        found = ask_everything(
+            address,
+            token,
+            "--phases=examples,coverage,fuzzing,stateful",
+            f"--seed={SEED}",
+            f"--max-time={SOAK_S}",
+            "--continue-on-failure",
+            limit_s=SOAK_S + 500,
+        )
+    assert not found, f"seed {SEED}\n{found[:50_000]}"

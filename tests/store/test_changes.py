@@ -1,0 +1,106 @@
+"""Steps of cells, read back from the events that told them."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from app.domain.changes import Cause, changes_of
+from app.domain.outcome import Outcome
+from app.domain.verdict import Verdict, WorkaroundVerdict
+from app.store import writes
+from app.store.changes import load_news
+from app.store.session import Engine, connect, migrate, reading, unit_of_work
+from app.store.tables import events
+from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.store.given import given_results, given_run
+
+ISSUE, OTHER = make_issue("toy-1"), make_issue("toy-2")
+BUILD, SECOND = make_build("2.6.0+cu124"), make_build("2.7.0+cu126")
+
+
+def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Engine) -> None:
+    run = given_run(engine, [ISSUE], [BUILD])
+    given_results(engine, Outcome.MATCH)
+    with reading(engine) as s:
+        news = load_news(s, 100)
+    assert {one.run for one in news} == {run}
+    (change,) = changes_of(news)
+    (turn,) = change.turns
+    assert (change.issue, change.cause, change.run) == ("toy-1", Cause.RUN, run)
+    assert (turn.build, turn.hardware, turn.before, turn.after) == (
+        BUILD.id,
+        HARDWARE,
+        Verdict.NOT_RUN,
+        Verdict.AFFECTED,
+    )
+    assert turn.reason == "1 of 1 attempt ended with the issue's own signature"
+    assert turn.workarounds == {"aot_eager": (WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.EFFECTIVE)}
+
+
+def test_the_same_result_again_is_no_news(engine: Engine) -> None:
+    given_run(engine, [ISSUE], [BUILD])
+    given_results(engine, Outcome.MATCH)
+    with reading(engine) as s:
+        before = load_news(s, 100)
+    given_run(engine, [ISSUE], [BUILD], repeat=2)
+    given_results(engine, Outcome.MATCH)
+    with reading(engine) as s:
+        assert load_news(s, 100) == before
+
+
+def test_an_import_is_one_cause_and_says_where_it_came_from(engine: Engine, tmp_path: Path) -> None:
+    other = connect(f"sqlite:///{tmp_path / 'other.db'}")
+    migrate(other)
+    given_run(other, [ISSUE, OTHER], [BUILD, SECOND])
+    given_results(other, Outcome.MATCH)
+    bundle = tmp_path / "results.jsonl.gz"
+    with reading(other) as s, bundle.open("wb") as file:
+        writes.export_bundle(s, file, now=NOON, origin="lab 7")
+    other.dispose()
+    later = NOON + timedelta(hours=1)
+    with unit_of_work(engine) as s:
+        writes.save_catalogue(s, [ISSUE, OTHER], [BUILD, SECOND], NOON)
+    with unit_of_work(engine) as s:
+        writes.import_bundle(s, bundle, later)
+    with reading(engine) as s:
+        found = changes_of(load_news(s, 100))
+    assert [(change.issue, change.cause, change.origin, change.at) for change in found] == [
+        ("toy-2", Cause.IMPORT, "lab 7", later),
+        ("toy-1", Cause.IMPORT, "lab 7", later),
+    ]
+    assert [turn.build for turn in found[0].turns] == [BUILD.id, SECOND.id]
+
+
+def test_only_of_the_issues_asked_for(engine: Engine) -> None:
+    given_run(engine, [ISSUE, OTHER], [BUILD])
+    given_results(engine)
+    with reading(engine) as s:
+        assert {one.issue for one in load_news(s, 100, issues=["toy-2"])} == {"toy-2"}
+        assert load_news(s, 100, issues=[]) == ()
+
+
+def test_what_a_limit_cuts_in_two_is_left_out_unless_nothing_else_is_there(engine: Engine) -> None:
+    first = given_run(engine, [ISSUE], [BUILD])
+    given_results(engine)
+    second = given_run(engine, [ISSUE, OTHER], [SECOND])
+    given_results(engine)
+    with reading(engine) as s:
+        every = load_news(s, 100)
+        of_second = [one for one in every if one.run == second]
+        assert {one.run for one in every} == {first, second}
+        assert load_news(s, len(every)) == every
+        assert load_news(s, len(every) - 1) == tuple(of_second)
+        assert load_news(s, len(of_second) - 1) == tuple(of_second[1:])
+
+
+def test_events_of_an_older_release_are_still_read(engine: Engine) -> None:
+    data = {"issue": "toy-1", "build": BUILD.id, "hardware": HARDWARE, "before": None, "after": "affected"}
+    with unit_of_work(engine) as s:
+        s.execute(events.insert().values(at=NOON, run="", kind="cell_changed", data=data))
+    with reading(engine) as s:
+        (change,) = changes_of(load_news(s, 10))
+    assert (change.cause, change.turns[0].after, change.turns[0].reason) == (Cause.DERIVED, Verdict.AFFECTED, "")
+
+
+def test_an_empty_store_has_no_news(engine: Engine) -> None:
+    with reading(engine) as s:
+        assert load_news(s, 10) == ()

@@ -1,0 +1,93 @@
+"""What the gate knows, brought up to date by what changed."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from app.domain.outcome import Outcome
+from app.domain.verdict import Cell, Verdict
+from app.store import reads, writes
+from app.store.known import Edition, load_edition
+from app.store.session import Engine, reading, unit_of_work
+from tests.conftest import CountStatements
+from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.store.given import given_catalogue, given_results, given_run
+
+PLACE = ("toy-1", make_build().id, HARDWARE)
+
+
+def measured(engine: Engine, baseline: Outcome = Outcome.MATCH, repeat: int = 1) -> None:
+    given_run(engine, repeat=repeat)
+    given_results(engine, baseline)
+
+
+def edition(engine: Engine, before: Edition | None = None) -> Edition:
+    with reading(engine) as s:
+        return load_edition(s, NOON, before)
+
+
+def cells_of(engine: Engine) -> dict[tuple[str, str, str], Cell]:
+    with reading(engine) as s:
+        return {(cell.issue, cell.build, cell.hardware): cell for cell in reads.load_cells(s)}
+
+
+def test_it_is_what_the_pages_read(engine: Engine) -> None:
+    measured(engine)
+    found = edition(engine)
+    assert dict(found.grounds.known.cells) == cells_of(engine)
+    assert found.grounds.known.cells[PLACE].verdict is Verdict.AFFECTED
+    with reading(engine) as s:
+        assert tuple(found.grounds.known.issues.values()) == reads.load_issues(s)
+        assert tuple(found.grounds.known.builds.values()) == reads.load_builds(s)
+    assert found.grounds.known.hardware == (HARDWARE,)
+    assert found.grounds.tested == {make_build().id}
+
+
+def test_one_query_tells_that_nothing_moved(engine: Engine, count_statements: CountStatements) -> None:
+    measured(engine)
+    before = edition(engine)
+    with count_statements(engine) as said:
+        assert edition(engine, before) is before
+    assert len(said) == 1
+
+
+def test_only_what_changed_is_read_and_the_old_edition_stays_as_it_was(engine: Engine) -> None:
+    measured(engine)
+    before = edition(engine)
+    old = dict(before.grounds.known.cells)
+    issue = before.grounds.known.issues["toy-1"]
+    measured(engine, Outcome.PASS, repeat=2)
+    after = edition(engine, before)
+    assert after.generation > before.generation
+    assert dict(after.grounds.known.cells) == cells_of(engine)
+    assert dict(before.grounds.known.cells) == old
+    assert after.grounds.known.issues["toy-1"] is issue
+
+
+def test_a_cell_that_went_with_its_issue_is_gone(engine: Engine) -> None:
+    measured(engine)
+    before = edition(engine)
+    given_catalogue(engine, [make_issue("toy-2")], [make_build()])
+    after = edition(engine, before)
+    assert (len(after.grounds.known.cells), set(after.grounds.known.issues)) == (0, {"toy-2"})
+
+
+def test_an_issue_that_says_something_else_is_read_anew(engine: Engine) -> None:
+    measured(engine)
+    before = edition(engine)
+    given_catalogue(engine, [replace(make_issue(), title="Another title")], [make_build()])
+    assert edition(engine, before).grounds.known.issues["toy-1"].title == "Another title"
+
+
+def test_a_store_that_went_backwards_is_read_anew(engine: Engine) -> None:
+    measured(engine)
+    before = replace(edition(engine), generation=10**6)
+    assert edition(engine, before).generation < 10**6
+
+
+def test_deriving_anew_what_reads_the_same_changes_no_cell(engine: Engine) -> None:
+    measured(engine)
+    before = edition(engine)
+    with unit_of_work(engine) as s:
+        writes.reclassify(s, NOON + timedelta(days=1))
+    after = edition(engine, before)
+    assert dict(after.grounds.known.cells) == dict(before.grounds.known.cells)

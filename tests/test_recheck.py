@@ -1,0 +1,48 @@
+"""`knowngood recheck` on toys, by the real command and in real processes: one keeps its word, one does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.given_toys import Installation, make_installation, toy_wheels
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
+
+BUILD = "torch-0.0.1+mini"
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    made = make_installation(tmp_path_factory.mktemp("toys"), toy_wheels(tmp_path_factory.mktemp("wheels")))
+    issues = "toy-passes-1,toy-variants-1,toy-flaky-1,toy-control-fails-1"
+    done = made.command("run", "--builds", BUILD, "--issues", issues)
+    assert done.returncode == 0, done.stderr
+    return made
+
+
+def test_what_is_drawn_can_be_priced_before_it_is_asked(installation: Installation) -> None:
+    told = installation.command("recheck", "--cells", "2", "--seed", "a", "--dry-run")
+    assert told.returncode == 0, told.stderr
+    assert "2 cells drawn with --seed a" in told.stderr
+
+
+def test_cells_that_keep_their_word_are_counted_and_end_in_nothing(installation: Installation) -> None:
+    told = installation.command("recheck", "--issues", "toy-passes-1,toy-variants-1", "--seed", "a", "--json")
+    assert told.returncode == 0, told.stderr
+    answer = json.loads(told.stdout)
+    assert (answer["seed"], answer["cells"], answer["stayed"]) == ("a", 2, 2)
+    assert (answer["changed"], answer["no_answer"], answer["interval"][0]) == ([], [], 0.0)
+
+
+def test_a_verdict_that_changed_is_named_and_ends_in_one(installation: Installation) -> None:
+    told = installation.command("recheck", "--issues", "toy-flaky-1", "--seed", "a")
+    assert told.returncode == 1, told.stderr
+    assert f"toy-flaky-1 {BUILD} cpu-x86_64: affected -> not_affected" in told.stdout
+    assert "0 stayed, 1 changed, 0 gave no answer (--seed a)" in told.stdout
+
+
+def test_what_has_no_steady_answer_is_not_asked_again(installation: Installation, tmp_path: Path) -> None:
+    told = installation.command("recheck", "--issues", "toy-control-fails-1")
+    assert told.returncode == 3, told.stderr
+    assert "0 stayed, 0 changed, 0 gave no answer" in told.stdout

@@ -1,0 +1,74 @@
+"""Every row with its pattern over the releases, and what is open, on a page and as JSON."""
+
+from dataclasses import replace
+
+from starlette.testclient import TestClient
+
+from app.domain.plan import Wanted
+from app.store.session import Engine
+from app.web.pages.coverage import CoveragePage
+from tests.make import HARDWARE, NOON
+from tests.web import given
+from tests.web.asking import shown
+from tests.web.given import BAD, DYNAMO, GOOD, MASK, OLD, SILENT, Asked
+
+
+def test_every_row_has_one_sign_per_column_and_its_history(client: TestClient) -> None:
+    page = shown(client, "/coverage", CoveragePage)
+    assert [table.hardware for table in page.tables] == [HARDWARE, given.GPU_CLASS]
+    rows = {row.pattern.issue.id: row for row in page.tables[0].rows}
+    assert set(rows) == {MASK.id, SILENT.id, DYNAMO.id}
+    assert [square.sign for square in rows[MASK.id].squares] == ["passes", "cure", "passes"]
+    assert rows[MASK.id].pattern.history.sentence == "fails in 2.7.1, fixed in (2.7.1, 2.8.0]"
+    assert (rows[SILENT.id].pattern.measured, rows[SILENT.id].pattern.conclusive) == (3, 2)
+    for row in rows.values():
+        assert client.get(row.address).status_code == 200
+
+
+def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
+    page = shown(client, "/coverage", CoveragePage)
+    told = client.get(page.json_address).json()
+    assert [one["hardware"] for one in told["hardware"]] == [table.hardware for table in page.tables]
+    cpu = told["hardware"][0]
+    assert cpu["builds"] == [OLD.id, BAD.id, GOOD.id]
+    assert {row["issue"]: row["pattern"] for row in cpu["rows"]}[DYNAMO.id] == [
+        "different_failure",
+        "not_affected",
+        "not_affected",
+    ]
+    assert sum(one["measured"] for one in told["hardware"]) == page.measured
+    assert [one["build"] for one in told["gaps"]] == [line.gap.cell.build for line in page.gaps]
+    assert [(one["issue"], one["build"]) for one in told["doubtful"]] == [
+        (line.cell.issue, line.cell.build) for line in page.doubtful
+    ]
+    assert {one["issue"] for one in told["unproven"]} == {line.remark.issue for line in page.unproven} == {DYNAMO.id}
+
+
+def test_doubtful_cells_say_why(client: TestClient) -> None:
+    lines = shown(client, "/coverage", CoveragePage).doubtful
+    assert {(line.cell.issue, line.cell.build, line.sign.value) for line in lines} == {
+        (DYNAMO.id, OLD.id, "different"),
+        (SILENT.id, GOOD.id, "unsure"),
+    }
+    assert all(line.cell.reason and client.get(line.address).status_code == 200 for line in lines)
+
+
+def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, sqlite_engine: Engine) -> None:
+    arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "flags" else arm for arm in MASK.arms)
+    issue = replace(MASK, arms=arms)
+    given.save(sqlite_engine, [issue], [BAD])
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue], wanted=Wanted(where_affected=True)))
+    assert [line.gap.workaround for line in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue]))
+    assert shown(own, "/coverage", CoveragePage).gaps == ()
+
+
+def test_with_nothing_measured_the_page_says_what_to_run(own: TestClient) -> None:
+    assert "knowngood up" in own.get("/coverage").text
+    assert own.get("/api/v1/coverage").json() == {
+        "hardware": [],
+        "gaps": [],
+        "doubtful": [],
+        "unproven": [],
+        "contradictions": [],
+    }
