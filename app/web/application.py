@@ -154,6 +154,7 @@ def end_streams(app: FastAPI) -> None:
 def _api() -> APIRouter:
     api = APIRouter(prefix=API, responses=REFUSALS)
     for name, room in (
+        ("gate", api_gate),  # the first, because it is asked most and routes are looked through in their order
         ("matrix", api_matrix),
         ("issues", api_issues),
         ("builds", api_builds),
@@ -163,7 +164,6 @@ def _api() -> APIRouter:
         ("hygiene", api_hygiene),
         ("coverage", api_coverage),
         ("quality", api_quality),
-        ("gate", api_gate),
         ("changes", api_changes),
         ("export", api_exports),
         ("notes", api_notes),

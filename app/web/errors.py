@@ -235,11 +235,11 @@ def _page_of(request: Request, error: KnownGoodError) -> ErrorPage:
     return ErrorPage(status, status.phrase, str(error), suggestions, faults)
 
 
-def _unchanged(_: Request, error: NotModified) -> Response:
+async def _unchanged(_: Request, error: NotModified) -> Response:
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=error.caching)
 
 
-def _repeated(_: Request, made: MadeBefore) -> Response:
+async def _repeated(_: Request, made: MadeBefore) -> Response:
     return Response(made.answer.body, headers=made.answer.headers)
 
 
