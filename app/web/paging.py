@@ -110,8 +110,10 @@ def _rank(key: SortKey[Any], value: Value, is_backwards: bool) -> Any:  # noqa: 
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:
-    """Publishes which words a list parameter takes. Whoever knows its name checks them, and tells the nearest."""
-    return WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(words)}, "maxItems": 100})
+    """Publishes which words a list parameter takes: an empty one is none. Whoever knows its name checks them, and tells
+    the nearest.
+    """
+    return WithJsonSchema({"type": "array", "items": {"type": "string", "enum": ["", *words]}, "maxItems": 100})
 
 
 def both_ways(keys: Iterable[str]) -> list[str]:

@@ -27,8 +27,8 @@ def _split(values: list[str]) -> list[str]:
 
 
 def _split_texts(values: object) -> object:
-    """Before anything is checked; what is no list of texts is left to whoever checks it."""
-    if isinstance(values, list) and all(isinstance(value, str) for value in values):
+    """Before anything is checked; what is no list of texts, or has an empty one, is left to whoever checks it."""
+    if isinstance(values, list) and all(isinstance(value, str) and value.strip() for value in values):
         return _split(values) if len(values) <= _MOST_TEXTS else values
     return values
 

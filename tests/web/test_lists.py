@@ -263,6 +263,7 @@ def test_items_have_the_fields_asked_for(client: TestClient, address: str, key: 
         ("/api/v1/matrix?fields=%25", "fields", "known: issue, build"),
         ("/api/v1/issues?component=Dinamo", "component", "nearest: Dynamo"),
         ("/api/v1/issues?severity=huge", "severity.0", "critical"),
+        ("/api/v1/issues?severity=", "severity.0", "critical"),
         ("/api/v1/issues?silent=maybe", "silent", "boolean"),
         ("/api/v1/builds?torch=2.6", "torch", ">=2.6,<2.8"),
         ("/api/v1/builds?origin=cuda", "origin", "no origin"),
