@@ -127,7 +127,7 @@ def an_environment(rng: random.Random) -> tuple[list[str], dict[str, Any]]:
     build = rng.choice(["torch-2.5.1+cu124", "torch-2.6.0 cu124", "torch-2.7.1+cpu", "torch-2.8.0.dev20261101+cu128"])
     if rng.random() < 0.5:
         return ["--build", build], {"build": build}
-    lines = ["--index-url https://example.org", rng.choice(["torch==2.6.0", "torch==2.7.1+cpu", "torch==9.9", "x==1"])]
+    lines = ["-i https://example.org", rng.choice(["torch==2.6.0", "torch==2.7.1+cpu", "torch==9.9", "x==1"])]
     lines += rng.sample(["numpy==1.26.4", "triton==3.2.0", "torch_xla==2.6.0", "fla==0.1"], rng.randint(0, 3))
     return ["-r", "requirements.txt"], {"environment": {"name": "requirements.txt", "content": "\n".join(lines) + "\n"}}
 
