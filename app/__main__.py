@@ -58,7 +58,7 @@ err = Console(stderr=True, highlight=False)
 
 def main() -> None:
     """Run the command line; our own errors end in one sentence and an exit code, never in a traceback."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is for answers
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))  # stdout is for answers
     try:
         cli()
     except KnownGoodError as error:

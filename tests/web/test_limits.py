@@ -205,7 +205,8 @@ def test_every_line_of_the_log_carries_the_name(capsys: pytest.CaptureFixture[st
         client_of(connect("sqlite:////nowhere/at/all.db")).get("/api/v1/runs", headers={"X-Request-ID": "abc-123"})
     finally:
         structlog.configure(**before)
-    (line,) = [json.loads(one) for one in capsys.readouterr().out.splitlines() if one.startswith("{")]
+    written = "\n".join(capsys.readouterr())  # to standard error once a command was run in this process
+    (line,) = [json.loads(one) for one in written.splitlines() if one.startswith("{")]
     assert (line["request_id"], line["path"]) == ("abc-123", "/api/v1/runs")
 
 

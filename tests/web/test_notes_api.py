@@ -87,7 +87,7 @@ def test_the_gate_does_not_pass_on_a_voided_cell(own: TestClient, judge: dict[st
         ("void", "", {}, "reason"),
         ("void", " ", {}, "say why"),
         ("void", "a\nb", {}, "one line"),
-        ("void", "a\x00b", {}, "one line"),
+        ("void", "a\x00b", {}, "NUL"),
         ("void", "so", {"hardware": "tpu"}, "hardware"),
         ("void", "so", {"hardware": "cuda-sm_90"}, "never measured"),
         ("restore", "so", {}, "not voided"),

@@ -84,7 +84,7 @@ def test_a_change_is_seen_at_once_and_the_old_version_can_be_asked_for(own: Test
         ({"issues": "fla-160"}, "issues"),
         ({"issues": ["x"] * 2001}, "issues"),
         ({"issues": ["x" * 201]}, "issues"),
-        ({"issues": ["a\x00b"]}, "no issue"),
+        ({"issues": ["a\x00b"]}, "NUL"),
         ({"issues": ["fla-160"], "version": -1}, "version"),
         ({"issues": ["fla-160"], "version": 10**12}, "version"),
     ],
