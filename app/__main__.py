@@ -19,12 +19,12 @@ import typer
 from rich.console import Console
 
 from app.commands.exits import Exit, exit_of
-from app.commands.opening import operator
+from app.commands.opening import make_data_dir, opened, operator, read_settings, root
 from app.commands.snapshot import snapshot
 from app.commands.token import token
 from app.commands.watch import watch
 from app.domain.build import Build, parse_build_id
-from app.domain.errors import BadRequest, KnownGoodError, PortTaken, StoreUnusable
+from app.domain.errors import BadRequest, KnownGoodError, PortTaken
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from app.domain.matrix import CellKey, Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
@@ -94,42 +94,10 @@ def _options(
 # -- the parts every command stands on ---------------------------------------------------------------------------------
 
 
-def _settings() -> "Settings":
-    from app.settings import read_settings
-
-    return read_settings()
-
-
 def _folders(settings: "Settings") -> list[Path]:
     from app.catalogue.read import shipped_catalogue
 
     return [*([shipped_catalogue()] if settings.shipped else []), *settings.catalogue_folders]
-
-
-def _opened(settings: "Settings") -> "Engine":
-    """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
-    from app.store.session import connect, migrate, require_current
-
-    engine = connect(settings.database)
-    if not settings.database_url:
-        _make_data_dir(settings)
-        migrate(engine)
-    require_current(engine)
-    return engine
-
-
-def _root(settings: "Settings") -> Path:
-    return settings.data_dir.expanduser().resolve()
-
-
-def _make_data_dir(settings: "Settings") -> None:
-    try:
-        _root(settings).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnusable(
-            f"the data folder {settings.data_dir} cannot be made ({error.strerror}); "
-            "set KNOWNGOOD_DATA_DIR to one you may write"
-        ) from None
 
 
 def _load_catalogue(engine: "Engine", settings: "Settings") -> None:
@@ -226,8 +194,8 @@ def matrix(
     from app.store.session import reading
 
     failing = _verdicts(fail_on)
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     with reading(engine) as s:
         measured = load_hardware(s)
@@ -296,8 +264,8 @@ def hygiene(issues: Issues = None, as_json: AsJson = False) -> None:
     from app.terminal import print_remarks
     from app.web.keeping import load_remarks
 
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     with reading(engine) as s:
         every = load_remarks(s)
@@ -324,7 +292,7 @@ def check(
     from app.catalogue.problems import CatalogueProblems
     from app.catalogue.read import read_catalogue
 
-    asked = list(folders or _folders(_settings()))
+    asked = list(folders or _folders(read_settings()))
     try:
         catalogue = read_catalogue(asked)
     except CatalogueProblems as found:
@@ -357,9 +325,9 @@ def migrate() -> None:
     from app.store.session import connect
     from app.store.session import migrate as bring_up
 
-    settings = _settings()
+    settings = read_settings()
     if not settings.database_url:
-        _make_data_dir(settings)
+        make_data_dir(settings)
     engine = connect(settings.database)
     bring_up(engine)
     _load_catalogue(engine, settings)
@@ -369,8 +337,8 @@ def migrate() -> None:
 @cli.command()
 def reclassify(as_json: AsJson = False) -> None:
     """Derive every verdict anew from stored evidence, without running anything, and tell what came out differently."""
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     news = [
         {"issue": one.issue, "build": one.build, "hardware": one.hardware, "before": before, "after": after}
@@ -405,8 +373,8 @@ def import_(
     files: Annotated[list[Path], typer.Argument(help="Bundles of results.", exists=True, dir_okay=False)],
 ) -> None:
     """Take in bundles of results. Each comes in whole or not at all; a second time changes nothing."""
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     for file in files:
         _import_one(engine, file)
@@ -441,7 +409,7 @@ def export(
     from app.formats.exports import Format, write_extract
 
     form = documents.known_format(format_)
-    engine = _opened(_settings())
+    engine = opened(read_settings())
     classes = _split(hardware)
     if form is not Format.BUNDLE:
         listed = documents.as_the_matrix_lists(engine)
@@ -499,7 +467,7 @@ def prune(
     from app.store.session import unit_of_work
     from app.store.writes import prune as remove
 
-    with unit_of_work(_opened(_settings())) as s:
+    with unit_of_work(opened(read_settings())) as s:
         report = remove(s, _now(), superseded_days=superseded_days, history_days=history_days)
     out.print(", ".join(f"{n} {kind}" for kind, n in vars(report).items()) + " removed")
 
@@ -533,12 +501,12 @@ def run(
 ) -> None:
     """Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues."""
     failing = _verdicts(fail_on)
-    settings = _settings()
-    opened = _open_pack(settings, pack) if pack else None
-    settings = _with_catalogue_of(settings, opened)
-    engine = _opened(settings)
+    settings = read_settings()
+    unpacked = _open_pack(settings, pack) if pack else None
+    settings = _with_catalogue_of(settings, unpacked)
+    engine = opened(settings)
     _load_catalogue(engine, settings)
-    work = Work(settings, opened, _adopt(engine, _split(python)))
+    work = Work(settings, unpacked, _adopt(engine, _split(python)))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
     wanted = Wanted(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=_now())
     planned = work.able(_plan(engine, chosen, wanted))
@@ -554,8 +522,8 @@ def run(
                 if planned and not stop():
                     _run_planned(engine, work, planned, asked, stop)
         finally:
-            if opened or output:
-                _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), opened)
+            if unpacked or output:
+                _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
     _show(engine, chosen, as_json=as_json)
     _end(engine, chosen, failing)
 
@@ -575,8 +543,8 @@ def recheck(
 
     from app.commands import recheck as again
 
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     work = Work(settings)
     sample = Sample(cells, seed or token_hex(4))
@@ -637,7 +605,7 @@ class Work:
 def _open_pack(settings: "Settings", folder: Path) -> "Opened":
     from workers.pack import open_pack
 
-    return open_pack(folder, _root(settings), tell=lambda line: err.print(line, soft_wrap=True))
+    return open_pack(folder, root(settings), tell=lambda line: err.print(line, soft_wrap=True))
 
 
 def _with_catalogue_of(settings: "Settings", pack: "Opened | None") -> "Settings":
@@ -701,7 +669,7 @@ def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *,
 
     settings = work.settings
     provisioner = Provisioner(
-        _root(settings), limit_bytes=settings.envs_limit, environ=work.environ, adopted=work.adopted
+        root(settings), limit_bytes=settings.envs_limit, environ=work.environ, adopted=work.adopted
     )
     estimate = provisioner.estimate([(job.build, job.request) for job in planned])
     with reading(engine) as s:
@@ -818,7 +786,7 @@ def _carrier(work: Work) -> "LocalCarrier":
 
     settings = work.settings
     workplace = Workplace(
-        root=_root(settings),
+        root=root(settings),
         slots=settings.slots,
         envs_limit_bytes=settings.envs_limit,
         memory_limit_bytes=settings.memory_limit,
@@ -850,8 +818,8 @@ def pack_(
     from workers.pack import make_pack, read_installed
     from workers.provision import choose_cache
 
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     chosen = _pick_issues(engine, issues)
     columns = _for_python(engine, _pick_builds(engine, builds, lambda build: build.default), python)
@@ -865,7 +833,7 @@ def pack_(
         part_bytes=_size(part_size),
         excluded=read_installed(exclude_installed) if exclude_installed else frozenset(),
     )
-    installer = Installer(choose_cache(_root(settings), os.environ), _root(settings))
+    installer = Installer(choose_cache(root(settings), os.environ), root(settings))
     packed = make_pack(output, wanted, installer, now=_now(), tell=lambda line: err.print(line, soft_wrap=True))
     for what, reason in packed.left_out.items():
         err.print(f"left out: {what}: {reason}", soft_wrap=True)
@@ -913,10 +881,10 @@ def dispatch(
     from workers.dispatcher import Dispatch
     from workers.dispatcher import dispatch as run_jobs
 
-    settings = _settings()
+    settings = read_settings()
     if migrate_first:
         migrate()
-    engine = _opened(settings)
+    engine = opened(settings)
     how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
     with _stoppable() as stop:
         run_jobs(engine, _carrier(Work(settings)), how, stop=stop)
@@ -932,8 +900,8 @@ Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless se
 @cli.command()
 def serve(host: Host = None, port: Port = None) -> None:
     """Serve the dashboard and the API."""
-    settings = _settings()
-    server = _Server(_opened(settings), settings, host, port)
+    settings = read_settings()
+    server = _Server(opened(settings), settings, host, port)
     err.print(f"Known Good is at {server.address}", soft_wrap=True)
     server.run()
 
@@ -1010,8 +978,8 @@ def up(
     once: Annotated[bool, typer.Option(help="End when everything is measured, instead of serving on.")] = False,
 ) -> None:
     """Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live."""
-    settings = _settings()
-    engine = _opened(settings)
+    settings = read_settings()
+    engine = opened(settings)
     _load_catalogue(engine, settings)
     _derive_anew(engine)
     for file in _shipped_evidence() if settings.shipped else ():
@@ -1067,7 +1035,7 @@ def doctor(as_json: AsJson = False) -> None:
     """Say whether this machine is able, and what to do where it is not."""
     from workers.doctor import examine
 
-    checks = examine(_root(_settings()))
+    checks = examine(root(read_settings()))
     if as_json:
         _print_json([vars(check) for check in checks])
     else:

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from app.store.session import Engine
 
 
-def settings() -> "Settings":
-    from app.settings import read_settings
+def read_settings() -> "Settings":
+    """Raises BadRequest naming each variable that cannot be used. Imported late: pydantic takes its time."""
+    from app.settings import read_settings as read
 
-    return read_settings()
+    return read()
 
 
 def opened(settings: "Settings") -> "Engine":

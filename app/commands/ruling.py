@@ -53,11 +53,11 @@ def grounds_here() -> Grounds:
     """What the local store knows. The catalogue's files are read only where it knows no issue yet: reading them takes
     4 s of CPU, which a job that asks the gate need not pay (2026-11-21, 87 issues).
     """
-    from app.commands.opening import opened, settings
+    from app.commands.opening import opened, read_settings
     from app.store.known import load_edition
     from app.store.session import reading
 
-    read = settings()
+    read = read_settings()
     engine = opened(read)
     now = datetime.now(UTC)
     with reading(engine) as session:

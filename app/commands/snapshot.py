@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.opening import root, settings
+from app.commands.opening import read_settings, root
 from app.domain.errors import BadRequest
 
 _KEY = "snapshot-key.pem"
@@ -44,7 +44,7 @@ def snapshot(
 
 
 def _private_key(named: Path | None) -> bytes:
-    path = named or root(settings()) / _KEY
+    path = named or root(read_settings()) / _KEY
     try:
         if named is None and not path.exists():
             _make(path)

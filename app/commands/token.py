@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.opening import opened, operator, settings
+from app.commands.opening import opened, operator, read_settings
 from app.domain.access import Scope, Token
 from app.domain.errors import BadRequest
 
@@ -36,7 +36,7 @@ def create(
     now = datetime.now(UTC)
     scopes = _scopes(scope)
     expires_at = _expiry(expires, now)
-    with unit_of_work(opened(settings())) as s:
+    with unit_of_work(opened(read_settings())) as s:
         made = create_token(s, name=name, scopes=scopes, by=operator(), now=now, expires_at=expires_at)
     ends = f"until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else "without end"
     typer.echo(
@@ -52,7 +52,7 @@ def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.
     from app.store.tokens import PREFIX, load_tokens
 
     now = datetime.now(UTC)
-    with reading(opened(settings())) as s:
+    with reading(opened(read_settings())) as s:
         found = load_tokens(s)
     if as_json:
         typer.echo(json.dumps([_fields(one, now) for one in found], indent=2))
@@ -71,7 +71,7 @@ def revoke(name: Annotated[str, typer.Argument(help="Its name, or the kg_... tha
     from app.store.session import unit_of_work
     from app.store.tokens import PREFIX, revoke_token
 
-    with unit_of_work(opened(settings())) as s:
+    with unit_of_work(opened(read_settings())) as s:
         gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))
     typer.echo(f'the token "{gone.name}" ({PREFIX}{gone.id}) is revoked')
 

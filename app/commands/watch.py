@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.opening import opened, opened_with_catalogue, operator, settings
+from app.commands.opening import opened, opened_with_catalogue, operator, read_settings
 from app.domain.errors import BadRequest
 from app.domain.issue import Severity
 from app.domain.policy import Watch
@@ -66,7 +66,7 @@ def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.
     from app.store.session import reading
     from app.store.watch import load_watch_lists
 
-    with reading(opened(settings())) as s:
+    with reading(opened(read_settings())) as s:
         found = load_watch_lists(s)
     if as_json:
         from app.web.shapes.watch_lists import watch_list_body
@@ -85,7 +85,7 @@ def remove(name: Annotated[str, typer.Argument(help="As `watch list` shows it.")
     from app.store.session import unit_of_work
     from app.store.watch import Keeper, remove_watch_list
 
-    with unit_of_work(opened(settings())) as s:
+    with unit_of_work(opened(read_settings())) as s:
         remove_watch_list(s, name, by=Keeper(operator(), overrules=True), now=datetime.now(UTC))
     typer.echo(f"{name} is removed")
 
@@ -95,7 +95,7 @@ def _save(lists: Mapping[str, Content], owner: str) -> None:
     from app.store.watch import Keeper, save_watch_list
 
     keeper = Keeper(operator(), overrules=True)
-    with unit_of_work(opened_with_catalogue(settings())) as s:
+    with unit_of_work(opened_with_catalogue(read_settings())) as s:
         now = datetime.now(UTC)
         kept = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
     for one in kept:
