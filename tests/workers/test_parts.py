@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.errors import BadPack
@@ -43,10 +43,11 @@ def parts_of(pack: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(pack.glob("part-*"))}
 
 
-contents = st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e.whl"]), st.binary(max_size=300), min_size=1)
+contents = st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e.whl"]), st.binary(max_size=100), min_size=1)
 
 
-@given(files=contents, part_bytes=st.integers(1, 400), broken_at=st.integers(0, 300), data=st.data())
+@settings(max_examples=50, deadline=None)  # a part of one byte is a file of its own, and is waited for by the disk
+@given(files=contents, part_bytes=st.integers(1, 150), broken_at=st.integers(0, 100), data=st.data())
 def test_what_was_put_in_comes_out_however_it_was_cut_and_interrupted(
     files: dict[str, bytes],
     part_bytes: int,
