@@ -24,8 +24,9 @@ up: $(VENV)/.installed
 serve: $(VENV)/.installed
 	$(BIN)/knowngood serve
 
+# Two files at a time: they wait for processes, disks and each other's databases more than for a core.
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer

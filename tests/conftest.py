@@ -17,6 +17,11 @@ from app.store.tables import metadata
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take minutes begin first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("e2e") is None, item.path.parent != Path(__file__).parent))
+
+
 @pytest.fixture(scope="session")
 def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sqlite") / "migrated.db"

@@ -31,6 +31,12 @@ assert torch.equal(torch.compile(lambda x: x * 2 + 1)(x), x * 2 + 1)
 """
 _TRIVIAL_S = 180
 _COMPILED = frozenset({"inductor_cpp", "inductor_triton", "triton_launch", "dynamo_graph"})
+# An answer, not a silence: an interpreter that was killed has said nothing about the environment.
+_IS_SETUPTOOLS_MISSING = """try:
+    import setuptools
+except Exception:
+    print("missing")
+"""
 _NEEDS_SETUPTOOLS_UP_TO = Version("2.6.99")
 
 
@@ -108,15 +114,15 @@ def _no_compiler(environ: Mapping[str, str]) -> str:
 
 def _complaint(command: list[str], environ: Mapping[str, str]) -> str | None:
     try:
-        ran = subprocess.run(
-            command, env=dict(environ), capture_output=True, text=True, errors="replace", timeout=_TRY_S, check=False
-        )
+        ran = _run(command, environ)
     except OSError as problem:
         return problem.strerror or "cannot be run"
     except subprocess.TimeoutExpired:
         return f"took over {_TRY_S} s"
     if ran.returncode == 0:
         return None
+    if ran.returncode == -signal.SIGKILL:
+        return "was killed (SIGKILL), twice"
     lines = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ran.stderr.splitlines()
     return lines[0].rpartition(": ")[2] if lines else f"exit {ran.returncode}"
 
@@ -140,7 +146,7 @@ def setuptools_trouble(environment: Provisioned) -> Trouble | None:
         is_needed = Version(environment.imported.get("torch", "")) <= _NEEDS_SETUPTOOLS_UP_TO
     except InvalidVersion:
         is_needed = True
-    if not is_needed or _told(environment.python, "import setuptools; print('there')") == ["there"]:
+    if not is_needed or _told(environment.python, _IS_SETUPTOOLS_MISSING) != ["missing"]:
         return None
     return Trouble(
         TroubleCode.NO_SETUPTOOLS,
@@ -168,7 +174,7 @@ def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-    if ran.returncode >= 0:
+    if ran.returncode >= 0 or ran.returncode == -signal.SIGKILL:  # killed, as by a kernel short of memory: no answer
         return None
     died = signal.Signals(-ran.returncode).name
     return Trouble(
@@ -180,9 +186,19 @@ def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str
 
 def _told(python: Path, script: str) -> list[str]:
     try:
-        ran = subprocess.run(
-            [str(python), "-I", "-B", "-c", script], capture_output=True, text=True, timeout=_TRY_S, check=False
-        )
+        ran = _run([str(python), "-I", "-B", "-c", script], os.environ)
     except (OSError, subprocess.TimeoutExpired):
         return []
     return ran.stdout.split()
+
+
+def _run(command: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Once more where it was killed from outside, as by a kernel short of memory: that answers nothing."""
+    ran = _run_once(command, environ)
+    return _run_once(command, environ) if ran.returncode == -signal.SIGKILL else ran
+
+
+def _run_once(command: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=dict(environ), capture_output=True, text=True, errors="replace", timeout=_TRY_S, check=False
+    )

@@ -8,6 +8,7 @@ import errno
 import os
 import re
 import selectors
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from workers.index import Index, read_index
 _POLL_S = 0.2
 _STOP_S = 10
 _SENTENCE_CHARS = 1500
+
+KILLED = "it was killed (SIGKILL) before it was done, as happens where memory runs short"
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SPACE = re.compile(r"No space left on device|os error 28\b|Disk quota exceeded|os error 122\b")
@@ -84,8 +87,15 @@ class Watch:
 
 @dataclass(frozen=True)
 class Ran:
+    """`code` is the exit status; of a process that a signal ended, the signal's number with a minus."""
+
     code: int
     output: str
+
+    @property
+    def was_killed(self) -> bool:
+        """From outside, as by a kernel short of memory: it could say nothing of its reason."""
+        return self.code == -signal.SIGKILL
 
 
 def run_watched(command: list[str], *, env: Mapping[str, str], watch: Watch, timeout_s: float | None = None) -> Ran:
@@ -184,6 +194,8 @@ class Installer:
         except OSError as problem:
             fault = Fault.DISK_FULL if problem.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.OTHER
             raise InstallerFailed(fault, f"uv could not be run: {problem.strerror}") from problem
+        if ran.was_killed:
+            raise InstallerFailed(Fault.OTHER, KILLED)
         if ran.code != 0:
             raise self._failed(ran.output)
         return ran.output

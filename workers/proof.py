@@ -8,7 +8,7 @@ from pathlib import Path
 from app.domain.issue import digest
 from app.domain.outcome import Trouble, TroubleCode
 from workers.files import write_whole
-from workers.installer import Watch, run_watched
+from workers.installer import KILLED, Watch, run_watched
 from workers.pylock import Lock
 from workers.resolve import ProvisionFailure
 
@@ -48,7 +48,7 @@ def import_torch(python: Path, environ: Mapping[str, str], watch: Watch) -> dict
     told = next((line for line in reversed(said) if line.startswith(_MARK)), None)
     if ran.code != 0 or told is None:
         last = next((line.strip() for line in reversed(said) if line.strip()), f"exit {ran.code}")
-        sentence = f"the build was installed but torch cannot be imported: {last}"
+        sentence = f"the build was installed but torch cannot be imported: {KILLED if ran.was_killed else last}"
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
     return {str(name): str(value) for name, value in json.loads(told.removeprefix(_MARK)).items()}
 

@@ -1,9 +1,11 @@
 """Opening the database, and the two ways to use it: a unit of work that commits once at the edge, and a reading."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
+from sqlite3 import OperationalError as SqliteError
 from typing import Any, cast
 
 import sqlalchemy as sa
@@ -48,7 +50,7 @@ def _sqlite(url: sa.URL) -> Engine:
     def prepare(connection: SqliteConnection, _record: object) -> None:
         # The driver must not begin transactions by itself: it begins too late for read-then-write to be safe.
         connection.isolation_level = None
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
 
@@ -63,6 +65,20 @@ def _sqlite(url: sa.URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITES, False) else "BEGIN")
 
     return engine
+
+
+def _write_ahead(connection: SqliteConnection) -> None:
+    """Switch a database to write-ahead logging; of two that switch a new one, SQLite refuses one without waiting."""
+    until = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except SqliteError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _postgresql(url: sa.URL) -> Engine:

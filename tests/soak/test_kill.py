@@ -35,7 +35,8 @@ from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_run
 
-LOST = ("given up", "died before it could report")  # by the agent again and again; by the keeper at the last strike
+# By the agent again and again; by the keeper at the last strike; of uv or of a probe, which is then no answer.
+LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
 KILLS = int(os.environ.get("KNOWNGOOD_SOAK_KILLS", "8"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 PATIENCE_S = 120.0

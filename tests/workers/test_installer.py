@@ -6,6 +6,8 @@ import pytest
 
 from workers.index import bridge
 from workers.installer import Fault, Installer, InstallerFailed, Watch, judge, run_watched, sentence_of
+from workers.proof import import_torch
+from workers.resolve import ProvisionFailure
 
 NO_VERSION = """\
 error: No solution found when resolving dependencies
@@ -107,3 +109,16 @@ def test_a_program_that_hangs_is_stopped_in_time() -> None:
     ran = run_watched(["sleep", "30"], env={"PATH": "/usr/bin:/bin"}, watch=Watch(), timeout_s=0.1)
     assert ran.code != 0
     assert ran.output == "error: stopped after 0.1 s"
+
+
+@pytest.mark.parametrize(("does", "expected"), [("kill -KILL $$", True), ("kill -TERM $$", False), ("exit 9", False)])
+def test_a_program_that_was_killed_is_known_from_one_that_failed(does: str, expected: bool) -> None:
+    assert run_watched(["sh", "-c", does], env={}, watch=Watch()).was_killed is expected
+
+
+def test_an_interpreter_that_was_killed_is_not_called_unable_to_import_torch(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nkill -KILL $$\n", encoding="utf-8")
+    python.chmod(0o755)
+    with pytest.raises(ProvisionFailure, match=r"was killed \(SIGKILL\)"):
+        import_torch(python, {}, Watch())

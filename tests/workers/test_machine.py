@@ -227,12 +227,25 @@ def test_missing_python_headers_are_named(tmp_path: Path) -> None:
     ("torch", "expected"), [("2.6.0+cu124", TroubleCode.NO_SETUPTOOLS), ("2.7.0+cu126", None), ("2.13.0+cpu", None)]
 )
 def test_setuptools_is_missed_up_to_torch_2_6(tmp_path: Path, torch: str, expected: TroubleCode | None) -> None:
-    python = program(tmp_path, "python", 'case "$4" in *setuptools*) exit 1;; esac')
+    python = program(tmp_path, "python", 'case "$4" in *setuptools*) echo missing;; esac')
     assert code_of(host_trouble(Given(python, {"torch": torch}), tmp_path)) is expected
 
 
+@needs_compiler
+@pytest.mark.parametrize("does", ["kill -KILL $$", "exit 1"])
+def test_an_interpreter_that_could_not_be_asked_says_nothing_about_setuptools(tmp_path: Path, does: str) -> None:
+    python = program(tmp_path, "python", does)
+    assert host_trouble(Given(python, {"torch": "2.6.0+cu124"}), tmp_path) is None
+
+
 @pytest.mark.parametrize(
-    ("does", "expected"), [("kill -SEGV $$", TroubleCode.BROKEN_KERNELS), ("exit 1", None), ("exit 0", None)]
+    ("does", "expected"),
+    [
+        ("kill -SEGV $$", TroubleCode.BROKEN_KERNELS),
+        ("kill -KILL $$", None),  # somebody else's doing
+        ("exit 1", None),
+        ("exit 0", None),
+    ],
 )
 def test_kernels_are_broken_where_the_smallest_one_kills_its_process(
     tmp_path: Path, does: str, expected: TroubleCode | None
