@@ -122,7 +122,7 @@ def _write_attempts(engine: Engine, issues: Sequence[Issue], builds: Sequence[Bu
 
 def _question(number: int) -> str:
     build = f"torch-2.{1 + number % 40}.{number // 40 % 5}+cu124"
-    watched = ",".join(f"toy-{1 + (number + one * 37) % ISSUES}" for one in range(WATCHED))
+    watched = ",".join(f"toy-{1 + (number + one * (37 + number // ISSUES)) % ISSUES}" for one in range(WATCHED))
     return f"/api/v1/gate?build={quote(build)}&issues={watched}"
 
 

@@ -54,6 +54,11 @@ class BuildId:
         return self.version.public
 
     @cached_property
+    def public_version(self) -> Version:
+        """`release`, to be compared: local parts take no part."""
+        return Version(self.release)
+
+    @cached_property
     def _key(self) -> tuple[Version, bool, Version, tuple[int, ...]]:
         python = tuple(int(part) for part in self.python.split("."))
         return (self.version, self.triton is not None, Version(self.triton or "0"), python)

@@ -101,7 +101,7 @@ class _Catalogue:
         found = {
             Version(build.torch)
             for build in self.builds.values()
-            if build.origin == "default" and not build.is_mismatched and build.build_id.release == str(version)
+            if build.origin == "default" and not build.is_mismatched and build.build_id.public_version == version
         }
         return found.pop() if len(found) == 1 else None
 
@@ -140,8 +140,8 @@ def resolve_build(text: str, builds: Mapping[str, Build], tested: Collection[str
     catalogue = _Catalogue(builds, tested)
     torch, assumed = id_.version, tuple[str, ...]()
     known = any(build.build_id.version == torch for build in builds.values())
-    default = catalogue.default_of(torch)
-    if not known and torch.local is None and default is not None:
+    default = catalogue.default_of(torch) if not known and torch.local is None else None
+    if default is not None:
         assumed = (f'"{text.strip()}" names no CUDA variant; taken as that of the default index, {default}',)
         torch = default
     triton = Version(id_.triton) if id_.triton else None

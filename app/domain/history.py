@@ -5,11 +5,10 @@ passed, and nothing between them was measured. Builds with a foreign Triton are 
 any Python; where two of its Pythons contradict each other it says nothing.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-
-from packaging.version import Version
 
 from app.domain.build import Build
 from app.domain.verdict import Verdict
@@ -74,19 +73,17 @@ def releases_of(builds: Iterable[Build]) -> tuple[tuple[Build, ...], ...]:
 
 
 def first_fix(
-    releases: Iterable[tuple[Build, ...]], failing: Build, verdict_of: Callable[[Build], Verdict | None]
+    releases: Sequence[tuple[Build, ...]], failing: Build, verdict_of: Callable[[Build], Verdict | None]
 ) -> Fix | None:
     """Where one issue that fails on `failing` passes again, on the same hardware class; None where nothing tells.
 
-    Of the Pythons of that release it is the one of `failing` if it passes, else the first that does. No more verdicts
-    are asked for than it takes.
+    `releases` are as `releases_of` gives them. Of the Pythons of that release it is the one of `failing` if it passes,
+    else the first that does. No more verdicts are asked for than it takes.
     """
     last_bad = failing.build_id.release
-    since = Version(last_bad)
-    for release in releases:
+    later = bisect_right(releases, failing.build_id.public_version, key=lambda one: one[0].build_id.public_version)
+    for release in releases[later:]:
         label = release[0].build_id.release
-        if Version(label) <= since:
-            continue
         said = {build: verdict_of(build) for build in release}
         fails = _fails({verdict for verdict in said.values() if verdict is not None})
         if fails:

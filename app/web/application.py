@@ -53,6 +53,7 @@ from app.web.pages import (
 )
 from app.web.plain import read_plainly
 from app.web.reader import Rules
+from app.web.repeating import Repeater
 from app.web.security import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
 from app.web.templating import make_templates
 from app.web.visit import API, Answers, House, Streams, visit_from
@@ -125,6 +126,7 @@ def create_app(
     for page in pages:
         app.include_router(page.router)
     errors.install(app, _error_page)
+    app.add_middleware(Repeater)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
         BodyLimit, limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit

@@ -235,12 +235,20 @@ def _page_of(request: Request, error: KnownGoodError) -> ErrorPage:
     return ErrorPage(status, status.phrase, str(error), suggestions, faults)
 
 
-async def _unchanged(_: Request, error: NotModified) -> Response:
-    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=error.caching)
+async def _unchanged(_: Request, found: NotModified) -> Response:
+    return unchanged(found)
 
 
-async def _repeated(_: Request, made: MadeBefore) -> Response:
-    return Response(made.answer.body, headers=made.answer.headers)
+async def _repeated(_: Request, found: MadeBefore) -> Response:
+    return repeated(found)
+
+
+def unchanged(found: NotModified) -> Response:
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=found.caching)
+
+
+def repeated(found: MadeBefore) -> Response:
+    return Response(found.answer.body, headers=found.answer.headers)
 
 
 def _unreadable(cause: BaseException | None) -> str:

@@ -35,6 +35,10 @@ class Knowledge:
         self._first = threading.Lock()
         self._looking = threading.Lock()
 
+    def at_hand(self) -> Edition | None:
+        """What is known; None where the store is to be asked first. Never waits."""
+        return self._edition if time.monotonic() < self._look_at else None
+
     def now(self) -> Edition:
         """What is known. Raises StoreUnusable where the store cannot be asked."""
         edition = self._edition or self._load_first()

@@ -32,7 +32,10 @@ from app.web.words import Language
 
 LANGUAGE_COOKIE = "lang"
 THEME_COOKIE = "theme"
+BUILD_COOKIE = "build"
 THEMES = ("light", "dark")
+
+_LONGEST_BUILD = 100
 
 API = "/api/v1"
 FEEDS, BADGES = "/feeds/", "/badge/"
@@ -107,13 +110,14 @@ class Visit:
         self._etag: str | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[Session]:
+    def reading(self, *more: str) -> Iterator[Session]:
         """The store as it is now; NotModified where the reader has that already, MadeBefore where another reader does.
 
         The generation is read first in the transaction that the answer is made in, so the tag fits what is made.
+        `more` is what else the answer is made of, beside the address and the reader's language and theme.
         """
         with reading(self.house.engine) as session:
-            self._etag = self._tag(load_generation(session))
+            self._etag = self._tag(load_generation(session), *more)
             if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
                 raise NotModified(self._caching())
             made = self.house.answers.find((self._etag, self.base))
@@ -127,13 +131,17 @@ class Visit:
         A decision says when it was made, so its copy is right for a minute.
         """
         edition = self.house.knowledge.now()
+        self.look_up(edition, asked)
+        return edition
+
+    def look_up(self, edition: Edition, asked: bytes = b"") -> None:
+        """Raises NotModified or MadeBefore where the gate's answer to this question, given what is known, is there."""
         self._etag = self._tag(edition.generation, f"{self.now:%H:%M}", asked)
         if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
             raise NotModified(self._caching())
         made = self.house.answers.find((self._etag, self.base))
         if made is not None:
             raise MadeBefore(made)
-        return edition
 
     def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
@@ -142,6 +150,13 @@ class Visit:
         whose = (self._is_private, self.reader.name if is_page else "")
         parts = (generation, self.house.edition, self.address, self.language, self.theme, until, whose, *more)
         return f'W/"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"'
+
+    @property
+    def last_build(self) -> str:
+        """The build that this reader chose last, as they said it; empty: none. Only pages that ask for it differ by it,
+        and they give it to `reading`.
+        """
+        return self.request.cookies.get(BUILD_COOKIE, "")[:_LONGEST_BUILD]
 
     @property
     def address(self) -> str:

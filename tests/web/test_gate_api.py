@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.domain.access import Scope
 from app.domain.outcome import Outcome
 from app.store.session import Engine
 from app.web.application import create_app
 from app.web.known import Knowledge
+from app.web.reader import Rules
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given
-from tests.web.asking import client_of, house_of
-from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NOW, Asked
+from tests.web.asking import bearer, client_of, house_of
+from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NOW, Asked, make_token
 
 GATE = "/api/v1/gate"
 REQUIREMENTS = f"torch=={BAD.torch}\n"
@@ -173,6 +175,44 @@ def test_the_same_body_is_answered_from_what_was_made_and_another_is_not(noteboo
     first, other, again = (client.post(GATE, content=bodies[n], headers=kind) for n in (0, 1, 0))
     assert first.json()["build"] == again.json()["build"] == BAD.id
     assert other.json()["build"] == GOOD.id
+
+
+def test_a_question_asked_a_moment_ago_is_answered_without_asking_the_store(
+    notebook: Engine, count_statements: CountStatements
+) -> None:
+    client = TestClient(create_app(notebook, clock=lambda: NOW))
+    address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&severity=low"
+    client.get(address)
+    first = client.get(address)
+    with count_statements(notebook) as said:
+        again = client.get(address)
+        unchanged = client.get(address, headers={"If-None-Match": first.headers["etag"]})
+    own = {"x-request-id"}
+    assert again.content == first.content
+    assert {name: value for name, value in again.headers.items() if name not in own} == {
+        name: value for name, value in first.headers.items() if name not in own
+    }
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert len(said) <= 1, "the generation, where a moment has passed"
+
+
+def test_a_repeated_question_is_answered_anew_when_the_store_has_moved(sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, ISSUES, BUILDS)
+    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW))
+    address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&issues={DYNAMO.id}&hardware=cpu-x86_64"
+    assert {client.get(address).json()["decision"] for _ in range(3)} == {"insufficient_evidence"}
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS)
+    until = time.monotonic() + 1
+    while (decision := client.get(address).json()["decision"]) != "pass" and time.monotonic() < until:
+        time.sleep(0.02)
+    assert decision == "pass"
+
+
+def test_a_repeated_question_is_told_to_nobody_who_may_not_read(notebook: Engine) -> None:
+    client = TestClient(create_app(notebook, clock=lambda: NOW, rules=Rules(reads_need_token=True)))
+    address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&severity=low"
+    allowed = bearer(make_token(notebook, Scope.READ))
+    assert [client.get(address, headers=headers).status_code for headers in (allowed, allowed, {})] == [200, 200, 401]
 
 
 def test_a_watch_list_is_looked_up_by_its_name(client: TestClient) -> None:
