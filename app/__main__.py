@@ -566,6 +566,49 @@ def recheck(
         raise typer.Exit(Exit.FINDING if rate.part else Exit.INSUFFICIENT)
 
 
+@cli.command()
+def here(
+    python: Annotated[str, typer.Option(help="The interpreter of the environment; this very one unless said.")] = "",
+    issues: Issues = None,
+    force: Annotated[bool, typer.Option(help="Run again, whatever is known of this environment.")] = False,
+    as_json: AsJson = False,
+    fail_on: FailOn = None,
+) -> None:
+    """Run the catalogue inside a Python environment as it is: what fails there, and what cures it there."""
+    from app.catalogue.read import read_catalogue
+    from app.commands import here as local
+    from app.store.session import unit_of_work
+    from app.store.writes import save_catalogue
+
+    failing = _verdicts(fail_on)
+    settings = read_settings()
+    catalogue = read_catalogue(_folders(settings))
+    found = local.look(python, catalogue.builds)
+    make_data_dir(settings)
+    store = root(settings) / "here"
+    store.mkdir(exist_ok=True)
+    engine = opened(settings.model_copy(update={"data_dir": store / found.name, "database_url": ""}))
+    with unit_of_work(engine) as s:
+        save_catalogue(s, catalogue.issues, [found.build], _now())
+    work = Work(settings, None, {found.build.id: found.python})
+    chosen = Chosen(_pick_issues(engine, issues), (found.build,), _own_hardware())
+    err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
+    asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
+    wanted = Wanted(force=force, where_affected=True, now=_now())
+    with _stoppable() as stop:
+        for _ in range(1 + _FURTHER):
+            planned = work.able(_plan(engine, chosen, wanted))
+            if planned and not stop():
+                _run_planned(engine, work, planned, asked, stop)
+            wanted = replace(wanted, force=False)
+    cells = [cell for cell in _cells_of(engine, chosen).values() if cell.verdict is not Verdict.NOT_RUN]
+    if as_json:
+        _print_json(local.as_json(found, cells))
+    else:
+        local.print_found(out, found, chosen.issues, cells)
+    _end(engine, chosen, failing)
+
+
 @dataclass(frozen=True)
 class Work:
     """What a run works with: the settings, the pack it runs from, the builds that are used as this machine has them."""

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from uv import find_uv_bin
+
 from tests.make_wheels import make_wheels
 
 ROOT = Path(__file__).parents[1]
@@ -61,3 +63,13 @@ def make_installation(folder: Path, wheels: Path, *, catalogue: Path = TOYS) -> 
 
 def toy_wheels(folder: Path) -> Path:
     return make_wheels(folder / "wheels")
+
+
+def make_python(folder: Path, wheels: Path, *packages: str) -> Path:
+    """An interpreter that has these toy wheels installed."""
+    uv, own = find_uv_bin(), {"PATH": os.environ["PATH"], "UV_CACHE_DIR": f"{folder}-cache", "UV_NO_CONFIG": "1"}
+    python = folder / "bin" / "python"
+    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], env=own, check=True)
+    where = ["--no-index", "--find-links", str(wheels), "--python", str(python)]
+    subprocess.run([uv, "pip", "install", "-q", *where, *packages], env=own, check=True)
+    return python

@@ -12,9 +12,8 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from uv import find_uv_bin
 
-from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
+from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python, toy_wheels
 from workers.machine import can_unshare_network
 
 ISSUES = "toy-passes-1,toy-fixed-1,toy-aborts-1,toy-missing-package-1"
@@ -138,16 +137,6 @@ def test_a_damaged_pack_runs_nothing(tmp_path: Path, pack: Path) -> None:
     assert refused.returncode == 4
     assert "part-0002 is damaged (its SHA-256 differs): copy that part again" in refused.stderr
     assert not (tmp_path / "there" / RESULTS).exists()
-
-
-def make_python(folder: Path, wheels: Path, *packages: str) -> Path:
-    """An interpreter that has these toy wheels installed."""
-    uv, own = find_uv_bin(), {"PATH": os.environ["PATH"], "UV_CACHE_DIR": f"{folder}-cache", "UV_NO_CONFIG": "1"}
-    python = folder / "bin" / "python"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, folder], env=own, check=True)
-    where = ["--no-index", "--find-links", str(wheels), "--python", str(python)]
-    subprocess.run([uv, "pip", "install", "-q", *where, *packages], env=own, check=True)
-    return python
 
 
 def test_wheels_left_out_of_a_pack_are_made_of_what_is_installed_there(

@@ -1,0 +1,163 @@
+"""`knowngood here`: the catalogue run inside a Python environment as it is, beside all stores.
+
+What is found is true of that environment alone: it may be patched, or be no release at all. So it is kept in a store of
+its own, named after all that is installed there, and never mixed with what is known of builds.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from packaging.version import InvalidVersion, Version
+from rich.console import Console
+
+from app.domain.build import Build, BuildId, difference
+from app.domain.errors import BadRequest
+from app.domain.issue import Issue, digest
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+
+if TYPE_CHECKING:
+    from workers.adopt import Adopted
+
+LOCAL = "local"
+"""The origin of a build that came from no index we know."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """An environment: its interpreter, the build it holds, and a name that changes with anything installed in it."""
+
+    python: Path
+    build: Build
+    in_words: str
+    name: str
+    is_column: bool
+
+
+def look(python: str, builds: Iterable[Build]) -> Here:
+    """What `python` holds; an empty text is the interpreter that runs this. Raises BadRequest where it has no torch."""
+    from workers.adopt import look_into
+    from workers.resolve import ProvisionFailure
+
+    program = shutil.which(python) if python else sys.executable
+    if program is None:
+        raise BadRequest(f"--python {python} is no program here")
+    path = Path(program).absolute()
+    try:
+        found = look_into(path, os.environ)
+    except ProvisionFailure as failure:
+        advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
+        raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
+    column = next((one for one in builds if difference(one, found.imported, {}) is None), None)
+    return Here(path, column or _build_of(found), found.in_words, _name(path, found), column is not None)
+
+
+def _build_of(found: "Adopted") -> Build:
+    """A build that no catalogue has. Its Triton counts as its own pin: nobody has said otherwise."""
+    said = found.imported
+    try:
+        version = Version(said["torch"])
+    except InvalidVersion:
+        raise BadRequest(
+            f'{found.python} holds torch "{said["torch"]}", whose version is none by PEP 440; it cannot be named here'
+        ) from None
+    python = ".".join(said["python"].split(".")[:2])
+    triton = said["triton"] or None
+    today = datetime.now(UTC).date()
+    return Build(
+        id=str(BuildId(str(version), python=python)),
+        torch=said["torch"],
+        requirement=version.public,
+        cuda=said["cuda"] or None,
+        triton=triton,
+        pinned_triton=triton,
+        python=python,
+        origin=LOCAL,
+        as_of=today,
+        git=said["git"],
+    )
+
+
+def _name(path: Path, found: "Adopted") -> str:
+    return digest(f"{path} {found.imported} {found.lock}")[:16]
+
+
+def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
+    """First the answer, then every issue that is seen here with what cures it here."""
+    found = {(cell.issue, cell.hardware): cell for cell in cells}
+    for hardware in sorted({hardware for _, hardware in found}):
+        rows = [(issue, found[issue.id, hardware]) for issue in issues if (issue.id, hardware) in found]
+        console.print(f"{_answer(rows)} on {hardware}: {here.in_words}", markup=False, soft_wrap=True)
+        for issue, cell in sorted(rows, key=lambda row: (_GRAVEST.index(_kind(row[1])), row[0].id)):
+            if _kind(cell) in _TOLD:
+                _print_row(console, issue, cell)
+
+
+def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
+    from app.terminal import sign_of
+
+    sign, word, colour = sign_of(cell)
+    silent = ", wrong numbers without an error" if issue.silent and cell.verdict is Verdict.AFFECTED else ""
+    console.print(f"  [{colour}]{sign}[/] ", end="")
+    console.print(f"{issue.id}: {issue.title} ({word}{silent})", markup=False, soft_wrap=True)
+    if cell.verdict is not Verdict.AFFECTED:
+        console.print(f"      {cell.reason}", markup=False, soft_wrap=True)
+    for id_ in cures_of(cell):
+        console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
+
+
+def cures_of(cell: Cell) -> list[str]:
+    return [id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE]
+
+
+def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
+    rows = [
+        {
+            "issue": cell.issue,
+            "hardware": cell.hardware,
+            "verdict": cell.verdict.value,
+            "reason": cell.reason,
+            "effective_workarounds": cures_of(cell),
+        }
+        for cell in cells
+    ]
+    return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
+
+
+_GRAVEST = ("fails", "cured", "differs", "unsure", "passes", "other")
+_TOLD = frozenset({"fails", "cured", "differs", "unsure"})
+_KINDS = {
+    Verdict.DIFFERENT_FAILURE: "differs",
+    Verdict.FLAKY: "differs",
+    Verdict.INCONCLUSIVE: "unsure",
+    Verdict.NOT_AFFECTED: "passes",
+}
+
+
+def _kind(cell: Cell) -> str:
+    if cell.verdict is Verdict.AFFECTED:
+        return "cured" if cures_of(cell) else "fails"
+    return _KINDS.get(cell.verdict, "other")
+
+
+def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
+    kinds = [_kind(cell) for _, cell in rows]
+    failing = kinds.count("fails") + kinds.count("cured")
+    parts = [f"{failing} {'issue fails' if failing == 1 else 'issues fail'} here"]
+    if failing:
+        parts[0] += f" ({kinds.count('cured')} with a cure)"
+    parts += [
+        f"{kinds.count(kind)} {word}"
+        for kind, word in (("differs", "fail otherwise"), ("unsure", "cannot be said"), ("passes", "pass"))
+        if kinds.count(kind)
+    ]
+    return ", ".join(parts)
+
+
+def _title(issue: Issue, id_: str) -> str:
+    return next((one.title for one in issue.workarounds if one.id == id_), id_)
