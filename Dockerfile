@@ -3,7 +3,8 @@ FROM python:3.11-bookworm
 WORKDIR /srv/knowngood
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE GLOSSARY.md DECISIONS.md CHANGELOG.md ./
+COPY docs docs
 COPY app app
 COPY workers workers
 COPY repros repros

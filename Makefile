@@ -1,6 +1,6 @@
 # Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
 .DEFAULT_GOAL := up
-.PHONY: up serve test test-gpu check bench soak lock
+.PHONY: up serve test test-gpu check bench soak lock words pictures
 
 PYTHON ?= python3
 VENV := .venv
@@ -44,6 +44,14 @@ bench: $(VENV)/.developer
 
 soak: $(VENV)/.developer
 	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+
+# Gathers what pages say into the Chinese catalogue and compiles it; prints what has no Chinese yet.
+words: $(VENV)/.developer
+	$(BIN)/python -m tools.words
+
+# Makes the README's pictures anew from the shipped evidence.
+pictures: $(VENV)/.developer
+	$(BIN)/python -m tools.pictures
 
 lock: $(VENV)/.installed
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --extra postgres --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock

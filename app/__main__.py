@@ -18,11 +18,15 @@ import structlog
 import typer
 from rich.console import Console
 
+from app.commands.compare import compare
 from app.commands.exits import Exit, exit_of
+from app.commands.explain import explain
 from app.commands.opening import make_data_dir, opened, operator, read_settings, root
 from app.commands.snapshot import snapshot
 from app.commands.token import token
+from app.commands.upgrade import upgrade
 from app.commands.watch import watch
+from app.commands.webhook import delivering, webhook
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, KnownGoodError, PortTaken
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
@@ -186,23 +190,44 @@ def matrix(
     issues: Issues = None,
     builds: Builds = None,
     hardware: Hardware = None,
+    query: Annotated[str, typer.Option(help="Issues and columns, as in the box of the matrix page.")] = "",
     as_json: AsJson = False,
     fail_on: FailOn = None,
 ) -> None:
     """Print what is known now."""
+    from app.commands.query import read_asked
     from app.store.reads import load_hardware
     from app.store.session import reading
 
     failing = _verdicts(fail_on)
+    asked = read_asked(query)
     settings = read_settings()
     engine = opened(settings)
     _load_catalogue(engine, settings)
     with reading(engine) as s:
         measured = load_hardware(s)
     classes = tuple(_split(hardware)) or measured or _own_hardware()[:1]
-    chosen = Chosen(_pick_issues(engine, issues), _pick_builds(engine, builds, _measured_or_on_line(engine)), classes)
-    _show(engine, chosen, as_json=as_json)
+    is_shown = (lambda _: True) if builds else _measured_or_on_line(engine)
+    columns = asked.columns(_pick_builds(engine, builds, lambda _: True), is_shown)
+    wanted = asked.issues(_pick_issues(engine, issues), columns, classes, _loading(engine, columns), _now())
+    chosen = Chosen(wanted, columns, classes)
+    if query and not wanted and not as_json:
+        out.print("no issue matches the query")
+    else:
+        _show(engine, chosen, as_json=as_json)
     _end(engine, chosen, failing)
+
+
+def _loading(engine: "Engine", builds: Collection[Build]) -> Callable[[Sequence[Issue]], tuple[Cell, ...]]:
+    """What loads the stored cells of some issues on these builds."""
+    from app.store.reads import load_cells
+    from app.store.session import reading
+
+    def load(issues: Sequence[Issue]) -> tuple[Cell, ...]:
+        with reading(engine) as s:
+            return load_cells(s, issues={one.id for one in issues}, builds={one.id for one in builds})
+
+    return load
 
 
 def _measured_or_on_line(engine: "Engine") -> Callable[[Build], bool]:
@@ -397,7 +422,7 @@ def export(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The file to write; - is the standard output, but not for a bundle.")
     ],
-    format_: Annotated[str, typer.Option("--format", help="bundle, osv, kcidb, csv or junit.")] = "bundle",
+    format_: Annotated[str, typer.Option("--format", help="bundle, osv, kcidb, csv, junit or markdown.")] = "bundle",
     issues: Issues = None,
     builds: Builds = None,
     hardware: Hardware = None,
@@ -929,7 +954,7 @@ def dispatch(
         migrate()
     engine = opened(settings)
     how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
-    with _stoppable() as stop:
+    with _stoppable() as stop, delivering(engine, settings):
         run_jobs(engine, _carrier(Work(settings)), how, stop=stop)
 
 
@@ -981,6 +1006,7 @@ class _Server:
         shown = f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self._socket.getsockname()[1]}/"
         self._app = create_app(engine, clock=_now, version=version("knowngood"), rules=rules)
+        self._delivering = delivering(engine, settings)
         config = uvicorn.Config(
             self._app,
             log_level="warning",
@@ -1006,7 +1032,8 @@ class _Server:
         serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
         serving.start()
         try:
-            yield serving.is_alive
+            with self._delivering:
+                yield serving.is_alive
         finally:
             end_streams(self._app)
             self._server.should_exit = True
@@ -1105,8 +1132,12 @@ def gate_(context: typer.Context) -> None:
 
 
 cli.command("snapshot")(snapshot)
+cli.command("explain")(explain)
+cli.command("compare")(compare)
+cli.command("upgrade")(upgrade)
 cli.add_typer(token, name="token")
 cli.add_typer(watch, name="watch")
+cli.add_typer(webhook, name="webhook")
 
 
 if __name__ == "__main__":

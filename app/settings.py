@@ -25,6 +25,8 @@ class Settings(BaseSettings):
     `shipped` false leaves those out.
     `reads` is `open`, or `token`: then nothing is read without one. `requests_per_s` with `burst` is how often one
     address, or one token, may ask (0: as often as it likes); `results_limit` is the largest bundle taken over HTTP.
+    `public_url` is this server's address as others reach it, for what is sent to webhooks; `webhooks_private` lets
+    these be on private networks.
     `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold.
     """
 
@@ -40,6 +42,8 @@ class Settings(BaseSettings):
     requests_per_s: float = Field(default=500.0, ge=0)
     burst: int = Field(default=5000, ge=1)
     results_limit: int = Field(default=_GIB // 2, ge=1)
+    public_url: str = Field(default="", pattern=r"^(https?://[^\s?#]+)?$")
+    webhooks_private: bool = False
     slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     envs_limit: int = Field(default=60 * _GIB, ge=_GIB)
     memory_limit: int = Field(default_factory=lambda: psutil.virtual_memory().total // 2, ge=_GIB // 4)

@@ -13,7 +13,8 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,7 +28,18 @@ from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.writes import import_bundle, save_catalogue
 from tests.make import NOON, make_attempt, make_build, make_issue
 
-ISSUES, BUILDS, REQUESTS = 100, 40, 60
+
+@dataclass(frozen=True)
+class Size:
+    issues: int
+    builds: int
+
+    @property
+    def cells(self) -> int:
+        return self.issues * self.builds
+
+
+SIZE, REQUESTS = Size(100, 40), 60
 # One attempt per cell is a baseline without its control, which makes every cell "cannot say"; two are the least that a
 # cell with an answer has, so that these pages show the same as those with a long history.
 HISTORY = {"bare": 4_000, "short": 8_000, "long": 200_000}
@@ -56,31 +68,40 @@ class Times:
 
 def _measure(attempts: int) -> dict[str, Times]:
     with tempfile.TemporaryDirectory() as folder:
-        _fill(Path(folder), attempts)
-        port = _free_port()
-        server = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", "--port", str(port)],
-            env={**os.environ, "KNOWNGOOD_DATA_DIR": folder},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            _wait_for(port)
+        fill(Path(folder), SIZE, attempts)
+        with serving(Path(folder)) as port:
             engine = connect(f"sqlite:///{Path(folder) / 'knowngood.sqlite3'}")
             return {
-                "page made": _times(port, "/?columns=all", lambda: _change(engine)),
+                "page made": _times(port, "/?columns=all", lambda: change(engine)),
                 "page again": _times(port, "/?columns=all"),
-                "JSON made": _times(port, "/api/v1/matrix", lambda: _change(engine)),
+                "JSON made": _times(port, "/api/v1/matrix", lambda: change(engine)),
                 "JSON again": _times(port, "/api/v1/matrix"),
             }
-        finally:
-            server.terminate()
-            server.wait(timeout=20)
 
 
-def _fill(folder: Path, attempts: int) -> None:
-    issues = [make_issue(f"toy-{n}", component=f"Component {n % 8}") for n in range(1, ISSUES + 1)]
-    builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(1, 21) for patch in (0, 1)]
+@contextmanager
+def serving(folder: Path) -> Iterator[int]:
+    """A server over the store in `folder`, as everybody starts one; its port."""
+    port = _free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "app", "serve", "--port", str(port)],
+        env={**os.environ, "KNOWNGOOD_DATA_DIR": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        _wait_for(port)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def fill(folder: Path, size: Size, attempts: int) -> None:
+    """A store of `size` with so many attempts, a third of the cells failing."""
+    issues = [make_issue(f"toy-{n}", component=f"Component {n % 8}") for n in range(1, size.issues + 1)]
+    minors = range(1, size.builds // 2 + 1)
+    builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in minors for patch in (0, 1)]
     engine = connect(f"sqlite:///{folder / 'knowngood.sqlite3'}")
     migrate(engine)
     with unit_of_work(engine) as s:
@@ -88,7 +109,7 @@ def _fill(folder: Path, attempts: int) -> None:
     file = folder / "history.jsonl.gz"
     with file.open("wb") as bundle:
         header = Header(created_at=NOON, origin="benchmark")
-        write_bundle(bundle, header, _history(issues, builds, attempts // (ISSUES * BUILDS)))
+        write_bundle(bundle, header, _history(issues, builds, attempts // size.cells))
     begun = time.perf_counter()
     with unit_of_work(engine) as s:
         import_bundle(s, file, NOON + timedelta(days=1))
@@ -107,7 +128,7 @@ def _history(issues: Sequence[Issue], builds: Sequence[Build], per_cell: int) ->
                 yield replace(attempt, finished_at=NOON + timedelta(seconds=ordinal))
 
 
-def _change(engine: Engine) -> None:
+def change(engine: Engine) -> None:
     """As every write does that pages can see, so that none of them is given again."""
     with unit_of_work(engine) as s:
         touch(s)

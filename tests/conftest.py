@@ -5,14 +5,17 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
-from app.store.session import Engine, connect, migrate
+from app.catalogue.read import read_catalogue, shipped_catalogue
+from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.tables import metadata
+from app.store.writes import import_bundle, save_catalogue
 
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]
 
@@ -29,6 +32,22 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     migrate(engine)
     engine.dispose()
     return path
+
+
+@pytest.fixture(scope="session")
+def shipped(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """A store with the catalogue and all evidence that the product comes with; nobody writes to it."""
+    path = tmp_path_factory.mktemp("shipped") / "knowngood.db"
+    shutil.copy(migrated_sqlite, path)
+    engine = connect(f"sqlite:///{path}")
+    catalogue, now = read_catalogue([shipped_catalogue()]), datetime(2026, 11, 22, tzinfo=UTC)
+    with unit_of_work(engine) as s:
+        save_catalogue(s, catalogue.issues, catalogue.builds, now)
+    for file in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
+        with unit_of_work(engine) as s:
+            import_bundle(s, file, now)
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,10 @@ def test_a_selection_goes_to_the_standard_output(url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--format", "xlsx", "-o", "x"), '--format "xlsx" is not known; known: osv, kcidb, csv, junit, bundle'),
+        (
+            ("--format", "xlsx", "-o", "x"),
+            '--format "xlsx" is not known; known: osv, kcidb, csv, junit, markdown, bundle',
+        ),
         (("-o", "-"), "a bundle is written to a file"),
         (("--format", "csv", "-o", "/nowhere/at/all.csv"), "/nowhere/at/all.csv cannot be written: No such file"),
         (("--format", "csv", "-o", "-", "--issues", "pytorch-15129"), "nearest: pytorch-151290"),

@@ -160,7 +160,7 @@ def test_fail_on_turns_a_verdict_into_an_exit_code(
         (("run", "--builds", "2.6"), 'does not start with "torch-"'),
         (("run", "--issues", "toy-fixed-2"), "nearest: toy-fixed-1"),
         (("matrix", "--fail-on", "broken"), "is no verdict"),
-        (("export", "-o", "x", "--format", "yaml"), "known: osv, kcidb, csv, junit, bundle"),
+        (("export", "-o", "x", "--format", "yaml"), "known: osv, kcidb, csv, junit, markdown, bundle"),
     ],
 )
 def test_a_question_that_cannot_be_asked_gets_a_sentence(

@@ -4,19 +4,15 @@ Every remark is derived from cells and from what the issue's file says of upstre
 that is closed is no fixed wheel, and one that is open may long be cured: its state is a claim like any other.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from packaging.specifiers import SpecifierSet
-
 from app.domain.build import Build
-from app.domain.history import FAILING, History, history_of, is_release
-from app.domain.issue import Claim, Issue, LinkKind, Status
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
-
-_ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
-_NO_CURE = {WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL}
+from app.domain.claims import ANSWERS, NO_CURE, Standing, hold, named
+from app.domain.history import FAILING, History, history_of
+from app.domain.issue import Issue, LinkKind, Status
+from app.domain.verdict import Cell, WorkaroundVerdict
 
 
 class Trouble(StrEnum):
@@ -55,7 +51,7 @@ def remarks_on(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[Remar
     """All remarks on one issue; `cells` are its own, of any hardware class, in any order."""
     by_class: dict[str, list[tuple[Build, Cell]]] = {}
     for build, cell in cells:
-        if cell.verdict in _ANSWERS:
+        if cell.verdict in ANSWERS:
             by_class.setdefault(cell.hardware, []).append((build, cell))
     found: list[Remark] = []
     for hardware, answered in sorted(by_class.items()):
@@ -85,29 +81,10 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
 
 def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     for claim in issue.claims:
-        against = _contradiction(claim, answered)
-        if against:
-            yield Remark(Trouble.CONTRADICTED, issue.id, f'"{claim.text}" {against}', hardware, claim.source)
-
-
-def _contradiction(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> str | None:
-    """What the measurements say against a claim, in words that go on after it; None where they do not."""
-    meant = [(build, cell) for build, cell in answered if _is_about(claim, build)]
-    if claim.says == "cure" and claim.workaround:
-        found = [(b, c.workarounds[claim.workaround].verdict) for b, c in meant if claim.workaround in c.workarounds]
-        failed = [build for build, verdict in found if verdict in _NO_CURE]
-        cured = any(verdict is WorkaroundVerdict.EFFECTIVE for _, verdict in found)
-        return f"did not cure {_named(failed)}" if failed and not cured else None
-    if claim.about and claim.says in {"affected", "fixed"}:
-        wrong = FAILING if claim.says == "fixed" else {Verdict.NOT_AFFECTED}
-        against = [build for build, cell in meant if cell.verdict in wrong]
-        return f"but {_named(against)} {'fails' if claim.says == 'fixed' else 'passes'} here" if against else None
-    return None
-
-
-def _is_about(claim: Claim, build: Build) -> bool:
-    about = SpecifierSet(claim.about)
-    return is_release(build) and about.contains(build.build_id.version.base_version, prereleases=True)
+        held = hold(claim, answered)
+        if held.standing is Standing.CONTRADICTED:
+            but = "" if claim.says == "cure" else "but "
+            yield Remark(Trouble.CONTRADICTED, issue.id, f'"{claim.text}" {but}{held.sentence}', hardware, claim.source)
 
 
 def _no_longer_needed(
@@ -126,27 +103,18 @@ def _no_longer_needed(
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
     cures = {name for _, cell in failing for name in _of(cell, {WorkaroundVerdict.EFFECTIVE})}
-    useless = sorted({name for _, cell in failing for name in _of(cell, _NO_CURE)} - cures)
+    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - cures)
     for name in useless:
-        tried = [build for build, cell in failing if name in _of(cell, _NO_CURE)]
-        sentence = f"{name} cures no build that was measured: {_named(tried)}"
+        tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
+        sentence = f"{name} cures no build that was measured: {named(tried)}"
         yield Remark(Trouble.CURES_NOWHERE, issue.id, sentence, about=name)
 
 
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     if every and not any(cell.verdict in FAILING for _, cell in every):
-        sentence = f"passes on {_named([build for build, _ in every])}: nothing shows that its repro can fail"
+        sentence = f"passes on {named([build for build, _ in every])}: nothing shows that its repro can fail"
         yield Remark(Trouble.NEVER_FAILED, issue.id, sentence)
 
 
-def _of(cell: Cell, verdicts: set[WorkaroundVerdict]) -> set[str]:
+def _of(cell: Cell, verdicts: Collection[WorkaroundVerdict]) -> set[str]:
     return {name for name, finding in cell.workarounds.items() if finding.verdict in verdicts}
-
-
-def _named(builds: Sequence[Build]) -> str:
-    """Releases by their names, oldest first; three and a count where there are more."""
-    names = list(dict.fromkeys(build.build_id.release for build in sorted(builds, key=lambda build: build.build_id)))
-    return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
-
-
-_SHOWN = 3

@@ -117,6 +117,18 @@ def fold(builds: Iterable[Build], cells: Iterable[Cell]) -> tuple[Column, ...]:
     )
 
 
+def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:
+    """Places of the columns that are left where each of `minors` shows its newest patch alone."""
+    newest: dict[str, int] = {}
+    for at, column in enumerate(columns):
+        best = newest.get(column.head.minor)
+        if best is None or _rank(column.head) > _rank(columns[best].head):
+            newest[column.head.minor] = at
+    return tuple(
+        at for at, column in enumerate(columns) if column.head.minor not in minors or newest[column.head.minor] == at
+    )
+
+
 def complete(
     issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], stored: Iterable[Cell]
 ) -> dict[CellKey, Cell]:
@@ -155,7 +167,12 @@ def _by_key(cells: Iterable[Cell]) -> dict[CellKey, Cell]:
 def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
     if len(builds) == 1:
         return cell_of(issue, builds[0], hardware, known)
-    return max((cell_of(issue, build, hardware, known) for build in builds), key=_weight)
+    return tells_most(cell_of(issue, build, hardware, known) for build in builds)
+
+
+def tells_most(cells: Iterable[Cell]) -> Cell:
+    """The one that stands for all Pythons of a build: the first of those that say most."""
+    return max(cells, key=_weight)
 
 
 def _weight(cell: Cell) -> tuple[bool, bool, bool]:

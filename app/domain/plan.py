@@ -234,16 +234,24 @@ class Price:
 
 
 _GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
-_ENVIRONMENT_S = 20.0  # a new environment of cached wheels, its bytecode compiled once (measured 2026-11)
+ENVIRONMENT_S = 20.0  # a new environment of cached wheels, its bytecode compiled once (measured 2026-11)
 
 
-def price_of(planned: Sequence[PlannedJob], durations: Mapping[tuple[str, str, str], float], *, slots: int) -> Price:
-    """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant)."""
+def price_of(
+    planned: Sequence[PlannedJob],
+    durations: Mapping[tuple[str, str, str], float],
+    *,
+    slots: int,
+    environment_s: float = ENVIRONMENT_S,
+) -> Price:
+    """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant),
+    `environment_s` those of making one environment.
+    """
     keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
     work = sum(durations.get(key, _GUESS_S) for key in keys)
     return Price(
         jobs=len(planned),
         arms=len(keys),
-        seconds=round(work / max(slots, 1) + _ENVIRONMENT_S * len(planned), 1),
+        seconds=round(work / max(slots, 1) + environment_s * len(planned), 1),
         guessed=sum(1 for key in keys if key not in durations),
     )

@@ -3,6 +3,7 @@
 https://shields.io/badges/endpoint-badge: `schemaVersion` 1, a message that is not empty, and no key it does not know.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
@@ -42,10 +43,61 @@ def badge_of(cell: Cell, release: str, *, is_stale: bool) -> Badge:
     return Badge(f"{cell.issue} ({cell.hardware})", f"{word} on {release}{' (old)' if is_stale else ''}", color)
 
 
-def unmeasured_badge(issue: str) -> Badge:
-    """For an issue that nobody measured on any build."""
+def unmeasured_badge(name: str) -> Badge:
+    """For an issue, or a watch list, of which nobody measured anything on any build."""
     word, color = _SAID[Verdict.NOT_RUN]
-    return Badge(issue, word, color)
+    return Badge(name, word, color)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the watched issues stand on one build, each by the worst of the hardware classes that count.
+
+    What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built.
+    """
+
+    failing: int = 0
+    passing: int = 0
+    unknown: int = 0
+    is_stale: bool = False
+
+    @property
+    def watched(self) -> int:
+        return self.failing + self.passing + self.unknown
+
+
+_WORST_FIRST = (
+    frozenset({Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE}),
+    frozenset({Verdict.INCONCLUSIVE, Verdict.NOT_RUN, Verdict.NO_BUILD}),
+    frozenset({Verdict.NOT_AFFECTED}),
+)
+
+
+def standing_of(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> Standing:
+    """`issues` are the cells of each watched issue on one build, one per hardware class."""
+    counts = [0, 0, 0]
+    for cells in issues:
+        verdicts = {cell.verdict for cell in cells}
+        place = next((place for place, kinds in enumerate(_WORST_FIRST) if verdicts & kinds), None)
+        if place is not None:
+            counts[place] += 1
+    failing, unknown, passing = counts
+    return Standing(failing, passing, unknown, is_stale)
+
+
+def list_badge(name: str, standing: Standing, release: str, hardware: str = "") -> Badge:
+    """Of a watch list on one build; `hardware` is named where it is one class. Green only where all were measured."""
+    label = f"{name} ({hardware})" if hardware else name
+    old = " (old)" if standing.is_stale else ""
+    grey, unknown = _SAID[Verdict.NOT_RUN][1], f", {standing.unknown} unknown" if standing.unknown else ""
+    if not standing.watched:
+        return Badge(label, f"nothing to watch on {release}", grey)
+    if standing.failing:
+        told = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
+        return Badge(label, told, _SAID[Verdict.AFFECTED][1])
+    if standing.unknown:
+        return Badge(label, f"{standing.passing} of {standing.watched} pass{unknown} on {release}{old}", grey)
+    return Badge(label, f"all {standing.watched} pass on {release}{old}", _SAID[Verdict.NOT_AFFECTED][1])
 
 
 def shields_endpoint(badge: Badge) -> bytes:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from app.formats.extract import Extract
 from app.formats.junit_matrix import junit_matrix
 from app.formats.kcidb import kcidb_document
+from app.formats.matrix_markdown import matrix_markdown
 from app.formats.osv import osv_document
 from app.formats.table import table
 
@@ -18,6 +19,7 @@ class Format(StrEnum):
     KCIDB = "kcidb"
     CSV = "csv"
     JUNIT = "junit"
+    MARKDOWN = "markdown"
     BUNDLE = "bundle"
 
 
@@ -32,6 +34,7 @@ FORMS = {
     Format.KCIDB: Form("application/json", "kcidb.json"),
     Format.CSV: Form("text/csv; charset=utf-8; header=present", "csv"),
     Format.JUNIT: Form("application/xml", "junit.xml"),
+    Format.MARKDOWN: Form("text/markdown; charset=utf-8", "md"),
     Format.BUNDLE: Form("application/gzip", "jsonl.gz"),
 }
 
@@ -40,6 +43,7 @@ _WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
     Format.KCIDB: lambda extract: iter((kcidb_document(extract),)),
     Format.CSV: table,
     Format.JUNIT: junit_matrix,
+    Format.MARKDOWN: matrix_markdown,
 }
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from app.domain.build import Build
 from app.domain.issue import Issue
-from app.domain.matrix import CellKey
+from app.domain.matrix import CellKey, Column
 from app.domain.verdict import Cell
 
 
@@ -24,7 +24,8 @@ class Links:
 class Extract:
     """Issues, builds by id, and every cell between them that was asked for, not_run ones too.
 
-    `links` is None where no server is known (the command line): exports then carry no addresses of ours.
+    `links` is None where no server is known (the command line): exports then carry no addresses of ours. `columns` are
+    those of a table, one cell of each row in each, where they are more than a build each; empty: they are not.
     """
 
     issues: tuple[Issue, ...]
@@ -33,6 +34,7 @@ class Extract:
     stale: frozenset[CellKey]
     now: datetime
     links: Links | None = None
+    columns: tuple[Column, ...] = ()
 
     def cells_by_issue(self) -> Iterator[tuple[Issue, tuple[Cell, ...]]]:
         """Each issue with its cells, both in the order they came in."""

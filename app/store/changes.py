@@ -1,19 +1,24 @@
 """What changed in the matrix, read back from the events that told it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.changes import CellNews
+from app.domain.changes import Cause, CellNews, Earlier, Place
 from app.domain.verdict import Verdict, WorkaroundVerdict
 from app.store.cells import CHANGED, IMPORTED
 from app.store.tables import events
 
+RUN_OVER = "run_finished"
+_OTHERWISE = {"catalogue_saved": Cause.CATALOGUE, "cell_noted": Cause.NOTE}
 
-def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None) -> tuple[CellNews, ...]:
-    """The newest `limit` steps, in the order in which they happened; of these issues, or of all.
+
+def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, line: str = "") -> tuple[CellNews, ...]:
+    """The newest `limit` steps, in the order in which they happened; of these issues (None: of all), and of the builds
+    of one line of torch (`2.8`; empty: of all).
 
     Where that cuts into what one cause did, all of it is left out, unless nothing else would be left: half of a run
     would tell of cells as they were in the middle of it.
@@ -21,23 +26,92 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None) 
     wanted = [events.c.kind == CHANGED]
     if issues is not None:
         wanted.append(events.c.data["issue"].as_string().in_(sorted(issues)))
+    if line:
+        wanted.append(events.c.data["build"].as_string().startswith(f"torch-{line}.", autoescape=True))
     newest = sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit + 1)
-    rows = s.execute(newest).all()[::-1]
-    origins = _origins(s, rows[0].at) if rows else {}
-    news = [_news(row, origins) for row in rows]
+    news = _all_news(s, s.execute(newest).all()[::-1])
     if len(news) <= limit:
-        return tuple(news)
-    whole = [one for one in news if one.belongs_to != news[0].belongs_to]
-    return tuple(whole or news[1:])
+        return news
+    whole = tuple(one for one in news if one.belongs_to != news[0].belongs_to)
+    return whole or news[1:]
 
 
-def _origins(s: Session, since: datetime) -> Mapping[datetime, str]:
-    """Where each import came from, by its moment: an import is one commit, and all of it has one time."""
-    query = sa.select(events.c.at, events.c.data).where(events.c.kind == IMPORTED, events.c.at >= since)
-    return {at: str(data["origin"]) for at, data in s.execute(query)}
+def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int) -> tuple[CellNews, ...]:
+    """The newest steps of one cell, in the order in which they happened."""
+    data = events.c.data
+    of_cell = sa.and_(
+        events.c.kind == CHANGED,
+        data["issue"].as_string() == issue,
+        data["build"].as_string() == build,
+        data["hardware"].as_string() == hardware,
+    )
+    newest = sa.select(events).where(of_cell).order_by(events.c.id.desc()).limit(limit)
+    return _all_news(s, s.execute(newest).all()[::-1])
 
 
-def _news(row: sa.Row[tuple[object, ...]], origins: Mapping[datetime, str]) -> CellNews:
+def load_news_of_causes(s: Session, after: int, until: int) -> tuple[CellNews, ...]:
+    """Every step of the causes that came to their end after event `after` and not after event `until`: runs are over
+    when they are finished, and all else is one commit.
+    """
+    within = sa.and_(events.c.id > after, events.c.id <= until)
+    over = sa.select(events.c.run).where(events.c.kind == RUN_OVER, within)
+    told = sa.or_(events.c.run.in_(over), sa.and_(events.c.run == "", within))
+    return _all_news(s, s.execute(sa.select(events).where(events.c.kind == CHANGED, told).order_by(events.c.id)).all())
+
+
+def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
+    """What had been measured, before these steps, of the cells that they say were not measured.
+
+    Asks nothing where there is no such cell.
+    """
+    unmeasured = {one.place for one in news if _begins(one)}
+    if not unmeasured:
+        return Earlier()
+    issues = sorted({place[0] for place in unmeasured})
+    before = sa.and_(events.c.kind == CHANGED, events.c.id < min(one.event for one in news))
+    query = sa.select(events.c.data).where(before, events.c.data["issue"].as_string().in_(issues))
+    verdicts: dict[Place, Verdict] = {}
+    workarounds: dict[tuple[Place, str], WorkaroundVerdict] = {}
+    for data in s.execute(query.order_by(events.c.id)).scalars():
+        place = (data["issue"], data["hardware"], data["build"])
+        if place not in unmeasured:
+            continue
+        if data["after"] not in {None, Verdict.NOT_RUN}:
+            verdicts[place] = Verdict(data["after"])
+        for id_, (_, after) in data.get("workarounds", {}).items():
+            if after not in {None, WorkaroundVerdict.UNVERIFIED}:
+                workarounds[place, id_] = WorkaroundVerdict(after)
+    return Earlier(verdicts, workarounds)
+
+
+def _begins(one: CellNews) -> bool:
+    """Whether it says of a cell, or of a workaround, that there was no verdict."""
+    if one.before in {None, Verdict.NOT_RUN}:
+        return True
+    return any(before in {None, WorkaroundVerdict.UNVERIFIED} for before, _ in one.workarounds.values())
+
+
+def _all_news(s: Session, rows: Sequence[Any]) -> tuple[CellNews, ...]:
+    told = _commits(s, {row.at for row in rows if not row.run})
+    return tuple(_news(row, *told.get(row.at, ("", Cause.DERIVED))) for row in rows)
+
+
+def _commits(s: Session, moments: Iterable[datetime]) -> Mapping[datetime, tuple[str, Cause]]:
+    """What each commit was, by its moment: the origin of an import (else empty), and what it was otherwise.
+
+    An import is one commit, and all of it has one time.
+    """
+    among = sorted(moments)
+    if not among:
+        return {}
+    known = sa.and_(events.c.kind.in_([IMPORTED, *_OTHERWISE]), events.c.at.between(among[0], among[-1]))
+    return {
+        row.at: (str(row.data["origin"]) if row.kind == IMPORTED else "", _OTHERWISE.get(row.kind, Cause.DERIVED))
+        for row in s.execute(sa.select(events.c.at, events.c.kind, events.c.data).where(known))
+    }
+
+
+def _news(row: sa.Row[tuple[object, ...]], origin: str, otherwise: Cause) -> CellNews:
     data = row.data
     turned = data.get("workarounds", {})  # events from before 0.2 told neither these nor a reason
     return CellNews(
@@ -50,7 +124,9 @@ def _news(row: sa.Row[tuple[object, ...]], origins: Mapping[datetime, str]) -> C
         reason=data.get("reason", ""),
         workarounds={id_: (_finding(before), _finding(after)) for id_, (before, after) in turned.items()},
         run=row.run,
-        origin="" if row.run else origins.get(row.at, ""),
+        origin="" if row.run else origin,
+        otherwise=otherwise,
+        event=row.id,
     )
 
 

@@ -74,6 +74,7 @@ __all__ = [
     "load_known_attempts",
     "load_last_event",
     "load_lease",
+    "load_measured_builds",
     "load_recent_attempts",
     "load_run",
     "load_runs",
@@ -130,6 +131,12 @@ def load_cells(
 def load_hardware(s: Session) -> tuple[str, ...]:
     """The hardware classes that any cell was measured on."""
     return tuple(sorted(s.execute(sa.select(cells.c.hardware).distinct()).scalars()))
+
+
+def load_measured_builds(s: Session, hardware: str) -> frozenset[str]:
+    """Ids of the builds with any evidence on one hardware class."""
+    query = sa.select(cells.c.build).where(cells.c.hardware == hardware).distinct()
+    return frozenset(s.execute(query).scalars())
 
 
 def load_attempts(s: Session, issue: str, build: str, hardware: str) -> tuple[AttemptRow, ...]:

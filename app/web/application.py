@@ -10,14 +10,17 @@ from starlette.middleware.gzip import GZipMiddleware
 from app.store.session import Engine
 from app.web import document, errors
 from app.web.api import attempts as api_attempts
+from app.web.api import audit as api_audit
 from app.web.api import builds as api_builds
 from app.web.api import cells as api_cells
 from app.web.api import changes as api_changes
+from app.web.api import compare as api_compare
 from app.web.api import coverage as api_coverage
+from app.web.api import docs as api_docs
+from app.web.api import errors_api, health
 from app.web.api import events as api_events
 from app.web.api import exports as api_exports
 from app.web.api import gate as api_gate
-from app.web.api import health
 from app.web.api import hygiene as api_hygiene
 from app.web.api import issues as api_issues
 from app.web.api import matrix as api_matrix
@@ -25,8 +28,10 @@ from app.web.api import notes as api_notes
 from app.web.api import quality as api_quality
 from app.web.api import results as api_results
 from app.web.api import runs as api_runs
+from app.web.api import upgrade as api_upgrade
 from app.web.api import watch_lists as api_watch_lists
 from app.web.api import whoami as api_whoami
+from app.web.api import workers as api_workers
 from app.web.api.answers import REFUSALS
 from app.web.assets import edition, read_assets, static_router
 from app.web.doorkeeper import Doorkeeper
@@ -35,21 +40,30 @@ from app.web.known import Knowledge
 from app.web.limits import BodyLimit
 from app.web.pages import (
     attempt,
+    audit,
     badge,
     build,
     cell,
     changes,
+    compare,
     coverage,
+    docs,
     hygiene,
     issue,
     matrix,
+    notes,
+    paste,
+    pieces,
     preferences,
     quality,
     reference,
     run,
     runs,
     sign_in,
+    upgrade,
+    watch_list_form,
     watch_lists,
+    workers,
 )
 from app.web.plain import read_plainly
 from app.web.reader import Rules
@@ -111,6 +125,8 @@ def create_app(
         cell,
         attempt,
         build,
+        compare,
+        upgrade,
         runs,
         run,
         changes,
@@ -118,10 +134,17 @@ def create_app(
         coverage,
         quality,
         badge,
+        watch_list_form,  # before the lists themselves: `~new` is no name of one
         watch_lists,
+        notes,
+        workers,
+        audit,
         sign_in,
         preferences,
         reference,
+        docs,
+        pieces,
+        paste,
     )
     for page in pages:
         app.include_router(page.router)
@@ -158,10 +181,13 @@ def _api() -> APIRouter:
     for name, room in (
         ("gate", api_gate),  # the first, because it is asked most and routes are looked through in their order
         ("matrix", api_matrix),
+        ("errors", errors_api),
+        ("upgrade", api_upgrade),
         ("issues", api_issues),
         ("builds", api_builds),
         ("cells", api_cells),
         ("attempts", api_attempts),
+        ("compare", api_compare),
         ("runs", api_runs),
         ("hygiene", api_hygiene),
         ("coverage", api_coverage),
@@ -172,6 +198,9 @@ def _api() -> APIRouter:
         ("watchlists", api_watch_lists),
         ("results", api_results),
         ("whoami", api_whoami),
+        ("workers", api_workers),
+        ("audit", api_audit),
+        ("docs", api_docs),
         ("events", api_events),
     ):
         api.include_router(room.router, tags=[name])

@@ -8,6 +8,7 @@ from pathlib import Path
 from fastapi import APIRouter, Response
 
 from app.web.errors import NotHere
+from app.web.words import CATALOGUES
 
 STATIC = Path(__file__).parent / "static"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -36,9 +37,12 @@ def read_assets(folder: Path = STATIC) -> Mapping[str, Asset]:
 
 
 def edition(assets: Mapping[str, Asset]) -> str:
-    """The digest of all that shapes a page beside its data: assets and templates. Part of every ETag."""
+    """The digest of all that shapes a page beside its data: assets, templates and the words of other languages. Part
+    of every ETag.
+    """
     parts = [asset.digest for asset in assets.values()]
-    parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(TEMPLATES.glob("*.html"))]
+    shaping = [*sorted(TEMPLATES.glob("*.html")), *sorted(CATALOGUES.rglob("*.mo"))]
+    parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in shaping]
     return hashlib.sha256("".join(parts).encode()).hexdigest()[:12]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from app.domain.build import Build
 from app.domain.issue import BASELINE, Issue, environment_request, variants_of
-from app.web.addresses import attempt_address, issue_address
+from app.web.addresses import issue_address, pins_address
 
 # torch up to 2.6 imports setuptools when Inductor compiles, and most repros compare with numpy.
 _ALWAYS = ("numpy", "setuptools")
@@ -15,7 +15,7 @@ _FOLDER = "known-good-check"
 
 @dataclass(frozen=True)
 class Subject:
-    """What to measure again. `locked_by` names an attempt whose lock is installed instead of a new resolution."""
+    """What to measure again. `locked_by` names an attempt whose pins are installed instead of a new resolution."""
 
     issue: Issue
     build: Build
@@ -40,7 +40,7 @@ def commands(subject: Subject, base: str) -> Commands:
     issue, build = subject.issue, subject.build
     params = next((one.params for one in variants_of(issue, subject.arm) if one.id == subject.variant), {})
     python = f"{_FOLDER}/bin/python"
-    install = _from_lock(subject.locked_by, base, python) if subject.locked_by else _resolved(issue, build, python)
+    install = _from_lock(subject, base, python) if subject.locked_by else _resolved(issue, build, python)
     lines = [
         f"curl -O {base}{issue_address(issue.id)}/repro.py",
         f"uv venv --python {build.python} {_FOLDER}",
@@ -50,16 +50,21 @@ def commands(subject: Subject, base: str) -> Commands:
     return Commands(run_command(issue.id, build.id, subject.hardware), "\n".join(lines))
 
 
-def _from_lock(attempt: str, base: str, python: str) -> list[str]:
-    return [f"curl -O {base}{attempt_address(attempt)}/pylock.toml", f"uv pip sync --python {python} pylock.toml"]
+def _from_lock(subject: Subject, base: str, python: str) -> list[str]:
+    """Its very wheels, by hash. Not `uv pip sync pylock.toml`: a lock of ours holds no addresses (`formats.pins`)."""
+    install = f"uv pip install --python {python} --no-deps --require-hashes{_backend(subject.build)}"
+    return [f"curl -O {base}{pins_address(subject.locked_by)}", f"{install} -r requirements.txt"]
+
+
+def _backend(build: Build) -> str:
+    return "" if build.origin == "default" else f" --torch-backend {build.origin}"
 
 
 def _resolved(issue: Issue, build: Build, python: str) -> list[str]:
     request = environment_request(issue, build)
     install = f"uv pip install --python {python} --exclude-newer {build.as_of}"
-    backend = "" if build.origin == "default" else f" --torch-backend {build.origin}"
     wanted = shlex.join([f"torch=={build.requirement}", *_ALWAYS, *request.requirements])
-    lines = [f"{install}{backend} {wanted}"]
+    lines = [f"{install}{_backend(build)} {wanted}"]
     if request.no_deps:
         lines.append(f"{install} --no-deps {shlex.join(request.no_deps)}")
     if build.is_mismatched and build.triton:

@@ -61,7 +61,7 @@ def _add_refusals(path: str, operation: dict[str, Any]) -> None:
 
 def _add_security(method: str, operation: dict[str, Any]) -> None:
     """Reads may go without a token where the installation leaves them open; writes never do."""
-    is_read = method == "get" or operation["operationId"].startswith("post_gate")
+    is_read = method == "get" or operation["operationId"].startswith(("post_gate", "post_errors"))
     operation["security"] = [{}, {"token": []}] if is_read else [{"token": []}]
 
 

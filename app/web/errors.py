@@ -14,9 +14,11 @@ from starlette.exceptions import HTTPException
 
 from app.domain.access import NotAllowed, NotSignedIn
 from app.domain.errors import KnownGoodError, StoreUnusable
+from app.domain.query import BadQuery
 from app.domain.watch_list import UnknownWatchList, WatchListTaken
 from app.web.limits import TooMany
 from app.web.methods import methods_at
+from app.web.query_box import Marked, marked
 from app.web.security import HEADERS, REQUEST_ID
 
 logger = structlog.get_logger(__name__)
@@ -47,6 +49,14 @@ class BadQuestion(KnownGoodError):
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(f"{field}: {message}" if field else message)
         self.fault = (FieldFault(field=field, detail=message),) if field else ()
+
+
+class QueryRefused(BadQuestion):
+    """The parameter `q` holds a query that cannot be read, or leaves nothing to be shown."""
+
+    def __init__(self, text: str, error: BadQuery) -> None:
+        super().__init__(str(error), "q")
+        self.marked = marked(text, error)
 
 
 class WrongKind(BadQuestion):
@@ -155,13 +165,14 @@ _BEARER = 'Bearer realm="Known Good"'
 
 @dataclass(frozen=True)
 class ErrorPage:
-    """What templates/error.html shows."""
+    """What templates/error.html shows; `query` where the box of the matrix is to be tried again."""
 
     status: int
     title: str
     detail: str
     nearest: tuple[tuple[str, str], ...]
     faults: tuple[FieldFault, ...] = ()
+    query: Marked | None = None
 
 
 ShowError = Callable[[Request, ErrorPage], Response]
@@ -232,7 +243,8 @@ def _page_of(request: Request, error: KnownGoodError) -> ErrorPage:
         return ErrorPage(status, status.phrase, detail, ())
     suggestions = error.nearest if isinstance(error, NotHere) else ()
     faults = error.fault if isinstance(error, BadQuestion) else ()
-    return ErrorPage(status, status.phrase, str(error), suggestions, faults)
+    query = error.marked if isinstance(error, QueryRefused) else None
+    return ErrorPage(status, status.phrase, str(error), suggestions, faults, query)
 
 
 async def _unchanged(_: Request, found: NotModified) -> Response:

@@ -1,20 +1,26 @@
 """What the pages and the JSON of cells and attempts both say: one gathering, one sentence."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.build import Build
-from app.domain.issue import Issue
+from app.domain.cost import Timed
+from app.domain.history import FAILING
+from app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
 from app.domain.machine import CPU_CLASS, Machine
 from app.domain.matrix import complete
 from app.domain.outcome import Outcome
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict
-from app.store.reads import AttemptRow, UnknownAttempt, load_attempt, load_attempts
+from app.store.attempts import FORKED
+from app.store.reads import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from app.store.session import Session
 from app.web.finding import find_build, find_issue
 from app.web.selection import known_cells, known_classes
+
+CHANGES_SHOWN = 20
+"""How many steps of a cell's history its page and its JSON tell."""
 
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
 
@@ -32,14 +38,30 @@ LEAD_WORDS = {
 
 @dataclass(frozen=True)
 class CellEvidence:
-    """A cell with all attempts, superseded ones too. `classes` are those this issue and build were measured on."""
+    """A cell with all attempts, superseded ones too. `classes` are those this issue and build were measured on.
+
+    `telling` is the attempt that says most; None where there was none, or where it was pruned.
+    """
 
     issue: Issue
     build: Build
     cell: Cell
     classes: tuple[str, ...]
     attempts: tuple[AttemptRow, ...]
-    machine: Machine | None
+    telling: AttemptDetail | None
+
+    @property
+    def machine(self) -> Machine | None:
+        """Where the telling attempt ran."""
+        return self.telling.machine if self.telling else None
+
+    @property
+    def seen(self) -> Mapping[str, int]:
+        """Which of the probes that the suspect path is known by the telling attempt saw, and how often."""
+        if self.telling is None or self.telling.attempt.arm != BASELINE:
+            return {}
+        probes = self.telling.attempt.record.probes
+        return {probe: probes[probe] for probe in self.issue.arm(BASELINE).exercises if probes.get(probe)}
 
 
 def load_cell_evidence(
@@ -59,13 +81,21 @@ def load_cell_evidence(
     attempts = load_attempts(session, issue.id, build.id, class_)
     if at is not None:
         attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
-    return CellEvidence(issue, build, cell, measured, attempts, _machine(session, cell))
+    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell))
 
 
-def _machine(session: Session, cell: Cell) -> Machine | None:
-    """Where the telling attempt ran; None where there was none, or where it was pruned."""
+def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:
+    """The passes that count, with what they took; as `app.store.attempts.load_timed` reads them."""
+    for row in attempts:
+        if row.counted and row.judgement.outcome is Outcome.PASS:
+            one, record = row.attempt, row.attempt.record
+            is_forked = FORKED in record.sandbox
+            yield Timed(one.arm, one.variant, one.machine, one.lock_digest, is_forked, record.own_s, record.peak_bytes)
+
+
+def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
     try:
-        return load_attempt(session, cell.evidence).machine if cell.evidence else None
+        return load_attempt(session, cell.evidence) if cell.evidence else None
     except UnknownAttempt:
         return None
 
@@ -77,8 +107,14 @@ def _class(asked: str, measured: Sequence[str]) -> str:
     return known_classes([asked], measured)[0] if asked else next(iter(measured), CPU_CLASS)
 
 
-def cell_sentence(cell: Cell) -> str:
-    """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed."."""
+def cell_sentence(evidence: CellEvidence) -> str:
+    """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed.".
+
+    The reason of a pass names its proof already; of a failure it is said what it went through before it failed.
+    """
+    cell = evidence.cell
     lead = f"{LEAD_WORDS[cell.verdict]} {cell.build} ({cell.hardware})"
     control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
-    return f"{lead}: {cell.reason}{control}."
+    seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())
+    path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""
+    return f"{lead}: {cell.reason}{control}{path}."

@@ -23,4 +23,6 @@ def extract_of(selection: Selection, now: datetime, base: str) -> Extract:
     cells = tuple(
         cell for class_ in selection.classes for issue in selection.issues for cell in selection.rows[issue.id, class_]
     )
-    return Extract(selection.issues, builds, cells, stale_cells(cells, builds, now), now, links_at(base))
+    return Extract(
+        selection.issues, builds, cells, stale_cells(cells, builds, now), now, links_at(base), selection.columns
+    )

@@ -8,7 +8,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import total_ordering
@@ -258,11 +258,22 @@ def known_fields(asked: Sequence[str], body: type[BaseModel]) -> frozenset[str]:
     return frozenset(asked)
 
 
-def answer(
-    visit: Visit, body: BaseModel, key: str, fields: frozenset[str], next_: str | None, *, is_paged: bool
+def answer(  # noqa: PLR0913 - each by its name
+    visit: Visit,
+    body: BaseModel,
+    key: str,
+    fields: frozenset[str],
+    next_: str | None,
+    *,
+    is_paged: bool,
+    without: Collection[str] = (),
 ) -> Response:
-    """`body` as JSON: the items of its list `key` with only these `fields`, and `next` where it is in parts."""
-    include: dict[str, Any] = {name: True for name in type(body).model_fields if is_paged or name != "next"}
+    """`body` as JSON: the items of its list `key` with only these `fields`, and `next` where it is in parts.
+
+    The fields of `body` that `without` names are left out.
+    """
+    unsaid = {*without, *(() if is_paged else ("next",))}
+    include: dict[str, Any] = {name: True for name in type(body).model_fields if name not in unsaid}
     if fields:
         include[key] = {"__all__": set(fields)}
     return visit.json(body, include=include, headers={"Link": f'<{next_}>; rel="next"'} if next_ else {})

@@ -1,5 +1,8 @@
-"""Markdown, Python source and logs as safe HTML. Cached by text: words are rendered once, not once per reader."""
+"""Markdown, lines of prose, Python source and logs as safe HTML. Cached by text: words are rendered once, not once per
+reader.
+"""
 
+import re
 from functools import lru_cache
 
 import nh3
@@ -22,7 +25,12 @@ _ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "pre": {"class"}, "cod
 
 
 def _fenced(text: str, language: str, _attributes: str) -> str:
-    return f'<pre class="code"><code>{_spans(text, _lexer(language))}</code></pre>'
+    return f'<pre class="code"><code>{coloured(text, language)}</code></pre>'
+
+
+def coloured(text: str, language: str) -> str:
+    """Source of any language as safe HTML; of one that nobody knows, plain."""
+    return _spans(text, _lexer(language))
 
 
 def _lexer(language: str) -> Lexer:
@@ -35,6 +43,8 @@ def _lexer(language: str) -> Lexer:
 def _spans(text: str, lexer: Lexer) -> str:
     return highlight(text, lexer, _SPANS)
 
+
+_CODE = re.compile(r"`([^`\n]+)`")
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": False, "highlight": _fenced}).enable("table")
 
@@ -56,6 +66,23 @@ def markdown(text: str) -> Markup:
     return Markup(clean)  # noqa: S704 - sanitised on the line above
 
 
+@lru_cache(maxsize=4096)
+def coded(text: str) -> Markup:
+    """One line of prose as HTML: what stands between backticks is code, all else is text. A lone backtick stays.
+
+    For titles, trade-offs, claims and notes, which are no Markdown: an asterisk or a bracket in them is meant.
+    """
+    parts = _CODE.split(text)
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )
+
+
+def uncoded(text: str) -> str:
+    """The same where there is no markup: a page's title, an accessible name."""
+    return _CODE.sub(r"\1", text)
+
+
 @lru_cache(maxsize=512)
 def python(source: str) -> Markup:
     return Markup(_spans(source, PythonLexer()))  # noqa: S704 - Pygments escapes what it does not mark
@@ -67,4 +94,26 @@ def marked(text: str, line: str) -> Markup:
     if start < 0:
         return escape(text)
     end = start + len(line)
+    return _lit(text, start, end)
+
+
+_LINES_AROUND = 6
+_EXCERPT_SIGNS = 4000
+
+
+def excerpt(text: str, line: str) -> Markup:
+    """The lines of `text` around the first that holds `line`, marked as above; empty where none does."""
+    start = text.find(line) if line else -1
+    if start < 0:
+        return Markup()
+    first, last = start, start + len(line) - 1
+    for _ in range(_LINES_AROUND + 1):
+        first = text.rfind("\n", 0, max(first, 0))
+        last = text.find("\n", last + 1) if last >= 0 else last
+    first = max(first + 1, start - _EXCERPT_SIGNS)
+    last = min(last if last >= 0 else len(text), start + len(line) + _EXCERPT_SIGNS)
+    return _lit(text[first:last].rstrip(), start - first, start - first + len(line))
+
+
+def _lit(text: str, start: int, end: int) -> Markup:
     return Markup('{}<mark id="match" tabindex="-1">{}</mark>{}').format(text[:start], text[start:end], text[end:])

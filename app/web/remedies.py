@@ -1,11 +1,14 @@
 """The workarounds of an issue as measured on one cell, best first."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from app.domain.build import Build
-from app.domain.issue import Issue, arm_inapplicable
+from app.domain.cost import Cost, Timed, costs_of
+from app.domain.history import FAILING
+from app.domain.issue import BASELINE, Issue, arm_inapplicable, variants_of
 from app.domain.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
 from app.web.prose import markdown
 from app.web.signs import Sign
@@ -19,7 +22,7 @@ WORDS = {
     WorkaroundVerdict.HARMFUL: "does harm",
 }
 
-_SIGNS = {
+SIGNS = {
     WorkaroundVerdict.EFFECTIVE: Sign.PASSES,
     WorkaroundVerdict.UNNECESSARY: Sign.NOT_APPLICABLE,
     WorkaroundVerdict.UNVERIFIED: Sign.UNSURE,
@@ -30,7 +33,10 @@ _SIGNS = {
 
 @dataclass(frozen=True)
 class Remedy:
-    """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work."""
+    """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work.
+
+    `cost` is None where nothing comparable was measured, or nobody looked.
+    """
 
     id: str
     title: str
@@ -41,6 +47,7 @@ class Remedy:
     word: str
     note: str
     rank: int
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True)
@@ -52,11 +59,21 @@ class Elsewhere:
     note: str
 
 
-def remedies_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Remedy, ...]:
+def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
+    """What each workaround took on this cell, with the first variant that fails without it, else the first there is."""
+    failing = {one.variant for one in cell.variants if one.verdict in FAILING}
+    variants = sorted((one.id for one in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
+    return costs_of(timed, variants)
+
+
+def remedies_of(
+    issue: Issue, build: Build, cell: Cell, visit: Visit, costs: Mapping[str, Cost] | None = None
+) -> tuple[Remedy, ...]:
     """Every workaround that can be tried on this build, with what was measured of it on this cell.
 
     They stand in the catalogue's order within each verdict.
     """
+    took = costs or {}
     best_first = list(WORDS)
     found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
     found.sort(key=lambda pair: best_first.index(pair[1].verdict))
@@ -67,10 +84,11 @@ def remedies_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[R
             body=markdown(visit.in_language(one.body, one.body_zh)),
             trade_off=visit.in_language(one.trade_off, one.trade_off_zh),
             verdict=finding.verdict,
-            sign=_SIGNS[finding.verdict],
+            sign=SIGNS[finding.verdict],
             word=visit.say(WORDS[finding.verdict]),
             note=finding.note,
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
+            cost=took.get(one.id),
         )
         for place, (one, finding) in enumerate(found, start=1)
     )

@@ -5,18 +5,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.issue import Issue
 from app.domain.machine import CPU_CLASS
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
+from app.domain.query import BadQuery, Query
+from app.domain.query_match import View, columns_left, matching, needs_cells, of_issues
 from app.domain.verdict import Cell, Verdict
+from app.formats.query_json import LONGEST as LONGEST_QUERY
+from app.formats.query_json import read_query
 from app.store.past import load_cells_at
 from app.store.reads import load_builds, load_cells, load_issues
 from app.store.session import Session
-from app.web.errors import BadQuestion, nearest, or_nearest
+from app.web.errors import BadQuestion, QueryRefused, nearest, or_nearest
 
 _LONGEST = 200  # a parameter is a name or a few words
 
@@ -33,7 +37,7 @@ def _split_texts(values: object) -> object:
     return values
 
 
-def _none_where_empty(value: object) -> object:
+def none_where_empty(value: object) -> object:
     """A form sends a choice that nobody made as an empty text."""
     return None if value == "" else value
 
@@ -57,21 +61,33 @@ class MatrixQuery(BaseModel):
 
     issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated")]
     builds: Annotated[Names, Field(description="Build ids; their + may be written as %2B or as a space")]
+    python: Annotated[
+        Words, Field(description="Only builds of this Python (`3.12`), where none are named; none means every one")
+    ] = ""
     component: Annotated[Words, Field(description="Only issues of this component")] = ""
     verdict: Annotated[
         Verdict | None,
-        BeforeValidator(_none_where_empty),
-        Field(description="Only issues with at least one cell of this verdict in the selection"),
+        BeforeValidator(none_where_empty),
+        WithJsonSchema({"type": "string", "enum": [*Verdict, ""]}),
+        Field(description="Only issues with at least one cell of this verdict in the selection; empty means any"),
     ] = None
-    q: Annotated[Words, Field(description="Words that must all stand in an issue's id, title or component")] = ""
+    q: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_QUERY,
+            description="A query of issues and columns (docs/query.md), as text or as JSON (query.schema.json). Bare "
+            "words stand in an issue's id, title or component",
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True)
 class Selection:
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
-    `rows` have the cell that stands for each column. `stored` has the cells of all builds, also of those that are no
-    column: what a row says of history comes from there. `measured` are the builds they were measured on.
+    `asked` is the query `q`, and `offered` are the builds it leaves to be chosen from. `rows` have the cell that stands
+    for each column. `stored` has the cells of all builds, also of those that are no column: what a row says of history
+    comes from there. `measured` are the builds they were measured on.
     """
 
     issues: tuple[Issue, ...]
@@ -82,34 +98,45 @@ class Selection:
     measured: frozenset[str]
     all_issues: tuple[Issue, ...]
     all_builds: tuple[Build, ...]
+    offered: tuple[Build, ...]
+    asked: Query
 
 
-def select(
+def select(  # noqa: PLR0913 - each by its name
     session: Session,
     query: MatrixQuery,
     classes: Sequence[str],
     columns: Columns,
     *,
+    now: datetime,
     folded: bool = False,
     at: datetime | None = None,
 ) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
 
-    With `at`, cells are as they were known at that moment (see `app.store.past`).
+    With `at`, cells are as they were known at that moment (see `app.store.past`); ages are counted by `now`.
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
     Raises BadQuestion for names we do not have, with the nearest ones.
     """
+    asked = read_asked(query.q)
     issues, builds = load_issues(session), load_builds(session)
-    wanted = _issues(issues, query)
+    wanted = _issues(issues, query, asked)
     ids = None if len(wanted) == len(issues) else [one.id for one in wanted]
     stored = known_cells(session, at, issues=ids, hardware=classes)
     measured = frozenset(cell.build for cell in stored if cell.measured_at is not None)
     named = named_builds(builds, query.builds)
-    chosen = named or choose_columns(builds, measured, columns)
+    offered = _offered(named or _of_python(builds, query.python), asked, query.q)
+    # What the query names is shown, also where these columns would leave it out.
+    chosen = offered if named else choose_columns(offered, measured, columns) or offered
     apart = named or columns is Columns.ALL or not folded
     standing = unfolded(chosen) if apart else fold(chosen, stored)
     rows = rows_of(wanted, standing, classes, stored)
+    if needs_cells(asked):
+        each = unfolded(chosen)
+        lines = rows if standing == each else rows_of(wanted, each, classes, stored)
+        view = View(chosen, now)
+        wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
         issues=_with_verdict(wanted, rows, query.verdict),
         columns=standing,
@@ -119,7 +146,24 @@ def select(
         measured=measured,
         all_issues=issues,
         all_builds=builds,
+        offered=offered,
+        asked=asked,
     )
+
+
+def read_asked(text: str) -> Query:
+    """A query as a reader wrote it. Raises QueryRefused, which points at what is wrong in it."""
+    try:
+        return read_query(text)
+    except BadQuery as error:
+        raise QueryRefused(text, error) from None
+
+
+def _offered(builds: Sequence[Build], asked: Query, text: str) -> tuple[Build, ...]:
+    try:
+        return columns_left(asked, builds)
+    except BadQuery as error:
+        raise QueryRefused(text, error) from None
 
 
 def known_cells(
@@ -157,16 +201,25 @@ def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, .
     return tuple(dict.fromkeys(asked))
 
 
-def _issues(issues: Sequence[Issue], query: MatrixQuery) -> tuple[Issue, ...]:
+def _of_python(builds: Sequence[Build], python: str) -> Sequence[Build]:
+    if not python:
+        return builds
+    refuse_unknown("Python", [python], {build.python for build in builds}, "python")
+    return [build for build in builds if build.python == python]
+
+
+def _issues(issues: Sequence[Issue], query: MatrixQuery, asked: Query) -> tuple[Issue, ...]:
+    """Those that may be shown, by all that is known without their cells."""
     refuse_unknown("issue", query.issues, {issue.id for issue in issues}, "issues")
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
+    may_match = of_issues(asked)
     return tuple(
         issue
         for issue in sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
         if (not query.issues or issue.id in query.issues)
         and (not query.component or issue.component == query.component)
-        and speaks_of(issue, query.q)
+        and may_match(issue)
     )
 
 

@@ -9,7 +9,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from threading import Lock
@@ -28,6 +28,7 @@ from app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, Answer, MadeBefore, N
 from app.web.known import Knowledge
 from app.web.limits import Buckets
 from app.web.reader import Rules, reader_of
+from app.web.recognising import Recogniser
 from app.web.words import Language
 
 LANGUAGE_COOKIE = "lang"
@@ -95,6 +96,7 @@ class House:
     knowledge: Knowledge
     rules: Rules
     buckets: Buckets
+    recogniser: Recogniser = field(default_factory=Recogniser)
 
 
 class Visit:
@@ -222,8 +224,13 @@ class Visit:
         return words.ago(then, self.now, self.language)
 
     def in_language(self, english: str, chinese: str) -> str:
-        """An issue's own words: the Chinese twin where it has one and the reader asks for it."""
-        return chinese if chinese and self.language is Language.CHINESE else english
+        """An issue's own words: the Chinese twin where the reader asks for it. A text that has none yet says so."""
+        if self.language is not Language.CHINESE or not english:
+            return english
+        if chinese:
+            return chinese
+        between = "\n\n" if "\n" in english.strip() else " "  # a fence of Markdown ends on a line of its own
+        return f"{english.rstrip()}{between}{self.say('(not in Chinese yet)')}"
 
     @property
     def other_language(self) -> Language:

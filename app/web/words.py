@@ -1,14 +1,18 @@
-"""The interface's words in Chinese (words.zh.json, by the English words of templates), and words for times and sizes.
+"""The interface's words in Chinese (a gettext catalogue, by the English words of pages), and words for times and sizes.
 
-Only the interface: what an issue says comes from its own `*_zh` fields, evidence stays as it was measured.
+Only the interface: what an issue says comes from its own `*_zh` fields, evidence stays as it was measured. The source
+is locale/zh/LC_MESSAGES/knowngood.po; `make words` gathers what pages say and compiles it (knowngood.mo, which is kept
+beside it so that nobody needs a build step; a test compares the two).
 """
 
-import json
+import gettext
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-CHINESE: dict[str, str] = json.loads((Path(__file__).parent / "words.zh.json").read_text(encoding="utf-8"))
+DOMAIN = "knowngood"
+CATALOGUES = Path(__file__).parent / "locale"
+CHINESE: gettext.NullTranslations = gettext.translation(DOMAIN, CATALOGUES, languages=["zh"])
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -20,7 +24,7 @@ class Language(StrEnum):
 
 def say(words: str, language: Language, **values: object) -> str:
     """`words` in the reader's language, with `{name}` filled in. Words without a translation stay English."""
-    chosen = CHINESE.get(words, words) if language is Language.CHINESE else words
+    chosen = CHINESE.gettext(words) if words and language is Language.CHINESE else words  # "" would give its header
     return chosen.format(**values) if values else chosen
 
 

@@ -36,8 +36,9 @@ def news(count: int = 2, *, issue: str = "toy-1", run: str = "run-1", reason: st
     ]
 
 
-def feed(steps: list[CellNews], issues: tuple[Issue, ...] = (ISSUE,)) -> bytes:
-    return atom_feed(changes_of(steps), {issue.id: issue for issue in issues}, LINKS, address=SELF, page=PAGE)
+def feed(steps: list[CellNews], issues: tuple[Issue, ...] = (ISSUE,), *, about: str = "") -> bytes:
+    known = {issue.id: issue for issue in issues}
+    return atom_feed(changes_of(steps), known, LINKS, address=SELF, page=PAGE, about=about)
 
 
 def parsed(document: bytes) -> Any:
@@ -52,14 +53,14 @@ def test_a_feed_reader_finds_what_changed_when_and_why() -> None:
     assert found.feed.title == "Known Good: what changed"
     assert {link.rel: link.href for link in found.feed.links} == {"self": SELF, "alternate": PAGE}
     (entry,) = found.entries
-    assert entry.title == "toy-1: fails on 2 builds; workaround flags does not help on 2 builds"
+    assert entry.title == "toy-1: fails on 2 cells; workaround flags stopped working (does not help) on 2 cells"
     assert entry.link == "https://kg.example/issues/toy-1"
     assert entry.updated_parsed[:5] == (2026, 11, 21, 12, 1)
     assert entry.tags[0].term == ISSUE.component
     content = entry.content[0].value
     assert "compiling &lt;b&gt; &amp; co fails" in content
     assert "measured here, run run-1" in content
-    assert "passes → <b>fails</b>; workaround flags works → does not help. 2 of 2 match" in content
+    assert "passes → <b>fails</b>; workaround flags stopped working (does not help). 2 of 2 match" in content
     assert "results imported from lab 7" in parsed(feed(news(run=""))).entries[0].content[0].value
 
 
@@ -79,7 +80,22 @@ def test_an_entry_keeps_its_id_while_its_run_goes_on_and_no_two_share_one() -> N
     assert first.id == later.id
     assert first.updated < later.updated
     others = parsed(feed([*news(), *news(run="run-2"), *news(1, run=""), *news(issue="toy-2")]))
-    assert len({entry.id for entry in others.entries}) == 4
+    assert len({entry.id for entry in others.entries}) == 3
+
+
+def test_what_one_cause_turned_is_one_entry_over_all_its_issues() -> None:
+    (entry,) = parsed(feed([*news(), *news(issue="toy-2")], (ISSUE, make_issue("toy-2", component="Dynamo")))).entries
+    assert entry.title.startswith("2 issues: fails on 4 cells")
+    assert entry.link == PAGE
+    assert [tag.term for tag in entry.tags] == [ISSUE.component, "Dynamo"]
+    assert entry.content[0].value.count("<ul>") == 2
+
+
+def test_a_feed_about_one_thing_says_so_and_its_entries_have_ids_of_their_own() -> None:
+    whole, part = parsed(feed(news())), parsed(feed(news(), about="torch 2.8.x"))
+    assert part.feed.title == "Known Good: what changed (torch 2.8.x)"
+    assert whole.entries[0].id != part.entries[0].id
+    assert part.entries[0].id == parsed(feed(news(1), about="torch 2.8.x")).entries[0].id
 
 
 def test_entries_stand_newest_first_and_the_feed_is_as_new_as_they_are() -> None:
@@ -97,7 +113,7 @@ def test_the_same_changes_give_the_same_bytes_and_none_give_a_feed_without_a_clo
 
 def test_a_bulk_import_is_one_entry_that_a_person_can_read() -> None:
     (entry,) = parsed(feed(news(300))).entries
-    assert entry.title.startswith("toy-1: fails on 300 builds")
+    assert entry.title.startswith("toy-1: fails on 300 cells")
     assert entry.content[0].value.count("<li>") == 50
     assert "and 250 more" in entry.content[0].value
 
@@ -116,14 +132,32 @@ def test_an_issue_that_left_the_catalogue_is_still_told_by_its_id() -> None:
     assert "tags" not in entry
 
 
-def test_a_summary_names_each_verdict_once_and_what_is_only_unverified_is_said_so() -> None:
+def test_a_summary_names_each_verdict_once_and_first_measurements_as_such() -> None:
     steps = [
-        CellNews(NOON, "toy-1", f"torch-2.{n}.0", HARDWARE, None, after, run="r")
-        for n, after in enumerate([Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.NOT_AFFECTED, Verdict.NO_BUILD])
+        CellNews(NOON, "toy-1", f"torch-2.{n}.0", HARDWARE, before, after, run="r")
+        for n, (before, after) in enumerate(
+            [
+                (Verdict.FLAKY, Verdict.AFFECTED),
+                (Verdict.FLAKY, Verdict.NOT_AFFECTED),
+                (Verdict.AFFECTED, Verdict.NOT_AFFECTED),
+                (None, Verdict.NO_BUILD),
+            ]
+        )
     ]
-    (change,) = changes_of(steps)
-    assert summary(change) == "fails on 1 build, passes on 2 builds, cannot be built on 1 build"
+    (change,) = changes_of(steps, first=True)
+    assert summary(change) == (
+        "fails on 1 cell, passes on 2 cells; measured for the first time: cannot be built on 1 cell"
+    )
     unverified = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.UNVERIFIED)}
     verdict = Verdict.AFFECTED
     (change,) = changes_of([CellNews(NOON, "toy-1", "torch-2.0.0", HARDWARE, verdict, verdict, workarounds=unverified)])
     assert summary(change) == "workarounds to be verified anew"
+
+
+def test_a_workaround_that_is_no_longer_needed_stands_in_the_title() -> None:
+    turned = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.UNNECESSARY)}
+    fixed = CellNews(
+        NOON, "toy-1", "torch-2.9.0", HARDWARE, Verdict.AFFECTED, Verdict.NOT_AFFECTED, workarounds=turned, run="r"
+    )
+    (entry,) = parsed(feed([fixed])).entries
+    assert entry.title == "toy-1: passes on 1 cell; workaround flags is no longer needed on 1 cell"

@@ -6,7 +6,16 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from app.domain.verdict import Verdict
-from app.formats.badge import Badge, badge_of, badge_svg, shields_endpoint, unmeasured_badge
+from app.formats.badge import (
+    Badge,
+    Standing,
+    badge_of,
+    badge_svg,
+    list_badge,
+    shields_endpoint,
+    standing_of,
+    unmeasured_badge,
+)
 from tests.formats.given import HOSTILE, cell
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -42,3 +51,38 @@ def test_hostile_texts_are_text_and_are_cut() -> None:
     svg = ET.fromstring(badge_svg(Badge(HOSTILE, "<script>" * 20, "#fff")))  # noqa: S314 - we wrote it
     assert {element.tag.removeprefix(SVG) for element in svg.iter()} == {"svg", "title", "rect", "g", "text"}
     assert all(len(text.text or "") <= 60 for text in svg.iter(f"{SVG}text"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "standing"),
+    [
+        ([[Verdict.NOT_AFFECTED], [Verdict.AFFECTED]], Standing(1, 1, 0)),
+        ([[Verdict.FLAKY], [Verdict.DIFFERENT_FAILURE]], Standing(2, 0, 0)),
+        ([[Verdict.INCONCLUSIVE], [Verdict.NOT_RUN], [Verdict.NO_BUILD]], Standing(0, 0, 3)),
+        ([[Verdict.NOT_APPLICABLE]], Standing()),
+        ([[Verdict.NOT_AFFECTED, Verdict.NOT_RUN]], Standing(0, 0, 1)),
+        ([[Verdict.NOT_RUN, Verdict.AFFECTED]], Standing(1, 0, 0)),
+        ([[Verdict.NOT_APPLICABLE, Verdict.NOT_AFFECTED]], Standing(0, 1, 0)),
+        ([], Standing()),
+    ],
+)
+def test_of_the_classes_of_an_issue_the_worst_counts(rows: list[list[Verdict]], standing: Standing) -> None:
+    assert standing_of([[cell(verdict) for verdict in row] for row in rows], is_stale=False) == standing
+
+
+@pytest.mark.parametrize(
+    ("standing", "message"),
+    [
+        (Standing(0, 3, 0), "all 3 pass on 2.7.0"),
+        (Standing(0, 3, 0, is_stale=True), "all 3 pass on 2.7.0 (old)"),
+        (Standing(0, 2, 1), "2 of 3 pass, 1 unknown on 2.7.0"),
+        (Standing(1, 1, 1), "1 of 3 fail, 1 unknown on 2.7.0"),
+        (Standing(2, 1, 0), "2 of 3 fail on 2.7.0"),
+        (Standing(), "nothing to watch on 2.7.0"),
+    ],
+)
+def test_a_list_is_green_only_where_all_of_it_was_measured_and_passes(standing: Standing, message: str) -> None:
+    told = list_badge("team", standing, "2.7.0", "cpu-x86_64")
+    assert (told.label, told.message) == ("team (cpu-x86_64)", message)
+    green = badge_of(cell(Verdict.NOT_AFFECTED), "2.7.0", is_stale=False).color
+    assert (told.color == green) == message.startswith("all")

@@ -1,17 +1,23 @@
 """Steps of cells, read back from the events that told them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from app.domain.changes import Cause, changes_of
+from app.domain.access import Actor
+from app.domain.changes import Cause, CureNews, Earlier, changes_of
 from app.domain.outcome import Outcome
+from app.domain.triage import NoteKind
 from app.domain.verdict import Verdict, WorkaroundVerdict
 from app.store import writes
-from app.store.changes import load_news
+from app.store.cells import CellKey
+from app.store.changes import load_earlier, load_news, load_news_of_causes
+from app.store.reads import load_last_event
 from app.store.session import Engine, connect, migrate, reading, unit_of_work
 from app.store.tables import events
+from app.store.triage import add_note
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from tests.store.given import given_results, given_run
+from tests.store.given import claim, ended, finished, given_results, given_run
 
 ISSUE, OTHER = make_issue("toy-1"), make_issue("toy-2")
 BUILD, SECOND = make_build("2.6.0+cu124"), make_build("2.7.0+cu126")
@@ -23,9 +29,9 @@ def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Eng
     with reading(engine) as s:
         news = load_news(s, 100)
     assert {one.run for one in news} == {run}
-    (change,) = changes_of(news)
+    (change,) = changes_of(news, first=True)
     (turn,) = change.turns
-    assert (change.issue, change.cause, change.run) == ("toy-1", Cause.RUN, run)
+    assert (change.issues, change.cause, change.run) == (("toy-1",), Cause.RUN, run)
     assert (turn.build, turn.hardware, turn.before, turn.after) == (
         BUILD.id,
         HARDWARE,
@@ -33,7 +39,12 @@ def test_a_run_tells_what_it_changed_why_and_which_workaround_turned(engine: Eng
         Verdict.AFFECTED,
     )
     assert turn.reason == "1 of 1 attempt ended with the issue's own signature"
-    assert turn.workarounds == {"aot_eager": (WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.EFFECTIVE)}
+    (cure,) = turn.workarounds.values()
+    assert (cure.before, cure.after, cure.news) == (
+        WorkaroundVerdict.UNVERIFIED,
+        WorkaroundVerdict.EFFECTIVE,
+        CureNews.FIRST_MEASURED,
+    )
 
 
 def test_the_same_result_again_is_no_news(engine: Engine) -> None:
@@ -62,12 +73,9 @@ def test_an_import_is_one_cause_and_says_where_it_came_from(engine: Engine, tmp_
     with unit_of_work(engine) as s:
         writes.import_bundle(s, bundle, later)
     with reading(engine) as s:
-        found = changes_of(load_news(s, 100))
-    assert [(change.issue, change.cause, change.origin, change.at) for change in found] == [
-        ("toy-2", Cause.IMPORT, "lab 7", later),
-        ("toy-1", Cause.IMPORT, "lab 7", later),
-    ]
-    assert [turn.build for turn in found[0].turns] == [BUILD.id, SECOND.id]
+        (found,) = changes_of(load_news(s, 100), first=True)
+    assert (found.issues, found.cause, found.origin, found.at) == (("toy-1", "toy-2"), Cause.IMPORT, "lab 7", later)
+    assert [turn.build for turn in found.turns] == [BUILD.id, SECOND.id] * 2
 
 
 def test_only_of_the_issues_asked_for(engine: Engine) -> None:
@@ -97,10 +105,77 @@ def test_events_of_an_older_release_are_still_read(engine: Engine) -> None:
     with unit_of_work(engine) as s:
         s.execute(events.insert().values(at=NOON, run="", kind="cell_changed", data=data))
     with reading(engine) as s:
-        (change,) = changes_of(load_news(s, 10))
+        (change,) = changes_of(load_news(s, 10), first=True)
     assert (change.cause, change.turns[0].after, change.turns[0].reason) == (Cause.DERIVED, Verdict.AFFECTED, "")
 
 
 def test_an_empty_store_has_no_news(engine: Engine) -> None:
     with reading(engine) as s:
         assert load_news(s, 10) == ()
+
+
+def test_only_on_builds_of_the_line_asked_for(engine: Engine) -> None:
+    given_run(engine, [ISSUE], [BUILD, SECOND, make_build("2.60.0+cu126")])
+    given_results(engine)
+    with reading(engine) as s:
+        assert {one.build for one in load_news(s, 100, line="2.6")} == {BUILD.id}
+        assert load_news(s, 100, line="2.5") == ()
+
+
+def test_a_commit_says_whether_it_was_an_edit_or_a_note(engine: Engine) -> None:
+    given_run(engine, [ISSUE], [BUILD])
+    given_results(engine, Outcome.MATCH)
+    key = CellKey(ISSUE.id, BUILD.id, HARDWARE)
+    with unit_of_work(engine) as s:
+        add_note(s, key, NoteKind.VOID, "too hot", by=Actor("ada"), now=NOON + timedelta(hours=1))
+    with unit_of_work(engine) as s:
+        add_note(s, key, NoteKind.RESTORE, "cooled", by=Actor("ada"), now=NOON + timedelta(hours=2))
+    edited = make_issue("toy-1", signature=replace(ISSUE.signature, pattern="nothing like it"))
+    with unit_of_work(engine) as s:
+        writes.save_catalogue(s, [edited], [BUILD], NOON + timedelta(hours=3))
+    with reading(engine) as s:
+        found = changes_of(load_news(s, 100))
+    assert [(one.cause, one.turns[0].after) for one in found] == [
+        (Cause.CATALOGUE, Verdict.DIFFERENT_FAILURE),
+        (Cause.NOTE, Verdict.AFFECTED),
+        (Cause.NOTE, Verdict.INCONCLUSIVE),
+    ]
+
+
+def test_what_a_cell_said_before_its_repro_was_edited_is_found_however_long_ago(engine: Engine) -> None:
+    given_run(engine, [ISSUE], [BUILD])
+    given_results(engine, Outcome.MATCH)
+    arms = tuple(replace(arm, code=f"{arm.code}, other") for arm in ISSUE.arms)
+    edited = replace(ISSUE, arms=arms)
+    second = given_run(engine, [edited], [BUILD])
+    given_results(engine, Outcome.PASS)
+    with reading(engine) as s:
+        newest = load_news(s, sum(one.run == second for one in load_news(s, 100)))
+        earlier = load_earlier(s, newest)
+        assert load_earlier(s, ()) == Earlier()
+    assert {one.run for one in newest} == {second}
+    (change,) = changes_of(newest, earlier)
+    assert (change.turns[0].is_first, change.turns[0].earlier) == (False, Verdict.AFFECTED)
+    assert change.turns[0].workarounds["aot_eager"].news is CureNews.NO_LONGER_NEEDED
+
+
+def test_a_run_is_told_whole_once_it_is_over_and_not_before(engine: Engine) -> None:
+    run = given_run(engine, [ISSUE], [BUILD, SECOND])
+    with reading(engine) as s:
+        begun = load_last_event(s)
+    spec = claim(engine)
+    for arm in spec.arms:
+        with unit_of_work(engine) as s:
+            writes.record_event(s, finished(spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS), NOON)
+    with unit_of_work(engine) as s:
+        writes.record_event(s, ended(spec), NOON)
+    with reading(engine) as s:
+        half = load_last_event(s)
+        assert load_news_of_causes(s, begun, half) == ()
+    given_results(engine)
+    with reading(engine) as s:
+        last = load_last_event(s)
+        told = load_news_of_causes(s, half, last)
+        assert told == load_news(s, 100)
+        assert load_news_of_causes(s, last, last) == ()
+    assert {(one.run, one.build) for one in told} == {(run, BUILD.id), (run, SECOND.id)}

@@ -39,7 +39,11 @@ from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 NOW = NOON + timedelta(hours=3)
 LONG_AGO = NOON - timedelta(days=200)
 GPU_CLASS = "cuda-sm_90"
-LOCK = 'lock-version = "1.0"\n\n[[packages]]\nname = "torch"\n'
+WHEEL_HASH = "ab" * 32
+LOCK = (
+    'lock-version = "1.0"\n\n[[packages]]\nname = "torch"\nversion = "2.7.1"\n'
+    f'wheels = [{{ url = "torch-2.7.1.whl", hashes = {{ sha256 = "{WHEEL_HASH}" }} }}]\n'
+)
 LINE = "error: conflicting declaration 'int64_t tmp_acc0_arr [2]'"
 LOG = f"compiling <kernel> & co\n{LINE}\nnote: previous declaration\n"
 
@@ -99,6 +103,7 @@ GPU_MACHINE = replace(
 )
 
 Tell = Callable[[JobSpec, ArmSpec], Outcome]
+Record = Callable[[JobSpec, ArmSpec, Outcome], RunRecord]
 
 
 def outcome_of(spec: JobSpec, arm: ArmSpec) -> Outcome:
@@ -123,7 +128,8 @@ def record_of(spec: JobSpec, arm: ArmSpec, outcome: Outcome) -> RunRecord:
     if outcome is Outcome.MATCH and arm.issue == SILENT.id:
         wrong = Raised("__main__.WrongResult", "expected 1.0, got 3.8", "Traceback\nWrongResult", "wrong_result")
         return replace(make_record(outcome, spec.build), raised=wrong)
-    return make_record(outcome, spec.build, threads=2, peak_bytes=512_000_000, sandbox=("process",))
+    own_s = 0.5 if arm.arm == "control" else 4.0
+    return make_record(outcome, spec.build, threads=2, peak_bytes=512_000_000, own_s=own_s, sandbox=("process",))
 
 
 @dataclass(frozen=True)
@@ -160,7 +166,7 @@ def make_token(engine: Engine, *scopes: Scope, name: str = "ci", expires_at: dat
         return create_token(s, name=name, scopes=scopes, by=by, now=NOW, expires_at=expires_at).secret
 
 
-def run(engine: Engine, asked: Asked, tell: Tell = outcome_of) -> str:
+def run(engine: Engine, asked: Asked, tell: Tell = outcome_of, record: Record | None = None) -> str:
     """Plan, queue and run to the end; the run's id."""
     id_ = queue(engine, asked)
     while True:
@@ -169,7 +175,7 @@ def run(engine: Engine, asked: Asked, tell: Tell = outcome_of) -> str:
             return id_
         begin(engine, spec, asked.at)
         for arm in spec.arms:
-            finish(engine, spec, arm, tell(spec, arm), asked.at)
+            finish(engine, spec, arm, tell(spec, arm), asked.at, record)
         with unit_of_work(engine) as s:
             writes.record_event(s, JobEnded(spec.job, spec.try_no), asked.at)
 
@@ -202,8 +208,10 @@ def start(engine: Engine, spec: JobSpec, arm: ArmSpec, at: datetime) -> None:
         writes.record_event(s, ArmStarted(spec.job, spec.try_no, arm.attempt, at), at)
 
 
-def finish(engine: Engine, spec: JobSpec, arm: ArmSpec, outcome: Outcome, at: datetime) -> None:
-    record = record_of(spec, arm, outcome)
+def finish(
+    engine: Engine, spec: JobSpec, arm: ArmSpec, outcome: Outcome, at: datetime, make: Record | None = None
+) -> None:
+    record = (make or record_of)(spec, arm, outcome)
     log = LOG if outcome is Outcome.MATCH else "observed equal = True\n"
     machine = GPU_MACHINE if spec.hardware == GPU_CLASS else CPU_MACHINE
     told = ArmFinished(
@@ -211,6 +219,11 @@ def finish(engine: Engine, spec: JobSpec, arm: ArmSpec, outcome: Outcome, at: da
     )
     with unit_of_work(engine) as s:
         writes.record_event(s, told, at + timedelta(seconds=5))
+
+
+def end(engine: Engine, spec: JobSpec, at: datetime) -> None:
+    with unit_of_work(engine) as s:
+        writes.record_event(s, JobEnded(spec.job, spec.try_no), at)
 
 
 def save(engine: Engine, issues: Sequence[Issue], builds: Sequence[Build]) -> None:

@@ -176,6 +176,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/hygiene",
         "/api/v1/changes",
         "/api/v1/export/{format}",
+        "/api/v1/compare",
         "/api/v1/coverage",
         "/api/v1/quality",
         "/api/v1/issues",
@@ -190,9 +191,15 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/watchlists/{name}",
         "/api/v1/results",
         "/api/v1/whoami",
+        "/api/v1/workers",
+        "/api/v1/audit",
         "/api/v1/gate",
         "/api/v1/runs",
         "/api/v1/runs/{run}",
+        "/api/v1/docs",
+        "/api/v1/docs/{name}",
+        "/api/v1/upgrade",
+        "/api/v1/errors",
         "/api/v1/events",
         "/healthz",
         "/readyz",
@@ -215,9 +222,10 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/issues/pytorch-151290", 4),
         ("/api/v1/builds", 2),
         (f"/api/v1/builds/{BAD.id}", 5),
-        (f"/api/v1/cells/pytorch-151290/{BAD.id}", 8),
+        (f"/api/v1/cells/pytorch-151290/{BAD.id}", 9),
         ("/api/v1/runs", 3),
         ("/api/v1/changes", 4),  # generation, issues, steps, imports
+        (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 5),  # generation, classes, builds, issues, cells
         ("/api/v1/coverage", 4),  # generation, issues, builds, cells
         ("/api/v1/quality", 8),  # generation, issues, trials, outcomes, times, cells, events, attempts
         ("/healthz", 0),

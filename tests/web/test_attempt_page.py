@@ -62,10 +62,24 @@ def test_log_and_lock_are_downloads(client: TestClient, failing: str) -> None:
 
 def test_the_commands_install_from_the_lock_and_name_arm_and_parameters(client: TestClient, failing: str) -> None:
     commands = page_of(client, failing).commands
-    assert f"curl -O http://testserver/attempts/{failing}/pylock.toml" in commands.plain
-    assert "uv pip sync --python known-good-check/bin/python pylock.toml" in commands.plain
+    assert f"curl -O http://testserver/attempts/{failing}/requirements.txt" in commands.plain
+    assert (
+        "uv pip install --python known-good-check/bin/python --no-deps --require-hashes -r requirements.txt"
+        in commands.plain
+    )
     assert commands.plain.endswith("known-good-check/bin/python repro.py block=1024")
     assert commands.ours.endswith("--force")
+
+
+def test_the_pins_of_the_lock_are_a_download_that_any_index_can_serve(client: TestClient, failing: str) -> None:
+    pins = client.get(f"/attempts/{failing}/requirements.txt")
+    assert pins.text == f"torch===2.7.1 --hash=sha256:{given.WHEEL_HASH}\n"
+    assert pins.headers["content-type"] == "text/plain; charset=utf-8"
+    assert f'href="/attempts/{failing}/requirements.txt"' in client.get(f"/attempts/{failing}").text
+
+
+def test_the_deciding_line_is_lit_once_where_log_and_traceback_both_have_it(client: TestClient, failing: str) -> None:
+    assert client.get(f"/attempts/{failing}").text.count('id="match"') == 1
 
 
 def test_without_a_stored_lock_the_page_says_so_and_resolves_anew(own: TestClient, sqlite_engine: Engine) -> None:
@@ -74,9 +88,10 @@ def test_without_a_stored_lock_the_page_says_so_and_resolves_anew(own: TestClien
     attempt = attempt_of(sqlite_engine, "fla-160", BAD.id, "baseline")
     given.forget_locks(sqlite_engine)
     assert "--exclude-newer 2025-03-01 torch==2.7.1" in page_of(own, attempt).commands.plain
-    refused = own.get(f"/attempts/{attempt}/pylock.toml")
-    assert refused.status_code == 404
-    assert f'href="/attempts/{attempt}"' in refused.text
+    for file in ("pylock.toml", "requirements.txt"):
+        refused = own.get(f"/attempts/{attempt}/{file}")
+        assert refused.status_code == 404
+        assert f'href="/attempts/{attempt}"' in refused.text
 
 
 def test_an_attempt_whose_environment_never_came_is_shown(own: TestClient, sqlite_engine: Engine) -> None:

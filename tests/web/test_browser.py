@@ -1,53 +1,31 @@
-"""A real browser: keys, cards, live regions, themes, small screens, and what assistive technology is told."""
+"""A real browser: keys, cards, live regions, themes and small screens.
+
+What holds for every page there is (axe, widths, nothing that the browser complains of) is in test_every_page.py.
+"""
 
 import re
-import shutil
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
-import uvicorn
 
 from app.domain.access import Scope
 from app.domain.job import JobEnded
 from app.domain.outcome import Outcome
 from app.store import writes
 from app.store.session import Engine, unit_of_work
-from app.web.application import create_app, end_streams
 from app.web.reader import Rules
 from tests.make import HARDWARE
 from tests.web import given
+from tests.web.browsing import opened_browser, reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.browser
 
-WIDE, NARROW = {"width": 1400, "height": 900}, {"width": 360, "height": 740}
 CELL = f"/cells/pytorch-151290/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
-
-
-@contextmanager
-def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
-    """The application behind a real server on a free port."""
-    app = create_app(engine, clock=lambda: NOW, rules=rules)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.02)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        end_streams(app)
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +36,8 @@ def site(notebook: Engine) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
+    with opened_browser() as browser:
         yield browser
-        browser.close()
-
-
-@contextmanager
-def reading_with(browser: Browser, **settings: object) -> Iterator[BrowserContext]:
-    context = browser.new_context(**{"viewport": WIDE, **settings})  # type: ignore[arg-type]
-    context.set_default_timeout(10_000)
-    yield context
-    context.close()
 
 
 @pytest.fixture
@@ -88,125 +52,54 @@ def page(browser: Browser) -> Iterator[Page]:
     assert complaints == []
 
 
-@pytest.fixture(scope="module")
-def addresses(client: object, site: str, browser: Browser) -> dict[str, str]:
-    with reading_with(browser) as context:
-        api = context.request
-        attempt = api.get(f"{site}/api/v1{CELL}").json()["evidence_url"]
-        run = api.get(f"{site}/api/v1/runs").json()["runs"][0]["url"]
-    return {
-        "matrix": "/?columns=all",
-        "issue": "/issues/pytorch-151290",
-        "cell": CELL,
-        "attempt": attempt,
-        "build": f"/builds/{BAD.id.replace('+', '%2B')}",
-        "runs": "/runs",
-        "run": run,
-        "hygiene": "/hygiene",
-        "watch_lists": "/watchlists",
-        "watch_list": "/watchlists/vision-team",
-        "sign_in": "/sign-in",
-        "changes": "/changes",
-        "coverage": "/coverage",
-        "quality": "/quality",
-        "reference": "/api/docs",
-        "error": "/issues/nothing-like-it",
-    }
-
-
-PAGES = [
-    "matrix",
-    "issue",
-    "cell",
-    "attempt",
-    "build",
-    "runs",
-    "run",
-    "hygiene",
-    "watch_lists",
-    "watch_list",
-    "sign_in",
-    "changes",
-    "coverage",
-    "quality",
-    "reference",
-    "error",
-]
-
-
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_keeps_anybody_out(
-    browser: Browser, site: str, addresses: dict[str, str], name: str, scheme: str
+@pytest.mark.parametrize("width", [360, 1280, 2560])
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_reader_finds_an_issue_names_their_build_and_takes_its_workaround(
+    browser: Browser, site: str, width: int, *, scripts: bool
 ) -> None:
-    with reading_with(browser, color_scheme=scheme) as context:
+    """The story of whoever sits before a failing build: from the matrix to the snippet, and to the clipboard."""
+    settings = {
+        "viewport": {"width": width, "height": 900},
+        "java_script_enabled": scripts,
+        "permissions": ["clipboard-read", "clipboard-write"],
+    }
+    with reading_with(browser, **settings) as context:
         page = context.new_page()
-        page.goto(site + addresses[name])
-        found = axe.Axe().run(page).response["violations"]
-    serious = [
-        (one["id"], node["html"][:200])
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-        for node in one["nodes"]
-    ]
-    assert serious == []
+        page.goto(site)
+        page.get_by_role("link", name="create_block_mask fails").first.click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
+        expect(page.locator(".lead")).to_contain_text("Fails in 2.7.1, fixed in (2.7.1, 2.8.0].")
+
+        page.get_by_label("Your build").select_option(GOOD.id)
+        page.get_by_role("button", name="Show").click()
+        expect(page).to_have_url(re.compile(r"\?build=torch-2\.8\.0%2Bcu128&hardware=cpu-x86_64#use$"))
+        expect(page.locator("#use")).to_contain_text("Nothing to do on this build.")
+
+        page.get_by_label("Your build").select_option(BAD.id)
+        page.get_by_role("button", name="Show").click()
+        first = page.locator(".remedy").first
+        expect(first).to_contain_text("works")
+        expect(first).to_contain_text("4.0 s, 512 MB for one first call")
+        expect(first.locator("pre")).to_have_text("mask = make()")
+        second = page.locator(".remedy").nth(1)
+        expect(second).to_contain_text("does not help")
+        expect(second.locator("pre")).to_be_hidden()
+        second.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(second.locator("pre")).to_be_visible()
+
+        if scripts:
+            first.get_by_role("button", name="copy").click()
+            expect(first.get_by_role("button", name="copied")).to_be_visible()
+            assert page.evaluate("navigator.clipboard.readText()") == "mask = make()"
+        page.goto(f"{site}/issues/fla-160")  # the build is remembered from one issue to the next
+        expect(page.locator("#use h2")).to_have_text(f"Use this on {BAD.id}")
+        expect(page.locator("#use")).to_contain_text("As you chose last.")
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_no_page_is_wider_than_a_telephone(browser: Browser, site: str, addresses: dict[str, str], name: str) -> None:
-    with reading_with(browser, viewport=NARROW) as context:
-        page = context.new_page()
-        page.goto(site + addresses[name])
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name != "error"])
-def test_the_browser_has_nothing_to_complain_of(page: Page, site: str, addresses: dict[str, str], name: str) -> None:
-    page.goto(site + addresses[name])
-    expect(page.locator("html.js")).to_be_attached()
-
-
-def test_cells_are_reached_moved_among_and_opened_by_keys(page: Page, site: str) -> None:
-    page.goto(site)
-    page.locator(".scroller").focus()
-    page.keyboard.press("Tab")  # the head of the first column
-    for _ in range(20):
-        if page.evaluate("document.activeElement.matches('a.q')"):
-            break
-        page.keyboard.press("Tab")
-    first = page.locator("tr.row a.q").first
-    expect(first).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    target = page.get_by_role("link", name=f"fails, has a cure: pytorch-151290 on {BAD.id}", exact=True)
-    expect(target).to_be_focused()
-    expect(page.locator(".card")).to_contain_text("2 of 2 attempts ended with the issue's own signature")
-    page.keyboard.press("Escape")
-    expect(page.locator(".card")).to_be_hidden()
-    page.keyboard.press("Tab")
-    expect(page.locator("tr.row a.q:focus")).to_have_count(0)  # one stop for the whole grid
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(site + CELL)
-
-
-def test_pointing_at_a_cell_shows_why_and_what_helps(page: Page, site: str) -> None:
-    page.goto(site)
-    page.get_by_role("link", name=f"fails, has a cure: pytorch-151290 on {BAD.id}", exact=True).hover()
-    card = page.locator(".card")
-    expect(card).to_contain_text("conflicting declaration")
-    expect(card).to_contain_text("eager_mask")
-    page.mouse.move(1, 1)
-    expect(card).to_be_hidden()
-
-
-def test_a_group_folds_to_a_heat_strip(page: Page, site: str) -> None:
-    page.goto(site)
-    row = page.get_by_role("link", name="bmm gives wrong numbers")
-    expect(row).to_be_visible()
-    page.get_by_role("checkbox", name="Inductor C++").check()
-    expect(row).to_be_hidden()
-    expect(page.locator(".heat.fails").first).to_be_visible()
+def test_a_link_to_a_cure_opens_it(page: Page, site: str) -> None:
+    page.goto(f"{site}/issues/pytorch-151290?build={BAD.id.replace('+', '%2B')}#cure-flags")
+    expect(page.locator("#cure-flags pre")).to_be_visible()
 
 
 def test_a_snippet_is_copied(browser: Browser, site: str) -> None:
@@ -228,8 +121,8 @@ def test_everything_is_readable_without_scripts(browser: Browser, site: str) -> 
         expect(page.locator("html")).to_have_attribute("lang", "zh")
         page.get_by_role("link", name="English").click()
         page.get_by_role("searchbox").fill("bmm")
-        page.get_by_role("button", name="Filter").click()
-        expect(page).to_have_url(re.compile(r"/\?q=bmm&"))
+        page.get_by_role("button", name="Show").click()
+        expect(page).to_have_url(re.compile(r"/\?q=bmm$"))
         expect(page.get_by_role("link", name="bmm gives wrong numbers")).to_be_visible()
         page.get_by_role("link", name=f"flaky: pytorch-154771 on {BAD.id}", exact=True).click()
         expect(page.locator(".lead")).to_contain_text("1 of 2 attempts ended with the issue's own signature")

@@ -24,7 +24,10 @@ def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) ->
         (Sign.PASSES, ["fla-160"]),
         (Sign.NOT_APPLICABLE, ["pytorch-151589"]),
     ]
-    assert page.sections[0].lines[0].cures == ("Make it eagerly",)
+    (cure,) = page.sections[0].lines[0].cures
+    assert cure.title == "Make it eagerly"
+    path, _, anchor = cure.address.partition("#")
+    assert f'id="{anchor}"' in client.get(path).text
 
 
 def test_the_first_line_counts(client: TestClient) -> None:
@@ -73,9 +76,35 @@ def test_a_build_without_any_issue_is_no_fault(own: TestClient, sqlite_engine: E
     assert page_of(own, BAD.id).sections == ()
 
 
-def test_a_build_page_takes_five_queries(
+def test_what_an_attempt_imported_stands_beside_what_was_asked_for(client: TestClient) -> None:
+    page = page_of(client, BAD.id)
+    assert page.installed is not None
+    text = client.get(f"/builds/{BAD.id}").text
+    assert "numpy==2.2.6" in text
+    assert page_of(client, NEW.id).installed is None
+
+
+def test_a_build_is_one_link_from_its_neighbours_on_the_line_and_from_advice(client: TestClient) -> None:
+    page = page_of(client, BAD.id)
+    a, b = (one.id.replace("+", "%2B") for one in (OLD, BAD))
+    assert [one.label for one in page.comparisons] == [f"compare with {OLD.id}", f"compare with {given.GOOD.id}"]
+    assert page.comparisons[0].address == f"/compare?a={a}&b={b}&hardware={HARDWARE}"
+    assert page.upgrade_address == f"/upgrade?from={b}&hardware={HARDWARE}"
+    for address in (*(one.address for one in page.comparisons), page.upgrade_address, page.feed_address):
+        assert client.get(address).status_code == 200, address
+
+
+def test_a_foreign_triton_is_compared_with_the_same_torch_and_its_own(client: TestClient) -> None:
+    assert page_of(client, MISMATCHED.id).comparisons[0].label == f"compare with {BAD.id}"
+
+
+def test_what_is_not_measured_says_how_to_measure_it(client: TestClient) -> None:
+    assert f"knowngood run --builds {NEW.id} --hardware {HARDWARE}" in client.get(f"/builds/{NEW.id}").text
+
+
+def test_a_build_page_takes_seven_queries(
     client: TestClient, notebook: Engine, count_statements: CountStatements
 ) -> None:
     with count_statements(notebook) as said:
         client.get(f"/builds/{BAD.id}")
-    assert len(said) == 5, said  # generation, builds, classes, issues, cells
+    assert len(said) == 7, said  # generation, builds, classes, issues, cells, what was imported (2)

@@ -1,13 +1,18 @@
 """The cell page: why this verdict, from which attempts, and how to see it again."""
 
+from datetime import timedelta
+
 import pytest
 from starlette.testclient import TestClient
 
+from app.domain.job import ArmSpec, JobSpec
+from app.domain.outcome import Outcome, RunRecord
+from app.domain.plan import Wanted
 from app.store.session import Engine
 from app.web.pages.cell import CellPage
 from app.web.signs import Sign
 from tests.conftest import CountStatements
-from tests.make import HARDWARE, NOON
+from tests.make import HARDWARE, NOON, make_record
 from tests.web import given
 from tests.web.asking import shown
 from tests.web.given import BAD, DYNAMO, NEW, OLD, Asked
@@ -89,9 +94,81 @@ def test_a_class_that_cannot_be_is_refused_not_a_fault(client: TestClient, hardw
     assert "known" in response.text
 
 
-def test_a_cell_page_takes_nine_queries(
-    client: TestClient, notebook: Engine, count_statements: CountStatements
-) -> None:
+def test_the_telling_line_is_lit_in_its_place_in_the_log(client: TestClient) -> None:
+    where = address("pytorch-151290", BAD.id)
+    text = client.get(where).text
+    assert 'compiling &lt;kernel&gt; &amp; co\n<mark id="match" tabindex="-1">error: conflicting declaration' in text
+    assert "</mark>\nnote: previous declaration" in text
+    assert text.count('id="match"') == 1
+
+
+def test_why_is_told_with_k_of_n_the_control_and_the_path(client: TestClient) -> None:
+    failing = page_of(client, address("pytorch-151290", BAD.id)).proof
+    assert (failing.k, failing.n, failing.steady, failing.controls) == (2, 4, 2, 2)
+    assert failing.unseen == ("dynamo_graph", "inductor_cpp")  # it raised before anything was compiled
+    passing = page_of(client, address("pytorch-151290", OLD.id)).proof
+    assert (passing.k, passing.seen, passing.unseen) == (0, (("dynamo_graph", 1), ("inductor_cpp", 1)), ())
+
+
+def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, [DYNAMO], [BAD])
+    seen = {"dynamo_graph": 2, "eager": 9}
+
+    def record(spec: JobSpec, arm: ArmSpec, outcome: Outcome) -> RunRecord:
+        return make_record(outcome, spec.build, probes=seen)
+
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), _baseline_fails, record)
+    sentence = page_of(own, address("fla-160", BAD.id)).sentence
+    assert sentence.endswith("signature; control passed; path seen (dynamo_graph 2x).")
+    assert own.get(f"/api/v1{address('fla-160', BAD.id)}").json()["sentence"] == sentence
+
+
+def _baseline_fails(_spec: JobSpec, arm: ArmSpec) -> Outcome:
+    return Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS
+
+
+def test_the_environment_as_imported_and_its_lock_stand_on_the_page(client: TestClient) -> None:
+    where = address("pytorch-151290", BAD.id)
+    page = page_of(client, where)
+    assert page.telling is not None
+    assert page.telling.attempt.record.imported["torch"] == BAD.torch
+    assert client.get(page.lock_address).text == given.LOCK
+    assert client.get(page.pins_address).text == f"torch===2.7.1 --hash=sha256:{given.WHEEL_HASH}\n"
+    assert "numpy==2.2.6" in client.get(where).text
+
+
+def test_the_commands_repeat_the_telling_attempt_in_its_own_environment(client: TestClient) -> None:
+    page = page_of(client, address("pytorch-151290", BAD.id))
+    assert f"curl -O http://testserver{page.pins_address}\n" in page.commands.plain
+    assert "--no-deps --require-hashes -r requirements.txt" in page.commands.plain
+    assert page.commands.plain.endswith("known-good-check/bin/python repro.py block=1024")
+
+
+def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient, sqlite_engine: Engine) -> None:
+    given.save(sqlite_engine, [DYNAMO], [BAD])
+    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda *_: Outcome.PASS)
+    again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=Wanted(force=True))
+    given.run(sqlite_engine, again, _baseline_fails)
+    where = address("fla-160", BAD.id)
+    lines = page_of(own, where).changes
+    assert (lines[0].before, lines[0].after) == ((Sign.PASSES, "passes"), (Sign.FLAKY, "flaky"))
+    assert {line.cause for line in lines} == {"measured here"}
+    assert [line.news.at for line in lines] == sorted((line.news.at for line in lines), reverse=True)
+    told = own.get(f"/api/v1{where}").json()["changes"]
+    assert (told[0]["before"], told[0]["after"]) == ("not_affected", "flaky")
+    assert "2026-11-21</time>" in own.get(where).text
+    other = own.get(f"/api/v1{where}&at=2026-11-21T12:30:00Z").json()["changes"]
+    assert told[1:] == other
+
+
+def test_the_twin_says_what_a_workaround_took(client: TestClient) -> None:
+    findings = client.get(f"/api/v1{address('pytorch-151290', BAD.id)}").json()["findings"]
+    cost = {one["id"]: one["cost"] for one in findings}["eager_mask"]
+    assert cost["workaround"] == {"seconds": 4.0, "peak_bytes": 512_000_000, "attempts": 2}
+    assert cost["control"] == {"seconds": 0.5, "peak_bytes": 512_000_000, "attempts": 2}
+
+
+def test_a_cell_page_takes_ten_queries(client: TestClient, notebook: Engine, count_statements: CountStatements) -> None:
     with count_statements(notebook) as said:
         client.get(address("pytorch-151290", BAD.id))
-    assert len(said) == 9, said  # generation, issue, builds, cell, attempts (2), the telling attempt (2), notes
+    assert len(said) == 10, said  # generation, issue, builds, cell, attempts (2), telling attempt (2), notes, changes

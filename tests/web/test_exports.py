@@ -19,7 +19,7 @@ from app.formats.exports import FORMS, Format
 from app.store.session import Engine
 from app.web.application import create_app
 from tests.conftest import CountStatements
-from tests.make import HARDWARE, NOON
+from tests.make import HARDWARE, NOON, make_issue
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GPU_CLASS, ISSUES, NOW, Asked
 
@@ -71,6 +71,26 @@ def test_kcidb_of_a_real_store_is_valid_and_its_logs_are_there(client: TestClien
     assert schema.V5_3.is_valid(report)
     logs = [test["log_url"] for test in report["tests"] if "log_url" in test]
     assert client.get(logs[0].removeprefix("http://testserver")).status_code == 200
+
+
+def test_markdown_has_a_table_for_each_hardware_class(client: TestClient) -> None:
+    text = client.get("/api/v1/export/markdown").text
+    titles = [line for line in text.splitlines() if line.startswith("**")]
+    assert [title.partition("**,")[0] for title in titles] == [
+        "**3 issues × 6 builds on cpu-x86\\_64",  # noqa: RUF001 - the sign for times
+        "**1 issue × 6 builds on cuda-sm\\_90",  # noqa: RUF001
+    ]
+    for line in text.splitlines():
+        assert line.count(" | ") in {0, 7}, line  # one column each, the issue and its history
+
+
+def test_what_an_issue_says_cannot_leave_its_field_of_the_markdown(own: TestClient, sqlite_engine: Engine) -> None:
+    hostile = make_issue("toy-1", title="a | b\n| c | <b>[d](e)</b> `f` @g #1")
+    given.save(sqlite_engine, [hostile], [BAD])
+    (row,) = (line for line in own.get("/api/v1/export/markdown").text.splitlines() if "toy" in line)
+    assert row.count(" | ") == 2
+    assert "<b>" not in row
+    assert "a &#124; b" in row
 
 
 def test_junit_of_a_real_store_is_valid(client: TestClient) -> None:
@@ -128,7 +148,7 @@ def test_a_bundle_is_packed_once_and_the_others_on_their_way(notebook: Engine) -
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("xlsx", "'osv', 'kcidb', 'csv', 'junit' or 'bundle'"),
+        ("xlsx", "'osv', 'kcidb', 'csv', 'junit', 'markdown' or 'bundle'"),
         ("csv?issues=pytorch-15129", "nearest: pytorch-151290"),
         ("csv?hardware=cuda-sm_1", "was never measured here"),
         ("csv?columns=some", "columns"),

@@ -1,6 +1,10 @@
 """The matrix: what stands where, what it adds up to, and what the address can ask for."""
 
+import csv
+import html
+import re
 from datetime import timedelta
+from io import StringIO
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,7 +15,7 @@ from app.store.session import Engine, unit_of_work
 from app.web.pages.matrix import MatrixPage, Row
 from app.web.signs import Sign
 from tests.conftest import CountStatements
-from tests.make import HARDWARE, NOON, make_build
+from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown
 from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
@@ -107,7 +111,8 @@ def test_column_feet_count_what_fails_and_passes(client: TestClient) -> None:
 
 def test_a_folded_group_shows_the_gravest_sign_of_each_column(client: TestClient) -> None:
     group = next(group for group in page_of(client).groups if group.component == "Inductor C++")
-    assert group.heat == (Sign.FAILS, Sign.CURE, Sign.UNSURE, Sign.NOT_RUN)
+    assert [heat.sign for heat in group.heat] == [Sign.FAILS, Sign.CURE, Sign.UNSURE, Sign.NOT_RUN]
+    assert [heat.said for heat in group.heat] == ["fails: 1", "fails, has a cure: 1", "cannot say: 1", "not run: 2"]
 
 
 @pytest.mark.parametrize(
@@ -134,11 +139,127 @@ def test_a_filter_that_nothing_passes_says_so_and_leads_back(client: TestClient)
     assert 'href="/?columns=minors"' in text
 
 
-def test_the_filter_form_keeps_what_it_does_not_show(client: TestClient) -> None:
-    assert page_of(client, f"/?hardware={given.GPU_CLASS}&columns=all&q=x").kept == (
+def test_the_query_form_keeps_what_it_does_not_show(client: TestClient) -> None:
+    asked = f"/?hardware={given.GPU_CLASS}&columns=all&q=x&component=Dynamo&fold=Dynamo"
+    assert set(page_of(client, asked).kept) == {
         ("hardware", given.GPU_CLASS),
         ("columns", "all"),
+        ("component", "Dynamo"),
+        ("fold", "Dynamo"),
+    }
+
+
+def anchors(text: str) -> list[str]:
+    """Addresses of every link of a page, as a browser reads them."""
+    return [html.unescape(found) for found in re.findall(r'<a [^>]*href="([^"]*)"', text)]
+
+
+def test_a_group_is_folded_by_its_link_and_opened_by_it_again(client: TestClient) -> None:
+    opened = next(group for group in page_of(client).groups if group.component == "Inductor C++")
+    assert not opened.fold.is_folded
+    address, _, anchor = opened.fold.address.partition("#")
+    text = client.get(address).text
+    assert f'id="{anchor}"' in text
+    assert "bmm gives wrong numbers" not in text
+    assert "NameError: name" in text
+    assert 'class="heat fails"' in text
+    page = page_of(client, address)
+    folded = next(group for group in page.groups if group.component == "Inductor C++")
+    assert folded.fold.is_folded
+    assert folded.fold.count == 2
+    assert (page.issue_count, page.totals) == (4, page_of(client).totals)
+    assert page_of(client, folded.fold.address) == page_of(client)
+
+
+def test_all_groups_are_folded_by_one_link_and_any_one_is_opened_then(client: TestClient) -> None:
+    folded = page_of(client, page_of(client).fold_all.address)
+    assert all(group.fold.is_folded for group in folded.groups)
+    assert folded.fold_all.is_chosen
+    one = page_of(client, folded.groups[0].fold.address)
+    assert [group.fold.is_folded for group in one.groups] == [False, True]
+    assert not any(group.fold.is_folded for group in page_of(client, folded.fold_all.address).groups)
+
+
+def test_a_fold_of_what_is_not_there_folds_nothing(client: TestClient) -> None:
+    assert not any(group.fold.is_folded for group in page_of(client, "/?fold=Nobody&fold_minors=9.9").groups)
+
+
+def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: TestClient) -> None:
+    unfolded = page_of(client, "/?columns=all")
+    (head, fold), *others = unfolded.minors.items()
+    assert (head, fold.count, fold.is_folded, others) == (CPU_ONLY.id, 3, False, [])
+    folded = page_of(client, fold.address.partition("#")[0])
+    assert [head.id for head in folded.heads] == [OLD.id, BAD.id, GOOD.id, NEW.id]
+    assert signs_of(folded, "pytorch-151290")[BAD.id] is Sign.CURE
+    assert folded.minors[BAD.id].is_folded
+    assert (folded.totals, folded.build_count) == (unfolded.totals, len(BUILDS))
+    again = page_of(client, folded.minors[BAD.id].address.partition("#")[0])
+    assert again.heads == unfolded.heads
+
+
+def test_minors_of_one_column_have_nothing_to_fold(client: TestClient) -> None:
+    assert page_of(client).minors == {}
+    assert 'class="over"' not in client.get("/").text
+
+
+def test_the_address_of_a_view_names_all_that_it_shows(client: TestClient) -> None:
+    page = page_of(client, "/?q=fla&fold=Dynamo&columns=minors&fold_minors=2.7&python=3.11")
+    assert page.address == f"/?python=3.11&q=fla&hardware={HARDWARE}&columns=minors&fold=Dynamo&fold_minors=2.7"
+    again = page_of(client, page.address)
+    assert [(group.rows, group.fold.is_folded) for group in again.groups] == [
+        (group.rows, group.fold.is_folded) for group in page.groups
+    ]
+
+
+def test_every_link_of_the_page_leads_somewhere(client: TestClient) -> None:
+    for address in set(anchors(client.get("/?columns=all&q=bmm").text)):
+        if address.startswith("/") and not address.startswith(("/preferences", "/upgrade", "/errors", "/compare")):
+            assert client.get(address).status_code == 200, address
+
+
+def test_what_is_downloaded_is_what_the_page_shows(client: TestClient) -> None:
+    page = page_of(client, "/?q=bmm&columns=releases&fold=Inductor+C%2B%2B")
+    lines = list(csv.DictReader(StringIO(client.get(page.csv_address).text)))
+    assert {line["issue"] for line in lines} == {"pytorch-154771"}
+    assert [line["build"] for line in lines] == [head.id for head in page.heads]
+    twin = client.get(page.json_address).json()
+    assert [cell["build"] for cell in twin["cells"]] == [head.id for head in page.heads]
+
+
+def test_named_builds_are_named_at_every_door(client: TestClient) -> None:
+    page = page_of(client, f"/?builds={MISMATCHED.id}&q=fla".replace("+", "%2B"))
+    for address in (page.csv_address, page.markdown_address, page.json_address):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert GOOD.id not in answer.text
+
+
+def test_the_markdown_has_a_sign_for_each_cell_and_says_what_it_means(client: TestClient) -> None:
+    text = client.get(page_of(client, "/?columns=releases").markdown_address).text
+    title, head, rule, *rest = [line for line in text.splitlines() if line]
+    assert title.startswith("**3 issues × 4 builds on cpu-x86\\_64**")  # noqa: RUF001 - the sign for times
+    assert "1 more do not apply there." in title
+    assert head == "| issue | 2.5.1 cu124 | 2.7.1 cu126 | 2.8.0 cu128 | 2.9.0 cu128 | history |"
+    assert rule == "| :-- | :-: | :-: | :-: | :-: | :-- |"
+    silent = next(line for line in rest if "154771" in line)
+    assert silent == (
+        "| [bmm gives wrong numbers](http://testserver/issues/pytorch-154771) pytorch-154771 ∆ "
+        f"| ✕° | \\~ | ? |  | {row_of(page_of(client), 'pytorch-154771').sentence} |"
     )
+    assert rest[-1] == (
+        "✓ passes · ✕ fails · ≠ fails differently · \\~ flaky · ? cannot say · (empty) not run · ✕✓ fails, has a cure"
+        " · ° old: to be run again · ∆ wrong numbers without an error"
+    )
+
+
+def test_a_very_large_matrix_has_characters_for_drawings(own: TestClient, sqlite_engine: Engine) -> None:
+    issues = [make_issue(f"toy-{n}") for n in range(1, 202)]
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(1, 41)]
+    given.save(sqlite_engine, issues, builds)
+    large, small = own.get("/"), own.get("/?issues=toy-1")
+    assert '<table class="matrix plain"' in large.text
+    assert '"><svg><use href="#s-notrun"/></svg></a>' not in large.text
+    assert '"><svg><use href="#s-notrun"/></svg></a>' in small.text
 
 
 def test_an_empty_store_says_the_one_command_that_fills_it(own: TestClient) -> None:
@@ -216,6 +337,27 @@ def test_all_columns_and_builds_that_are_named_are_never_folded(mixed: TestClien
 def test_the_choices_of_columns_count_what_they_show(mixed: TestClient) -> None:
     for choice in page_of(mixed, "/").columns:
         assert choice.label.endswith(f"({len(page_of(mixed, choice.address).heads)})")
+
+
+def test_one_python_alone_is_a_link_away(mixed: TestClient) -> None:
+    page = page_of(mixed, "/")
+    assert [(one.label, one.is_chosen) for one in page.pythons] == [("all", True), ("3.11", False), ("3.12", False)]
+    alone = page_of(mixed, page.pythons[2].address)
+    assert [head.id for head in alone.heads] == [BAD_312.id, GOOD_312.id]
+    assert signs_of(alone, "pytorch-151290") == {BAD_312.id: Sign.PASSES, GOOD_312.id: Sign.PASSES}
+    assert row_of(alone, "pytorch-151290").sentence == "passes on all 2 measured"
+    lines = csv.DictReader(StringIO(mixed.get(alone.csv_address).text))
+    assert {line["python"] for line in lines} == {"3.12"}
+
+
+def test_a_python_that_no_build_has_is_refused_with_those_there_are(mixed: TestClient) -> None:
+    answer = mixed.get("/?python=3.13")
+    assert answer.status_code == 422
+    assert "no Python is called" in html.unescape(answer.text)
+
+
+def test_python_is_no_choice_where_one_was_measured(client: TestClient) -> None:
+    assert page_of(client).pythons == ()
 
 
 def test_python_is_named_only_where_one_is_not_the_default(client: TestClient) -> None:

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from app.web.prose import markdown, marked, python
+from app.web.prose import coded, excerpt, markdown, marked, python, uncoded
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -70,3 +70,41 @@ def test_source_is_escaped() -> None:
 )
 def test_the_telling_line_is_marked(text: str, line: str, html: str) -> None:
     assert str(marked(text, line)) == html
+
+
+@pytest.mark.parametrize(
+    ("text", "html", "plain"),
+    [
+        pytest.param("use `view`", "use <code>view</code>", "use view", id="code"),
+        pytest.param("`a` and `b`", "<code>a</code> and <code>b</code>", "a and b", id="twice"),
+        pytest.param("`<b>` <i>", "<code>&lt;b&gt;</code> &lt;i&gt;", "<b> <i>", id="markup is text"),
+        pytest.param("a ` b", "a ` b", "a ` b", id="a lone backtick"),
+        pytest.param("`` x", "`` x", "`` x", id="nothing between"),
+        pytest.param("`a\nb`", "`a\nb`", "`a\nb`", id="never over lines"),
+        pytest.param("*a* [b](c)", "*a* [b](c)", "*a* [b](c)", id="no Markdown"),
+        pytest.param("", "", "", id="empty"),
+    ],
+)
+def test_backticks_in_a_line_of_prose_are_code(text: str, html: str, plain: str) -> None:
+    assert str(coded(text)) == html
+    assert uncoded(text) == plain
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *(f"`{text}`" for text in HOSTILE)])
+def test_a_hostile_line_of_prose_comes_out_inert(text: str) -> None:
+    seen = _Seen()
+    seen.feed(coded(text))
+    assert seen.tags <= {"code"}
+    assert seen.attributes == set()
+
+
+def test_an_excerpt_has_six_lines_on_either_side() -> None:
+    lines = [f"line {n}" for n in range(20)]
+    for at, shown in ((10, lines[4:17]), (0, lines[:7]), (19, lines[13:])):
+        html = str(excerpt("\n".join(lines), f"line {at}" if at != 1 else "line 1"))
+        assert html.replace('<mark id="match" tabindex="-1">', "").replace("</mark>", "").split("\n") == shown
+    assert excerpt("a", "b") == excerpt("a", "") == ""
+
+
+def test_an_excerpt_of_endless_lines_is_cut() -> None:
+    assert len(excerpt("x" * 50_000 + "needle" + "y" * 50_000, "needle")) < 10_000

@@ -4,7 +4,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.web.evidence import cell_sentence, load_cell_evidence
+from app.store.changes import load_cell_news
+from app.web.evidence import CHANGES_SHOWN, load_cell_evidence
 from app.web.moments import Written, last_moment
 from app.web.selection import Words
 from app.web.shapes.cells import CellDetailBody, cell_detail
@@ -27,5 +28,6 @@ def cell(
     then = None if at is None else last_moment(at, "at", visit.now)
     with visit.reading() as session:
         found = load_cell_evidence(session, issue, build, hardware, at=then)
+        news = load_cell_news(session, found.issue.id, found.build.id, found.cell.hardware, CHANGES_SHOWN)
     now = then or visit.now
-    return visit.json(cell_detail(found.cell, found.build, now, cell_sentence(found.cell), found.attempts))
+    return visit.json(cell_detail(found, now, [one for one in news if one.at <= now]))

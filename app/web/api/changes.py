@@ -1,4 +1,4 @@
-"""`/api/v1/changes`: verdicts that became other ones, newest first; `/feeds/changes.atom` is the same as a feed."""
+"""`/api/v1/changes`: verdicts that became other ones, newest first; `/feeds/` has the same as feeds."""
 
 from typing import Annotated
 
@@ -17,7 +17,10 @@ class ChangesApiQuery(ChangesQuery, extra="forbid"):
 
 @router.get("/changes", response_model=ChangesBody)
 def changes(visit: Visiting, query: Annotated[ChangesApiQuery, Query()]) -> Response:
-    """One entry per issue and cause (a run, an import), with each cell before and after it."""
+    """One entry per cause (a run, an import, an edit of the catalogue), with each cell before and after it.
+
+    First measurements are no changes: `first=true` adds them, marked as such.
+    """
     with visit.reading() as session:
-        found, _ = load_changes(session, query)
-    return visit.json(ChangesBody(changes=[change_body(change) for change in found]))
+        found = load_changes(session, query)
+    return visit.json(ChangesBody(changes=[change_body(change) for change in found.changes]))

@@ -47,11 +47,12 @@ def export(
     visit: Visiting, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
 ) -> Response:
     """`osv`: issues as OSV records with our own id prefix. `kcidb`: a KCIDB 5.3 report. `csv`: a line per cell.
-    `junit`: a test case per cell. `bundle`: the evidence, to be imported elsewhere.
+    `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
+    `bundle`: the evidence, to be imported elsewhere.
     """
     with visit.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns)
+        selection = select(session, query, classes, query.columns, now=visit.now, folded=form is Format.MARKDOWN)
         if form is Format.BUNDLE:
             return _bundle(visit, session, query, selection)
     pieces = write_extract(form, extract_of(selection, visit.now, visit.base))

@@ -8,7 +8,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from app.domain.matrix import Columns, stale_cells
+from app.domain.query import EVERYTHING
 from app.domain.verdict import Cell, Verdict
+from app.formats.query_json import to_json
 from app.store.reads import load_hardware
 from app.web.moments import Written, first_moment, last_moment
 from app.web.paging import (
@@ -88,15 +90,17 @@ def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Respon
     now = then or visit.now
     with visit.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns, at=then)
+        selection = select(session, query, classes, query.columns, now=now, at=then)
     part = part_of(visit.request, _wanted(selection, query, since, now), _order(query, selection), query)
     issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
     if query.narrows:
         issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
         builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
     whole = matrix_body(issues, builds, part.rows, now)
-    body = MatrixPageBody(issues=whole.issues, builds=whole.builds, cells=whole.cells, next=part.next)
-    return answer(visit, body, "cells", fields, part.next, is_paged=query.is_paged)
+    asked = None if selection.asked == EVERYTHING else to_json(selection.asked)
+    body = MatrixPageBody(issues=whole.issues, builds=whole.builds, cells=whole.cells, next=part.next, query=asked)
+    without = () if asked else ("query",)
+    return answer(visit, body, "cells", fields, part.next, is_paged=query.is_paged, without=without)
 
 
 def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None, now: datetime) -> Iterable[Cell]:

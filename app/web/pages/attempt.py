@@ -11,8 +11,9 @@ from app.domain.issue import Issue
 from app.domain.job import Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import Judgement, RunRecord
+from app.formats.pins import hashed_requirements
 from app.store.reads import AttemptDetail
-from app.web.addresses import attempt_address, build_address, cell_address, issue_address
+from app.web.addresses import attempt_address, build_address, cell_address, issue_address, pins_address
 from app.web.commands import Commands, Subject, commands
 from app.web.errors import NotHere
 from app.web.finding import find_attempt, find_build, find_issue
@@ -44,6 +45,7 @@ class AttemptPage:
     has_mark: bool
     log_address: str
     lock_address: str
+    pins_address: str
     commands: Commands
     json_address: str
 
@@ -74,11 +76,24 @@ def lock(visit: Visiting, attempt: str) -> Response:
     return visit.text(detail.lock, "application/toml", "pylock.toml")
 
 
+@router.get("/attempts/{attempt}/requirements.txt")
+def pins(visit: Visiting, attempt: str) -> Response:
+    """What its lock pins, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
+    with visit.reading() as session:
+        detail = find_attempt(session, attempt)
+    found = hashed_requirements(detail.lock)
+    if not found:
+        near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
+        raise NotHere(f'no lock of attempt "{attempt}" is stored here that pins by hash', near)
+    return visit.text(found, "text/plain; charset=utf-8", "requirements.txt")
+
+
 def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
     one, record, judgement = detail.attempt, detail.attempt.record, detail.judgement
     own = attempt_address(one.id)
     raised = record.raised.text.strip() if record.raised else ""
     in_log = raised in detail.log
+    is_pinned = bool(hashed_requirements(detail.lock))
     return AttemptPage(
         attempt=one,
         record=record,
@@ -93,12 +108,13 @@ def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build
         machine=detail.machine,
         packages=dict(sorted(detail.packages.items())),
         log=marked(detail.log, judgement.line),
-        traceback=Markup() if in_log else marked(raised, judgement.line),
+        traceback=Markup() if in_log else marked(raised, "" if judgement.line in detail.log else judgement.line),
         has_mark=bool(judgement.line) and (judgement.line in detail.log or judgement.line in raised),
         log_address=f"{own}/log.txt",
         lock_address=f"{own}/pylock.toml" if detail.lock else "",
+        pins_address=pins_address(one.id) if is_pinned else "",
         commands=commands(
-            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if detail.lock else ""), visit.base
+            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), visit.base
         ),
         json_address=f"{API}{own}",
     )

@@ -1,33 +1,70 @@
-"""`/badge/{issue}.svg` and `/badge/{issue}.json`: one verdict for a README, drawn by us or by shields.io."""
+"""`/badge/{issue}.svg` and `/badge/watchlists/{name}.svg`: what is known, for a README; `.json` for shields.io to draw.
 
-from collections.abc import Mapping
+A picture in a README is asked for by every reader of it, so that an answer may be kept for five minutes; after that it
+costs one query for whoever asks with its tag.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from app.domain.build import Build
+from app.domain.errors import BadRequest
 from app.domain.history import is_release
-from app.domain.matrix import cell_of
+from app.domain.issue import Issue
+from app.domain.matrix import CellKey, cell_of
+from app.domain.policy import Watch
 from app.domain.verdict import CONCLUSIVE, Cell, is_stale
-from app.formats.badge import Badge, badge_of, badge_svg, shields_endpoint, unmeasured_badge
-from app.store.reads import load_builds, load_cells, load_hardware
-from app.web.finding import find_build, find_issue
-from app.web.selection import Words, one_class
+from app.domain.watched import names_of, watched_issues
+from app.formats.badge import Badge, badge_of, badge_svg, list_badge, shields_endpoint, standing_of, unmeasured_badge
+from app.store.reads import load_builds, load_cells, load_hardware, load_issues
+from app.store.session import Session
+from app.web.finding import find_build, find_issue, find_watch_list
+from app.web.selection import Words, known_classes, one_class
 from app.web.visit import Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
 
+_KEPT_S = 300
+
 Asked = Annotated[Words, Query()]
+
+
+@router.get("/badge/watchlists/{name}.svg")
+def list_drawn(visit: Visiting, name: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _drawn(visit, _list_badge(visit, name, build, hardware))
+
+
+@router.get("/badge/watchlists/{name}.json")
+def list_endpoint(visit: Visiting, name: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _endpoint(visit, _list_badge(visit, name, build, hardware))
 
 
 @router.get("/badge/{issue}.svg")
 def drawn(visit: Visiting, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return visit.text(badge_svg(_badge(visit, issue, build, hardware)), "image/svg+xml", "badge.svg")
+    return _drawn(visit, _badge(visit, issue, build, hardware))
 
 
 @router.get("/badge/{issue}.json")
 def endpoint(visit: Visiting, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return visit.text(shields_endpoint(_badge(visit, issue, build, hardware)), "application/json", "badge.json")
+    return _endpoint(visit, _badge(visit, issue, build, hardware))
+
+
+def _drawn(visit: Visit, badge: Badge) -> Response:
+    return _to_be_kept(visit.text(badge_svg(badge), "image/svg+xml", "badge.svg"))
+
+
+def _endpoint(visit: Visit, badge: Badge) -> Response:
+    return _to_be_kept(visit.text(shields_endpoint(badge), "application/json", "badge.json"))
+
+
+def _to_be_kept(response: Response) -> Response:
+    """Private ones stay with their reader. A badge has no language, so that all readers get the same."""
+    if response.headers["Cache-Control"] == "no-cache":
+        response.headers["Cache-Control"] = f"public, max-age={_KEPT_S}"
+        del response.headers["Vary"]
+    return response
 
 
 def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
@@ -37,14 +74,52 @@ def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
         cells = load_cells(session, issues=[issue.id])
         answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
         class_ = one_class(hardware, load_hardware(session) if hardware else tuple(answered))
-        on_class = {cell.build: cell for cell in cells if cell.hardware == class_}
-        named = find_build(session, build)[0] if build else _newest_answered(load_builds(session), on_class)
+        named = _named_or_newest(session, build, [cell for cell in cells if cell.hardware == class_])
     if named is None:
         return unmeasured_badge(issue.id)
-    cell = cell_of(issue, named, class_, {(cell.issue, cell.build, cell.hardware): cell for cell in cells})
-    return badge_of(cell, named.id.removeprefix("torch-"), is_stale=is_stale(cell, named, visit.now))
+    cell = cell_of(issue, named, class_, _by_key(cells))
+    return badge_of(cell, _in_short(named), is_stale=is_stale(cell, named, visit.now))
 
 
-def _newest_answered(builds: tuple[Build, ...], cells: Mapping[str, Cell]) -> Build | None:
-    answered = (build for build in reversed(builds) if build.id in cells and cells[build.id].verdict in CONCLUSIVE)
-    return next((build for build in answered if is_release(build)), None)
+def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
+    """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
+    with visit.reading() as session:
+        watch_list = find_watch_list(session, name)
+        watched = _watched(session, watch_list.content.watch)
+        measured = load_hardware(session)
+        asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
+        classes = known_classes(asked, measured)
+        cells = load_cells(session, issues=[one.id for one in watched], hardware=classes)
+        named = _named_or_newest(session, build, cells)
+    if named is None:
+        return unmeasured_badge(name)
+    known = _by_key(cells)
+    rows = [[cell_of(issue, named, class_, known) for class_ in classes] for issue in watched]
+    old = any(is_stale(cell, named, visit.now) for row in rows for cell in row)
+    only = classes[0] if len(classes) == 1 else ""
+    return list_badge(name, standing_of(rows, is_stale=old), _in_short(named), only)
+
+
+def _watched(session: Session, watch: Watch) -> tuple[Issue, ...]:
+    """None where the list names what has left the catalogue: half of a list must not pass for the whole."""
+    issues = {issue.id: issue for issue in load_issues(session)}
+    try:
+        return watched_issues(watch, issues, names_of(issues))[0]
+    except BadRequest:
+        return ()
+
+
+def _by_key(cells: Sequence[Cell]) -> Mapping[CellKey, Cell]:
+    return {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
+
+
+def _in_short(build: Build) -> str:
+    return build.id.removeprefix("torch-")
+
+
+def _named_or_newest(session: Session, asked: str, cells: Sequence[Cell]) -> Build | None:
+    """The build that is asked for, else the newest release among `cells` with an answer."""
+    if asked:
+        return find_build(session, asked)[0]
+    answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}
+    return next((one for one in reversed(load_builds(session)) if one.id in answered and is_release(one)), None)

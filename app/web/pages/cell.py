@@ -5,18 +5,35 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from markupsafe import Markup
 
 from app.domain.build import Build
-from app.domain.issue import BASELINE, CONTROL, Issue
+from app.domain.changes import CellNews
+from app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from app.domain.machine import Machine
+from app.domain.outcome import Outcome
 from app.domain.triage import Note, NoteKind
-from app.domain.verdict import Cell, VariantFinding, is_stale
+from app.domain.verdict import Cell, VariantFinding, Verdict, is_stale
+from app.formats.pins import hashed_requirements
 from app.store.cells import CellKey, load_notes
-from app.store.reads import AttemptRow
-from app.web.addresses import attempt_address, build_address, cell_address, issue_address
+from app.store.changes import load_cell_news
+from app.store.reads import AttemptDetail, AttemptRow
+from app.web.addresses import (
+    attempt_address,
+    badge_address,
+    build_address,
+    cell_address,
+    issue_address,
+    notes_address,
+    pins_address,
+    run_address,
+)
 from app.web.commands import Commands, Subject, commands
-from app.web.evidence import CellEvidence, cell_sentence, load_cell_evidence
-from app.web.remedies import Elsewhere, Remedy, elsewhere_of, remedies_of
+from app.web.evidence import CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
+from app.web.pages.changes import CAUSES
+from app.web.prose import excerpt
+from app.web.remedies import WORDS as FINDING_WORDS
+from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words
 from app.web.signs import OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, sign_of_verdict
 from app.web.squares import Choice
@@ -57,6 +74,35 @@ class NoteLine:
 
 
 @dataclass(frozen=True)
+class ChangeLine:
+    """One step of this cell. `before` and `after` are None where the verdict stayed; `workarounds` are sentences."""
+
+    news: CellNews
+    before: tuple[Sign, str] | None
+    after: tuple[Sign, str] | None
+    workarounds: tuple[str, ...]
+    cause: str
+    run_address: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the verdict rests on.
+
+    `k` of `n` baselines that said anything showed the issue; of `controls` attempts of the control that count, `steady`
+    passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not.
+    """
+
+    k: int
+    n: int
+    steady: int
+    controls: int
+    control_address: str
+    seen: tuple[tuple[str, int], ...]
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class CellPage:
     issue: Issue
     issue_title: str
@@ -69,12 +115,20 @@ class CellPage:
     sentence: str
     is_stale: bool
     machine: Machine | None
+    proof: Proof
+    telling: AttemptDetail | None
+    log: Markup
+    lock_address: str
+    pins_address: str
+    badge_address: str
+    notes_address: str
     classes: tuple[Choice, ...]
     variants: tuple[VariantLine, ...]
     remedies: tuple[Remedy, ...]
     elsewhere: tuple[Elsewhere, ...]
     attempts: tuple[AttemptLine, ...]
     notes: tuple[NoteLine, ...]
+    changes: tuple[ChangeLine, ...]
     evidence_address: str
     commands: Commands
     json_address: str
@@ -86,11 +140,13 @@ def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Que
         evidence = load_cell_evidence(session, issue, build, hardware)
         key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
         notes = load_notes(session, [key])[key]
-    return visit.page("cell.html", cell_page(visit, evidence, notes))
+        news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
+    return visit.page("cell.html", cell_page(visit, evidence, notes, news))
 
 
-def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note]) -> CellPage:
-    issue, build, cell = evidence.issue, evidence.build, evidence.cell
+def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]) -> CellPage:
+    issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
+    subject = _subject(evidence)
     own = cell_address(issue.id, build.id, cell.hardware)
     titles = {variant.id: variant.title for variant in issue.variants}
     return CellPage(
@@ -102,9 +158,16 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note]) -> Ce
         cell=cell,
         sign=sign_of(cell),
         word=visit.say(WORDS[sign_of(cell)]),
-        sentence=cell_sentence(cell),
+        sentence=cell_sentence(evidence),
         is_stale=is_stale(cell, build, visit.now),
         machine=evidence.machine,
+        proof=_proof(evidence),
+        telling=telling,
+        log=_log(telling, cell.line),
+        lock_address=f"{attempt_address(telling.attempt.id)}/pylock.toml" if telling and telling.lock else "",
+        pins_address=pins_address(locked_by) if (locked_by := subject.locked_by) else "",
+        badge_address=badge_address(issue.id, build.id, cell.hardware),
+        notes_address=notes_address(issue.id, build.id, cell.hardware),
         classes=tuple(
             Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
@@ -113,12 +176,13 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note]) -> Ce
             VariantLine(one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), visit.say(WORDS[sign]))
             for one in cell.variants
         ),
-        remedies=remedies_of(issue, build, cell, visit),
+        remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.attempts))),
         elsewhere=elsewhere_of(issue, build, cell, visit),
         attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
         notes=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in notes),
+        changes=tuple(_change(visit, one) for one in reversed(news)),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
-        commands=commands(Subject(issue, build, cell.hardware), visit.base),
+        commands=commands(subject, visit.base),
         json_address=f"{API}{own}",
     )
 
@@ -136,3 +200,55 @@ def _line(visit: Visit, row: AttemptRow) -> AttemptLine:
     return AttemptLine(
         row, attempt_address(row.attempt.id), sign_of_outcome(outcome), visit.say(OUTCOME_WORDS[outcome])
     )
+
+
+def _subject(evidence: CellEvidence) -> Subject:
+    """What is worth running again: the arm and the variant that say most, in their own environment."""
+    telling = evidence.telling
+    if telling is None:
+        return Subject(evidence.issue, evidence.build, evidence.cell.hardware)
+    one = telling.attempt
+    locked_by = one.id if hashed_requirements(telling.lock) else ""
+    return Subject(evidence.issue, evidence.build, evidence.cell.hardware, one.arm, one.variant, locked_by)
+
+
+def _log(telling: AttemptDetail | None, line: str) -> Markup:
+    """Where the telling line stands in the log, or in what was raised; empty where it stands in neither."""
+    if telling is None:
+        return Markup()
+    raised = telling.attempt.record.raised
+    return excerpt(telling.log, line) or excerpt(raised.text if raised else "", line)
+
+
+def _proof(evidence: CellEvidence) -> Proof:
+    counted = [row for row in evidence.attempts if row.counted and row.attempt.arm == CONTROL]
+    said = [row for row in counted if row.judgement.outcome is not Outcome.NOT_APPLICABLE]
+    wanted = evidence.issue.arm(BASELINE).exercises
+    return Proof(
+        k=sum(one.k for one in evidence.cell.variants),
+        n=sum(one.n for one in evidence.cell.variants),
+        steady=sum(1 for row in said if row.judgement.outcome is Outcome.PASS),
+        controls=len(said),
+        control_address=attempt_address(said[0].attempt.id) if said else "",
+        seen=tuple((probe.removeprefix(OPERATOR_PROBE), count) for probe, count in evidence.seen.items()),
+        unseen=tuple(probe.removeprefix(OPERATOR_PROBE) for probe in wanted if probe not in evidence.seen),
+    )
+
+
+def _change(visit: Visit, news: CellNews) -> ChangeLine:
+    turned = news.before is not news.after
+    return ChangeLine(
+        news=news,
+        before=_shown(visit, news.before) if turned else None,
+        after=_shown(visit, news.after) if turned else None,
+        workarounds=tuple(
+            f"{id_}: {visit.say(FINDING_WORDS[now])}" for id_, (_, now) in news.workarounds.items() if now is not None
+        ),
+        cause=visit.say(CAUSES[news.cause], origin=news.origin),
+        run_address=run_address(news.run) if news.run else "",
+    )
+
+
+def _shown(visit: Visit, verdict: Verdict | None) -> tuple[Sign, str]:
+    sign = sign_of_verdict(verdict or Verdict.NOT_RUN)
+    return sign, visit.say(WORDS[sign])

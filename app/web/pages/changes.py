@@ -1,30 +1,38 @@
-"""`/changes`: verdicts that became other ones, newest first, and the same as a feed."""
+"""`/changes`: verdicts that became other ones, newest first; and the same as feeds, of everything or of one thing."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
-from app.domain.changes import Cause, CellTurn, Change
+from app.domain.changes import Cause, CellTurn, Change, CureNews, CureTurn
 from app.domain.issue import Issue
-from app.formats.atom import MEDIA, atom_feed
+from app.domain.verdict import Verdict
+from app.formats.atom import MEDIA, atom_feed, title_of
 from app.web import remedies
-from app.web.addresses import cell_address, issue_address, run_address
+from app.web.addresses import CHANGES_FEED, cell_address, issue_address, run_address
 from app.web.exports import links_at
-from app.web.news import ChangesQuery, load_changes
+from app.web.news import ChangesQuery, News, feed_of, load_changes
 from app.web.signs import WORDS, Sign, sign_of_verdict
-from app.web.visit import API, FEEDS, Visit, Visiting
+from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
 
-_FEED = f"{FEEDS}changes.atom"
 _LINES = 20
 
 CAUSES = {
     Cause.RUN: "measured here",
     Cause.IMPORT: "imported from {origin}",
+    Cause.CATALOGUE: "the catalogue was edited",
+    Cause.NOTE: "voided or restored by a person",
     Cause.DERIVED: "derived anew",
+}
+CURE_WORDS = {
+    CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
+    CureNews.STOPPED_WORKING: "workaround {id} stopped working",
+    CureNews.NOW_WORKS: "workaround {id} works now",
 }
 
 
@@ -38,33 +46,51 @@ class Mark:
 
 @dataclass(frozen=True)
 class TurnLine:
-    """A cell before and after. `before` is None where the verdict stayed; `workarounds` are sentences."""
+    """A cell before and after. `before` is None where the verdict stayed, or where there was none; `workarounds` are
+    sentences, `earlier` is a verdict from before its repro became another one.
+    """
 
     build: str
     hardware: str
     address: str
     before: Mark | None
+    earlier: Mark | None
     after: Mark
+    is_first: bool
     reason: str
     workarounds: tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class IssueLines:
+    """One issue of a change; `address` is empty where it left the catalogue."""
+
+    issue: str
+    title: str
+    address: str
+    lines: tuple[TurnLine, ...]
+
+
+@dataclass(frozen=True)
 class ChangeEntry:
-    """`more` counts the cells that are not among `lines`."""
+    """`more` counts the cells that are not among the lines."""
 
     change: Change
     title: str
-    address: str
     cause: str
     run_address: str
-    lines: tuple[TurnLine, ...]
+    parts: tuple[IssueLines, ...]
     more: int
 
 
 @dataclass(frozen=True)
 class ChangesPage:
+    """`about` is what was asked for in words; `other_address` is the same with first measurements, or without."""
+
     entries: tuple[ChangeEntry, ...]
+    about: str
+    has_first: bool
+    other_address: str
     feed: str
     json_address: str
 
@@ -72,46 +98,115 @@ class ChangesPage:
 @router.get("/changes")
 def changes(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
     with visit.reading() as session:
-        found, issues = load_changes(session, query)
-    entries = tuple(_entry(visit, change, issues.get(change.issue)) for change in found)
-    asked = f"?{urlencode([('issues', issue) for issue in query.issues])}" if query.issues else ""
-    return visit.page("changes.html", ChangesPage(entries, f"{_FEED}{asked}", f"{API}/changes{asked}"))
+        found = load_changes(session, query)
+    return visit.page("changes.html", changes_page(visit, query, found))
 
 
-@router.get(_FEED)
+def changes_page(visit: Visit, query: ChangesQuery, found: News) -> ChangesPage:
+    without = found.query.removesuffix("first=true").rstrip("?&")
+    other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
+    return ChangesPage(
+        entries=tuple(_entry(visit, change, found.issues) for change in found.changes),
+        about=found.about,
+        has_first=query.first,
+        other_address=f"/changes{other}",
+        feed=feed_of(query, found.query),
+        json_address=f"{API}/changes{found.query}",
+    )
+
+
+@router.get(CHANGES_FEED)
 def feed(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
+    return _feed(visit, query, "changes.atom")
+
+
+@router.get("/feeds/issues/{issue}.atom")
+def issue_feed(visit: Visiting, issue: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[issue]), "issue.atom")
+
+
+@router.get("/feeds/components/{component:path}.atom")
+def component_feed(visit: Visiting, component: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], component=component), "component.atom")
+
+
+@router.get("/feeds/lines/{line}.atom")
+def line_feed(visit: Visiting, line: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], line=line), "line.atom")
+
+
+@router.get("/feeds/watchlists/{name}.atom")
+def watch_list_feed(visit: Visiting, name: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], watch=name), "watchlist.atom")
+
+
+def _feed(visit: Visit, query: ChangesQuery, file_name: str) -> Response:
     with visit.reading() as session:
-        found, issues = load_changes(session, query)
-    page = f"{visit.base}/changes"
-    body = atom_feed(found, issues, links_at(visit.base), address=f"{visit.base}{visit.address}", page=page)
-    return visit.text(body, f"{MEDIA}; charset=utf-8", "changes.atom")
+        found = load_changes(session, query)
+    body = atom_feed(
+        found.changes,
+        found.issues,
+        links_at(visit.base),
+        address=f"{visit.base}{feed_of(query, found.query)}",
+        page=f"{visit.base}/changes{found.query}",
+        about=found.about,
+    )
+    return visit.text(body, f"{MEDIA}; charset=utf-8", file_name)
 
 
-def _entry(visit: Visit, change: Change, issue: Issue | None) -> ChangeEntry:
+def _entry(visit: Visit, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
+    shown = change.turns[:_LINES]
     return ChangeEntry(
         change=change,
-        title=visit.in_language(issue.title, issue.title_zh) if issue else "",
-        address=issue_address(change.issue) if issue else "",
+        title=title_of(change),
         cause=visit.say(CAUSES[change.cause], origin=change.origin),
         run_address=run_address(change.run) if change.run else "",
-        lines=tuple(_line(visit, change.issue, turn) for turn in change.turns[:_LINES]),
+        parts=tuple(
+            IssueLines(
+                issue=id_,
+                title=visit.in_language(issues[id_].title, issues[id_].title_zh) if id_ in issues else "",
+                address=issue_address(id_) if id_ in issues else "",
+                lines=tuple(_line(visit, turn) for turn in turns),
+            )
+            for id_, turns in groupby(shown, key=lambda turn: turn.issue)
+        ),
         more=max(0, len(change.turns) - _LINES),
     )
 
 
-def _line(visit: Visit, issue: str, turn: CellTurn) -> TurnLine:
-    before, after = (
-        Mark(sign, visit.say(WORDS[sign])) for sign in (sign_of_verdict(turn.before), sign_of_verdict(turn.after))
-    )
+def _line(visit: Visit, turn: CellTurn) -> TurnLine:
+    is_stated = turn.is_turned and not turn.is_first
     return TurnLine(
         build=turn.build,
         hardware=turn.hardware,
-        address=cell_address(issue, turn.build, turn.hardware),
-        before=None if turn.before is turn.after else before,
-        after=after,
+        address=cell_address(turn.issue, turn.build, turn.hardware),
+        before=_mark(visit, turn.before) if is_stated else None,
+        earlier=_mark(visit, turn.earlier) if turn.earlier else None,
+        after=_mark(visit, turn.after),
+        is_first=turn.is_first,
         reason=turn.reason,
-        workarounds=tuple(
-            f"{id_}: {visit.say(remedies.WORDS[b])} → {visit.say(remedies.WORDS[a])}"
-            for id_, (b, a) in turn.workarounds.items()
-        ),
+        workarounds=_cures(visit, turn),
     )
+
+
+def _mark(visit: Visit, verdict: Verdict) -> Mark:
+    sign = sign_of_verdict(verdict)
+    return Mark(sign, visit.say(WORDS[sign]))
+
+
+def _cures(visit: Visit, turn: CellTurn) -> tuple[str, ...]:
+    """What matters to their users first, each by itself; all others that turned alike in one line."""
+    ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
+    stated = [(id_, one) for id_, one in ordered if one.news in CURE_WORDS]
+    alike: dict[str, list[str]] = {}
+    for id_, one in ordered:
+        if one.news not in CURE_WORDS:
+            alike.setdefault(_steps(visit, one), []).append(id_)
+    return (
+        *(f"{visit.say(CURE_WORDS[one.news], id=id_)} ({_steps(visit, one)})" for id_, one in stated),
+        *(f"{', '.join(ids)}: {steps}" for steps, ids in alike.items()),
+    )
+
+
+def _steps(visit: Visit, turn: CureTurn) -> str:
+    return f"{visit.say(remedies.WORDS[turn.before])} → {visit.say(remedies.WORDS[turn.after])}"

@@ -1,30 +1,47 @@
 """`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from app.domain.build import DEFAULT_PYTHON, Build, BuildId
+from app.domain.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
+from app.domain.claims import HeldClaim, Standing, held_claims
+from app.domain.cost import Cost
+from app.domain.errors import UnknownBuild
 from app.domain.history import FAILING, History, history_of, is_release
 from app.domain.issue import Issue, Link, LinkKind
 from app.domain.matrix import Columns, choose_columns, complete, fold, rows_of, stale_cells
 from app.domain.verdict import Cell, is_stale
+from app.store.attempts import Glance, load_glances, load_timed
 from app.store.reads import load_builds, load_cells
-from app.web.addresses import attempt_address, cell_address, issue_address
+from app.web.addresses import attempt_address, badge_address, build_address, cell_address, issue_address, issue_feed
 from app.web.commands import Commands, Subject, commands
 from app.web.errors import BadQuestion
 from app.web.finding import find_issue
+from app.web.pages.preferences import YEAR_S
 from app.web.prose import markdown, python
-from app.web.remedies import Elsewhere, Remedy, elsewhere_of, remedies_of
+from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words, named_builds, one_class
-from app.web.signs import WORDS, Sign, sign_of
+from app.web.signs import GRAVEST_FIRST, OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome
+from app.web.sorting import SortColumn, SortHead, sort_heads, sorted_rows
 from app.web.squares import Choice, Square, heads_of, squares_of
-from app.web.visit import API, Visit, Visiting
+from app.web.visit import API, BUILD_COOKIE, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
+
+_ATTEMPTS_SHOWN = 15
+
+STANDING_WORDS = {
+    Standing.CONTRADICTED: "contradicted",
+    Standing.AGREES: "agrees",
+    Standing.NOT_MEASURED: "not measured",
+}
 
 
 @dataclass(frozen=True)
@@ -39,9 +56,12 @@ class Strip:
 
 @dataclass(frozen=True)
 class EvidenceLine:
-    """One measured cell."""
+    """One measured cell. `k` of the `n` baselines that said anything showed the issue, over all variants."""
 
     cell: Cell
+    build: Build
+    k: int
+    n: int
     address: str
     evidence_address: str
     sign: Sign
@@ -50,15 +70,72 @@ class EvidenceLine:
 
 
 @dataclass(frozen=True)
+class SpanLine:
+    """One stretch of failing releases on one hardware class; a bound is empty where nothing older, or newer, passes."""
+
+    hardware: str
+    broke_in: str
+    fixed_in: str
+    first_bad: str
+    last_bad: str
+
+
+@dataclass(frozen=True)
+class AttemptLine:
+    """`sign` is that of "not run" where the attempt is superseded."""
+
+    attempt: Glance
+    address: str
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the page is about. `is_remembered` where the reader chose the build before, on this or another page."""
+
+    build: Build
+    hardware: str
+    cell: Cell
+    is_remembered: bool
+
+
+@dataclass(frozen=True)
+class BadgeCode:
+    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself."""
+
+    address: str
+    endpoint: str
+    markdown: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What the store says of an issue: all of its cells, and beside them what is read for this page alone."""
+
+    builds: Mapping[str, Build]
+    cells: Sequence[Cell]
+    chosen: Chosen
+    costs: Mapping[str, Cost]
+    attempts: Sequence[Glance]
+
+
+@dataclass(frozen=True)
 class IssuePage:
     issue: Issue
     title: str
     summary: Markup
     strips: tuple[Strip, ...]
+    spans: tuple[SpanLine, ...]
     build: Build
+    is_remembered: bool
     builds: tuple[str, ...]
     hardware: str
     classes: tuple[Choice, ...]
+    has_classes: bool
+    build_address: str
+    standings: Mapping[Standing, str]
     cell: Cell
     cell_address: str
     sign: Sign
@@ -66,23 +143,63 @@ class IssuePage:
     remedies: tuple[Remedy, ...]
     elsewhere: tuple[Elsewhere, ...]
     helping: int
+    claims: tuple[HeldClaim, ...]
+    has_untold: bool
     links: Mapping[LinkKind, tuple[Link, ...]]
     evidence: tuple[EvidenceLine, ...]
+    evidence_heads: tuple[SortHead, ...]
+    attempts: tuple[AttemptLine, ...]
+    attempts_address: str
+    changes_address: str
+    feed_address: str
+    badge: BadgeCode
     script: Markup
     repro_address: str
+    use_address: str
     commands: Commands
     json_address: str
 
 
 @router.get("/issues/{issue}")
 def issue(
-    visit: Visiting, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
+    visit: Visiting,
+    issue: str,
+    build: Annotated[Words, Query()] = "",
+    hardware: Annotated[Words, Query()] = "",
+    sort: Annotated[Words, Query()] = "",
 ) -> Response:
-    with visit.reading() as session:
+    with visit.reading("" if build else visit.last_build) as session:
         found = find_issue(session, issue)
         builds = {one.id: one for one in load_builds(session)}
-        cells = load_cells(session, issues=[found.id])
-    return visit.page("issue.html", issue_page(visit, found, builds, cells, build, hardware))
+        cells = [cell for cell in load_cells(session, issues=[found.id]) if cell.build in builds]
+        chosen = _choose(found, builds, cells, build or _remembered(visit, builds), hardware)
+        timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
+        attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
+    chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
+    telling = Telling(builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+    return visit.page("issue.html", issue_page(visit, found, telling, build, sort))
+
+
+@router.get("/issues/{issue}/use")
+def use(issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = "") -> Response:
+    """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
+
+    No build means none in particular: what was kept is forgotten.
+    """
+    try:
+        id_ = str(parse_build_id(build)) if build else ""
+    except UnknownBuild as error:
+        raise BadQuestion(str(error), "build") from None
+    response = RedirectResponse(
+        f"{issue_address(issue, build=id_, hardware=hardware)}#use",
+        HTTPStatus.SEE_OTHER,
+        headers={"Cache-Control": "no-store"},
+    )
+    if id_:
+        response.set_cookie(BUILD_COOKIE, id_, max_age=YEAR_S, httponly=True, samesite="lax")
+    else:
+        response.delete_cookie(BUILD_COOKIE, httponly=True, samesite="lax")
+    return response
 
 
 @router.get("/issues/{issue}/repro.py")
@@ -92,30 +209,47 @@ def repro(visit: Visiting, issue: str) -> Response:
     return visit.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py")
 
 
-def issue_page(
-    visit: Visit, issue: Issue, builds: Mapping[str, Build], cells: Sequence[Cell], wanted: str, class_: str
-) -> IssuePage:
-    """`wanted` and `class_` are what the address asks for; empty: the newest failing build, the class it failed on."""
-    cells = [cell for cell in cells if cell.build in builds]
+def _remembered(visit: Visit, builds: Mapping[str, Build]) -> str:
+    """The build that the reader chose last; empty where they chose none, or one that has left the catalogue."""
+    return visit.last_build if visit.last_build in builds else ""
+
+
+def _choose(issue: Issue, builds: Mapping[str, Build], cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
+    """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
     build = named_builds(builds.values(), [wanted], "build")[0] if wanted else _telling_build(builds, cells, hardware)
     cell = complete([issue], [build], [hardware], cells)[issue.id, build.id, hardware]
+    return Chosen(build, hardware, cell, is_remembered=bool(wanted))
+
+
+def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", sort: str = "") -> IssuePage:
+    """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
+    builds, cells = telling.builds, telling.cells
+    build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     known = {one.build for one in cells}
     releases = choose_columns(builds.values(), known, Columns.RELEASES)
-    remedies = remedies_of(issue, build, cell, visit)
+    remedies = remedies_of(issue, build, cell, visit, telling.costs)
+    claims = held_claims(issue, [(builds[one.build], one) for one in cells])
+    strips = _strips(visit, issue, releases, measured or (hardware,), cells, builds)
     return IssuePage(
         issue=issue,
         title=visit.in_language(issue.title, issue.title_zh),
         summary=markdown(visit.in_language(issue.summary, issue.summary_zh)),
-        strips=_strips(visit, issue, releases, measured or (hardware,), cells, builds),
+        strips=strips,
+        spans=tuple(_spans(strips)),
         build=build,
+        is_remembered=telling.chosen.is_remembered,
         builds=tuple(one.id for one in choose_columns(builds.values(), {*known, build.id}, Columns.ALL))[::-1],
         hardware=hardware,
         classes=tuple(
             Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
             for one in dict.fromkeys([*measured, hardware])
         ),
+        has_classes=len(measured) > 1,
+        build_address=build_address(build.id, hardware),
+        standings=STANDING_WORDS,
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
         sign=sign_of(cell),
@@ -123,10 +257,19 @@ def issue_page(
         remedies=remedies,
         elsewhere=elsewhere_of(issue, build, cell, visit),
         helping=sum(1 for remedy in remedies if remedy.rank),
+        claims=claims,
+        has_untold=any(not one.held for one in claims),
         links=_links(issue),
-        evidence=_evidence(visit, cells, builds),
+        evidence=_evidence(visit, cells, builds, sort),
+        evidence_heads=_heads(visit, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
+        attempts=tuple(_attempt(visit, one) for one in telling.attempts),
+        attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
+        changes_address=f"/changes?{urlencode({'issues': issue.id})}",
+        feed_address=issue_feed(issue.id),
+        badge=_badge(visit, issue, build, hardware),
         script=python(issue.script),
         repro_address=f"{issue_address(issue.id)}/repro.py",
+        use_address=f"{issue_address(issue.id)}/use",
         commands=commands(Subject(issue, build, hardware), visit.base),
         json_address=f"{API}{issue_address(issue.id)}",
     )
@@ -186,21 +329,85 @@ def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
     return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
 
 
-def _evidence(visit: Visit, cells: Sequence[Cell], builds: Mapping[str, Build]) -> tuple[EvidenceLine, ...]:
-    """Newest releases first, one hardware class after the other."""
+def _spans(strips: Iterable[Strip]) -> Iterator[SpanLine]:
+    for strip in strips:
+        for span in strip.history.spans:
+            yield SpanLine(strip.hardware, span.broke_in or "", span.fixed_in or "", span.first_bad, span.last_bad)
+
+
+HEAD_WORDS = {
+    "build": "Build",
+    "hardware": "Hardware",
+    "verdict": "Verdict",
+    "failed": "Failed",
+    "measured": "Measured",
+}
+
+_EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
+    "build": SortColumn(HEAD_WORDS["build"], lambda line: line.build.build_id, begins_high=True),
+    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda line: line.cell.hardware),
+    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: GRAVEST_FIRST.index(line.sign)),
+    "failed": SortColumn(
+        HEAD_WORDS["failed"], lambda line: (line.k / line.n if line.n else -1, line.n), begins_high=True, is_number=True
+    ),
+    "measured": SortColumn(
+        HEAD_WORDS["measured"],
+        lambda line: line.cell.measured_at.timestamp() if line.cell.measured_at else 0,
+        begins_high=True,
+    ),
+}
+
+
+def _evidence(visit: Visit, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str) -> tuple[EvidenceLine, ...]:
+    """Where nothing is asked: newest releases first, one hardware class after the other."""
     newest_first = sorted(cells, key=lambda cell: builds[cell.build].build_id, reverse=True)
-    return tuple(
-        _line(visit, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)
-    )
+    lines = [_line(visit, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
+    return tuple(sorted_rows(lines, _EVIDENCE, sort))
+
+
+def _heads(
+    visit: Visit, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
+) -> tuple[SortHead, ...]:
+    """Without a column of classes where there is but one."""
+    columns = {name: column for name, column in _EVIDENCE.items() if has_classes or name != "hardware"}
+    said = {name: replace(column, label=visit.say(column.label)) for name, column in columns.items()}
+
+    def address_of(asked: str) -> str:
+        kept = {"build": wanted, "hardware": chosen.hardware if wanted else "", "sort": asked}
+        query = urlencode({name: value for name, value in kept.items() if value})
+        return f"{issue_address(issue.id)}?{query}#evidence"
+
+    return tuple(sort_heads(said, sort, address_of))
 
 
 def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
     sign = sign_of(cell)
     return EvidenceLine(
         cell=cell,
+        build=build,
+        k=sum(one.k for one in cell.variants),
+        n=sum(one.n for one in cell.variants),
         address=cell_address(cell.issue, cell.build, cell.hardware),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         sign=sign,
         word=visit.say(WORDS[sign]),
         is_stale=is_stale(cell, build, visit.now),
+    )
+
+
+def _attempt(visit: Visit, one: Glance) -> AttemptLine:
+    sign = sign_of_outcome(one.outcome) if one.outcome else Sign.NOT_RUN
+    word = OUTCOME_WORDS[one.outcome] if one.outcome else "superseded"
+    return AttemptLine(one, attempt_address(one.id), sign, visit.say(word))
+
+
+def _badge(visit: Visit, issue: Issue, build: Build, hardware: str) -> BadgeCode:
+    picture = badge_address(issue.id, build.id, hardware)
+    page = f"{visit.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
+    says = f"{issue.id} on {build.id}"
+    return BadgeCode(
+        address=picture,
+        endpoint=f"{visit.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
+        markdown=f"[![{says}]({visit.base}{picture})]({page})",
+        says=says,
     )

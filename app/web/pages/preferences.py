@@ -12,7 +12,7 @@ from app.web.words import Language
 
 router = APIRouter(include_in_schema=False)
 
-_YEAR_S = 365 * 24 * 3600
+YEAR_S = 365 * 24 * 3600
 
 
 @router.get("/preferences")
@@ -26,5 +26,5 @@ def preferences(
     response = RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     for name, value in ((LANGUAGE_COOKIE, lang), (THEME_COOKIE, theme)):
         if value is not None:
-            response.set_cookie(name, value, max_age=_YEAR_S, httponly=True, samesite="lax")
+            response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
     return response

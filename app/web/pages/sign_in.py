@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
@@ -68,6 +69,12 @@ def sign_out(visit: Visiting, request: Request, form: Form) -> Response:
     response = RedirectResponse("/sign-in", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response
+
+
+def led_to_sign_in(visit: Visit) -> Response:
+    """For whoever asks for a page that only signed-in people see; it leads back there."""
+    to = urlencode({"to": visit.address})
+    return RedirectResponse(f"/sign-in?{to}", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
 def _here(to: str) -> str:

@@ -7,14 +7,22 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
+from app.domain.access import Scope
 from app.domain.errors import BadRequest
 from app.domain.issue import Issue
 from app.domain.watch_list import WatchList
 from app.domain.watched import names_of, watched_issues
 from app.store.reads import load_issues
 from app.store.watch import load_watch_list_versions, load_watch_lists
-from app.web.addresses import issue_address, watch_list_address
+from app.web.addresses import (
+    issue_address,
+    list_badge_address,
+    watch_list_address,
+    watch_list_edit_address,
+    watch_list_feed,
+)
 from app.web.finding import find_watch_list
+from app.web.pages.watch_list_form import NEW, may_change
 from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
@@ -31,7 +39,10 @@ class WatchListLine:
 
 @dataclass(frozen=True)
 class WatchListsPage:
+    """`new_address` leads to an empty form; it is empty itself where the reader may not keep lists."""
+
     lines: tuple[WatchListLine, ...]
+    new_address: str
     json_address: str
 
 
@@ -44,7 +55,9 @@ class WatchedLine:
 
 @dataclass(frozen=True)
 class WatchListPage:
-    """`remarks` say what of the list names nothing here. `versions` are the addresses of all of them."""
+    """`remarks` say what of the list names nothing here. `versions` are the addresses of all of them; `edit_address` is
+    empty where the reader may not change the list.
+    """
 
     watch_list: WatchList
     said: tuple[tuple[str, str], ...]
@@ -53,7 +66,12 @@ class WatchListPage:
     versions: tuple[tuple[int, str], ...]
     is_old: bool
     matrix_address: str
+    changes_address: str
+    feed: str
+    edit_address: str
     command: str
+    badge: str
+    badge_code: str
     json_address: str
 
 
@@ -62,7 +80,8 @@ def watch_lists(visit: Visiting) -> Response:
     with visit.reading() as session:
         found = load_watch_lists(session)
     lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(visit, one)) for one in found.values())
-    return visit.page("watch_lists.html", WatchListsPage(lines, f"{API}/watchlists"))
+    may_keep = bool(visit.reader.session) and visit.reader.may(Scope.TRIAGE)
+    return visit.page("watch_lists.html", WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists"))
 
 
 @router.get("/watchlists/{name}")
@@ -95,6 +114,11 @@ def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mappin
         versions=tuple((number, f"{address}?version={number}") for number in numbers),
         is_old=is_old,
         matrix_address=f"/?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        changes_address=f"/changes?{urlencode({'watch': shown.name})}",
+        feed=watch_list_feed(shown.name),
+        edit_address=watch_list_edit_address(shown.name) if not is_old and may_change(visit, shown) else "",
+        badge=list_badge_address(shown.name),
+        badge_code=f"[![{shown.name}]({visit.base}{list_badge_address(shown.name)})]({visit.base}{address})",
         command=f"knowngood gate --watch {shown.name} --server {visit.base} -r requirements.txt",
         json_address=f"{API}{address}{query}",
     )
@@ -103,15 +127,15 @@ def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mappin
 def _said(visit: Visit, shown: WatchList) -> Iterator[tuple[str, str]]:
     watch = shown.content.watch
     named = {
-        "Issues": watch.issues,
-        "Components": watch.components,
-        "Packages": watch.packages,
-        "Severity at least": (watch.severity,) if watch.severity else (),
-        "Hardware": shown.content.hardware,
+        visit.say("Issues"): watch.issues,
+        visit.say("Components"): watch.components,
+        visit.say("Packages"): watch.packages,
+        visit.say("Severity at least"): (watch.severity,) if watch.severity else (),
+        visit.say("Hardware"): shown.content.hardware,
     }
     for label, names in named.items():
         if names:
-            yield visit.say(label), ", ".join(names)
+            yield label, ", ".join(names)
 
 
 def _in_short(visit: Visit, one: WatchList) -> str:

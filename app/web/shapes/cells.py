@@ -7,10 +7,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.domain.build import Build
+from app.domain.changes import Cause, CellNews
+from app.domain.cost import Cost, Spent
 from app.domain.outcome import Outcome
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict, is_stale
-from app.store.reads import AttemptRow
 from app.web.addresses import attempt_address
+from app.web.evidence import CellEvidence, cell_sentence, timed_of
+from app.web.remedies import costs_on
 from app.web.shapes.attempts import AttemptSummaryBody, attempt_summary
 
 
@@ -41,22 +44,58 @@ class VariantFindingBody(BaseModel):
     n: int
 
 
+class SpentBody(BaseModel):
+    """Medians over `attempts`; `peak_bytes` is null where it was not recorded."""
+
+    seconds: float
+    peak_bytes: int | None
+    attempts: int
+
+
+class CostBody(BaseModel):
+    """One first call in a fresh process, compiling included: with the workaround, and the control's."""
+
+    variant: str
+    workaround: SpentBody
+    control: SpentBody
+
+
 class WorkaroundFindingBody(BaseModel):
-    """`applies` is false where there is nothing to try on this build: unverified then, and not missing."""
+    """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
+
+    `cost` is null where nothing comparable was measured.
+    """
 
     id: str
     verdict: WorkaroundVerdict
     note: str
     applies: bool
+    cost: CostBody | None
+
+
+class CellStepBody(BaseModel):
+    """One step of this cell: its verdict before and after, and what made it so."""
+
+    at: datetime
+    before: Verdict | None
+    after: Verdict | None
+    reason: str
+    cause: Cause
+    run: str
+    origin: str
 
 
 class CellDetailBody(CellBody):
-    """`superseded` counts attempts of an older repro: they stand in `evidence` and do not count."""
+    """`superseded` counts attempts of an older repro: they stand in `evidence` and do not count.
+
+    `changes` are the newest 20 steps, the newest first.
+    """
 
     sentence: str
     variants: list[VariantFindingBody]
     findings: list[WorkaroundFindingBody]
     superseded: int
+    changes: list[CellStepBody]
     evidence: list[AttemptSummaryBody]
 
 
@@ -64,22 +103,50 @@ def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
     return CellBody(**_fields(cell, build, now))
 
 
-def cell_detail(
-    cell: Cell, build: Build, now: datetime, sentence: str, attempts: Iterable[AttemptRow]
-) -> CellDetailBody:
+def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
+    """`news` stand in the order in which they happened."""
+    cell = found.cell
+    costs = costs_on(found.issue, cell, timed_of(found.attempts))
     return CellDetailBody(
-        **_fields(cell, build, now),
-        sentence=sentence,
+        **_fields(cell, found.build, now),
+        sentence=cell_sentence(found),
         variants=[
             VariantFindingBody(variant=one.variant, verdict=one.verdict, reason=one.reason, k=one.k, n=one.n)
             for one in cell.variants
         ],
         findings=[
-            WorkaroundFindingBody(id=id_, verdict=finding.verdict, note=finding.note, applies=finding.applies)
+            WorkaroundFindingBody(
+                id=id_,
+                verdict=finding.verdict,
+                note=finding.note,
+                applies=finding.applies,
+                cost=_cost(costs[id_]) if id_ in costs else None,
+            )
             for id_, finding in cell.workarounds.items()
         ],
         superseded=cell.superseded,
-        evidence=[attempt_summary(row) for row in attempts],
+        changes=[_step(one) for one in reversed(list(news))],
+        evidence=[attempt_summary(row) for row in found.attempts],
+    )
+
+
+def _cost(cost: Cost) -> CostBody:
+    return CostBody(variant=cost.variant, workaround=_spent(cost.cure), control=_spent(cost.control))
+
+
+def _spent(spent: Spent) -> SpentBody:
+    return SpentBody(seconds=spent.seconds, peak_bytes=spent.peak_bytes or None, attempts=spent.attempts)
+
+
+def _step(one: CellNews) -> CellStepBody:
+    return CellStepBody(
+        at=one.at,
+        before=one.before,
+        after=one.after,
+        reason=one.reason,
+        cause=one.cause,
+        run=one.run,
+        origin=one.origin,
     )
 
 

@@ -4,23 +4,34 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
-from app.domain.changes import Cause, CellTurn, Change
+from app.domain.changes import Cause, CellTurn, Change, CureNews
 from app.domain.verdict import Verdict, WorkaroundVerdict
-from app.web.addresses import cell_address, issue_address, run_address
+from app.formats.atom import summary
+from app.web.addresses import cell_address, run_address
 
 
 class WorkaroundTurnBody(BaseModel):
+    """`news` is what it means to whoever uses the workaround."""
+
     before: WorkaroundVerdict
     after: WorkaroundVerdict
+    news: CureNews
 
 
 class CellTurnBody(BaseModel):
-    """One cell before and after. `workarounds` are those whose verdict is another one, by id."""
+    """One cell before and after. `workarounds` are those whose verdict is another one, by id.
 
+    `first` says that nobody had ever measured it. `earlier` is the last verdict of a cell whose repro has become
+    another one since, so that it was not run.
+    """
+
+    issue: str
     build: str
     hardware: str
     before: Verdict
     after: Verdict
+    first: bool
+    earlier: Verdict | None
     reason: str
     at: datetime
     workarounds: dict[str, WorkaroundTurnBody]
@@ -28,16 +39,17 @@ class CellTurnBody(BaseModel):
 
 
 class ChangeBody(BaseModel):
-    """What one cause did to one issue. `run` and `run_url` where the cause is a run, `origin` where it is an import."""
+    """What one cause did. `run` and `run_url` where the cause is a run, `origin` where it is an import."""
 
-    issue: str
+    key: str
     at: datetime
     cause: Cause
     run: str
     run_url: str | None
     origin: str
+    issues: list[str]
+    summary: str
     cells: list[CellTurnBody]
-    url: str
 
 
 class ChangesBody(BaseModel):
@@ -48,25 +60,32 @@ class ChangesBody(BaseModel):
 
 def change_body(change: Change) -> ChangeBody:
     return ChangeBody(
-        issue=change.issue,
+        key=change.key,
         at=change.at,
         cause=change.cause,
         run=change.run,
         run_url=run_address(change.run) if change.run else None,
         origin=change.origin,
-        cells=[_turn(change.issue, turn) for turn in change.turns],
-        url=issue_address(change.issue),
+        issues=list(change.issues),
+        summary=summary(change),
+        cells=[_turn(turn) for turn in change.turns],
     )
 
 
-def _turn(issue: str, turn: CellTurn) -> CellTurnBody:
+def _turn(turn: CellTurn) -> CellTurnBody:
     return CellTurnBody(
+        issue=turn.issue,
         build=turn.build,
         hardware=turn.hardware,
         before=turn.before,
         after=turn.after,
+        first=turn.is_first,
+        earlier=turn.earlier,
         reason=turn.reason,
         at=turn.at,
-        workarounds={id_: WorkaroundTurnBody(before=b, after=a) for id_, (b, a) in turn.workarounds.items()},
-        url=cell_address(issue, turn.build, turn.hardware),
+        workarounds={
+            id_: WorkaroundTurnBody(before=one.before, after=one.after, news=one.news)
+            for id_, one in turn.workarounds.items()
+        },
+        url=cell_address(turn.issue, turn.build, turn.hardware),
     )

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.domain.build import Build
+from app.domain.claims import Standing, held_claims
 from app.domain.history import History
 from app.domain.issue import Claim, Issue, Packages, Requires, Variant, Workaround
 from app.domain.verdict import Cell
@@ -116,10 +117,27 @@ class HistoryBody(BaseModel):
     spans: list[SpanBody]
 
 
+class HeldBody(BaseModel):
+    """How a claim stands on one hardware class (empty: on none); `sentence` is what was measured."""
+
+    standing: Standing
+    sentence: str
+    hardware: str
+
+
+class HeldClaimBody(BaseModel):
+    """`held` is empty where the claim names neither releases nor a workaround, and so cannot be held against any."""
+
+    text: str
+    source: str
+    held: list[HeldBody]
+
+
 class IssueDetailBody(IssueBody):
     """`cells` are the measured ones, of every build and hardware class."""
 
     history: list[HistoryBody]
+    held_claims: list[HeldClaimBody]
     cells: list[CellBody]
 
 
@@ -130,10 +148,19 @@ def issue_body(issue: Issue) -> IssueBody:
 def issue_detail(
     issue: Issue, histories: Mapping[str, History], cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime
 ) -> IssueDetailBody:
+    known = [(builds[cell.build], cell) for cell in cells if cell.build in builds]
     return IssueDetailBody(
         **_fields(issue),
+        held_claims=[
+            HeldClaimBody(
+                text=one.claim.text,
+                source=one.claim.source,
+                held=[HeldBody(**vars(held)) for held in one.held],
+            )
+            for one in held_claims(issue, known)
+        ],
         history=[_history(hardware, history) for hardware, history in histories.items()],
-        cells=[cell_body(cell, builds[cell.build], now) for cell in cells if cell.build in builds],
+        cells=[cell_body(cell, build, now) for build, cell in known],
     )
 
 

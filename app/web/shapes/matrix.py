@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -23,10 +24,12 @@ class MatrixBody(BaseModel):
 
 class MatrixPageBody(MatrixBody):
     """A part of the matrix: `issues` and `builds` are those of its cells. `next` stands only where it is in parts: the
-    address of the cells after these (null: there are none).
+    address of the cells after these (null: there are none). `query` stands only where `q` asked something: the same as
+    JSON, which `q` takes too (query.schema.json).
     """
 
     next: str | None = None
+    query: dict[str, Any] | None = None
 
 
 def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterable[Cell], now: datetime) -> MatrixBody:

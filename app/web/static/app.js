@@ -1,4 +1,5 @@
-// Nothing here is needed to read a page: copy buttons, arrow keys in the matrix, a card beside a cell, live regions.
+// Nothing here is needed to read a page: copy buttons, keys and folds in the matrix, a card beside a cell,
+// live regions.
 "use strict";
 
 const make = (tag, className, text) => {
@@ -33,56 +34,245 @@ function addCopyButtons(root) {
   }
 }
 
-// Arrow keys in the matrix: one stop for Tab, arrows move, Enter opens ------------------------------------------------
+// The matrix: one stop for Tab, keys move, Enter opens ------------------------------------------------------------------
 
-function cellsOf(grid) {
-  return [...grid.querySelectorAll("tr.row")].map((row) => [...row.querySelectorAll("a.q")]);
-}
+const turnedByKey = { ArrowLeft: "true", ArrowRight: "false" };
+let lane = 1; // the column that up and down keep to, also past the heads of groups
+let picked = null;
 
-function addArrowKeys(root) {
+function addKeys(root) {
   for (const grid of root.querySelectorAll("[data-grid]")) {
-    const cells = cellsOf(grid).flat();
-    if (!cells.length) continue;
-    cells.forEach((cell) => { cell.tabIndex = -1; });
-    cells[0].tabIndex = 0;
-    grid.addEventListener("keydown", move);
-    grid.addEventListener("focusin", (event) => {
-      if (!event.target.matches("a.q")) return;
-      grid.querySelectorAll('a.q[tabindex="0"]').forEach((cell) => { cell.tabIndex = -1; });
-      event.target.tabIndex = 0;
-    });
+    grid.setAttribute("role", "grid");
+    grid.addEventListener("keydown", pressed);
+    grid.addEventListener("click", clicked);
+    grid.addEventListener("focusin", arrived);
+    grid.addEventListener("pointerover", (event) => mark(grid, cellAt(event)));
+    leaveTabOrder(grid);
+  }
+  for (const button of root.querySelectorAll("[data-opens]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => document.getElementById(button.dataset.opens).showModal());
   }
 }
 
-const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-
-function move(event) {
-  if (!event.target.matches("a.q") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const rows = cellsOf(event.currentTarget).filter((row) => row[0].checkVisibility());
-  const y = rows.findIndex((row) => row.includes(event.target));
-  const x = rows[y].indexOf(event.target);
-  let next;
-  if (event.key in steps) next = rows[y + steps[event.key][0]]?.[x + steps[event.key][1]];
-  else if (event.key === "Home") next = rows[y][0];
-  else if (event.key === "End") next = rows[y].at(-1);
-  else return;
-  event.preventDefault();
-  next?.focus();
+function leaveTabOrder(grid) {
+  const links = grid.querySelectorAll("tbody a, a.head");
+  grid.stop = grid.querySelector("tbody:not(.folded) a.q") ?? grid.querySelector("tbody a");
+  let at = 0;
+  const some = () => { // in parts: of 30,000 links at once nobody could press a key meanwhile
+    for (const end = Math.min(at + 3000, links.length); at < end; at += 1) if (links[at] !== grid.stop) links[at].tabIndex = -1;
+    if (at < links.length) setTimeout(some);
+  };
+  some();
 }
 
-// A card beside the cell that is pointed at or focused -----------------------------------------------------------------
+function arrived(event) {
+  const grid = event.currentTarget;
+  const link = event.target;
+  if (!link.matches("tbody a, a.head")) return;
+  if (grid.stop && grid.stop !== link) grid.stop.tabIndex = -1;
+  grid.stop = link;
+  link.tabIndex = 0;
+  if (!link.matches(".turn")) lane = link.closest("th, td").cellIndex;
+  mark(grid, link);
+}
+
+function mark(grid, link) {
+  const head = link?.matches("a.q") ? grid.tHead.rows[0].cells[link.parentElement.cellIndex] : null;
+  if (grid.marked === head) return;
+  grid.marked?.classList.remove("here");
+  head?.classList.add("here");
+  grid.marked = head;
+}
+
+function canBeReached(row) {
+  if (row.parentElement.tagName === "TFOOT") return false;
+  if (row.parentElement.tagName === "THEAD") return row.checkVisibility();
+  return row.matches(".group") || !row.parentElement.matches(".folded");
+}
+
+function rowFrom(grid, row, step, count = 1) {
+  let found = null;
+  for (let at = row.rowIndex + step; count > 0 && grid.rows[at]; at += step) {
+    if (!canBeReached(grid.rows[at])) continue;
+    found = grid.rows[at];
+    count -= 1;
+  }
+  return found;
+}
+
+function linkIn(row, x) {
+  if (!row) return null;
+  if (row.matches(".group")) return row.querySelector(".turn");
+  return row.cells[Math.min(x, row.cells.length - 1)]?.querySelector("a:not(.turn)");
+}
+
+function linkBeside(row, x, step) {
+  for (let at = x + step; row.cells[at]; at += step) {
+    const link = linkIn(row, at);
+    if (link?.checkVisibility()) return link;
+  }
+  return null;
+}
+
+function goal(grid, link, event) {
+  const row = link.closest("tr");
+  const x = link.closest("th, td").cellIndex;
+  const last = row.cells.length - 1;
+  const screen = () => Math.max(1, Math.floor(Math.min(grid.parentElement.clientHeight, innerHeight) / (row.offsetHeight || 40)) - 3);
+  switch (event.key) {
+    case "ArrowLeft": return linkBeside(row, x, -1);
+    case "ArrowRight": return linkBeside(row, x, 1);
+    case "ArrowUp": return linkIn(rowFrom(grid, row, -1), lane);
+    case "ArrowDown": return linkIn(rowFrom(grid, row, 1), lane);
+    case "PageUp": return linkIn(rowFrom(grid, row, -1, screen()), lane);
+    case "PageDown": return linkIn(rowFrom(grid, row, 1, screen()), lane);
+    case "Home": return event.ctrlKey ? grid.querySelector("tbody a") : linkBeside(row, -1, 1);
+    case "End": return event.ctrlKey ? [...grid.querySelectorAll("tbody:last-of-type a")].at(-1) : linkBeside(row, last + 1, -1);
+    default: return undefined;
+  }
+}
+
+function pressed(event) {
+  const grid = event.currentTarget;
+  const link = event.target;
+  if (!link.matches("tbody a, a.head") || event.metaKey || event.altKey) return;
+  if (event.ctrlKey && !["Home", "End"].includes(event.key)) return;
+  if (link.matches(".turn") && turnedByKey[event.key] === link.ariaExpanded) link.click();
+  else if (event.key === "f" && link.closest("tbody")) {
+    const turn = link.closest("tbody").querySelector(".turn");
+    turn.focus();
+    turn.click();
+  } else if (event.key === "c" && !link.matches(".turn")) pick(grid, grid.tHead.rows[0].cells[link.closest("th, td").cellIndex]);
+  else {
+    const next = goal(grid, link, event);
+    if (next === undefined) return;
+    next?.focus();
+  }
+  event.preventDefault();
+}
+
+function clicked(event) {
+  const grid = event.currentTarget;
+  const turn = event.target.closest("tbody .turn");
+  const head = event.target.closest("a.head");
+  if (turn && fold(grid, turn)) event.preventDefault();
+  if (head && event.shiftKey) {
+    event.preventDefault();
+    pick(grid, head.parentElement);
+  }
+}
+
+// Rows that did not come along are asked of the server: then the link is followed.
+function fold(grid, turn) {
+  const group = turn.closest("tbody");
+  if (!group.querySelector(".row")) return false;
+  turn.ariaExpanded = String(!group.classList.toggle("folded"));
+  const turns = [...grid.querySelectorAll("tbody .turn")];
+  const folded = turns.filter((one) => one.ariaExpanded === "false").map(nameOf);
+  history.replaceState(null, "", withFolds(location.href, folded));
+  for (const link of document.querySelectorAll('.switches a[href^="/"]:not([href^="/api"]), [data-copy-address]')) {
+    if (!link.matches("[data-folds]")) link.href = withFolds(link.href, folded);
+  }
+  for (const one of turns) {
+    const others = folded.filter((name) => name !== nameOf(one));
+    const hash = new URL(one.href).hash;
+    one.href = withFolds(one.href, one.ariaExpanded === "false" ? others : [...others, nameOf(one)]) + hash;
+  }
+  for (const form of document.querySelectorAll("form.filter")) {
+    form.querySelectorAll('[name="fold"]').forEach((one) => one.remove());
+    for (const name of folded) form.append(Object.assign(document.createElement("input"), { type: "hidden", name: "fold", value: name }));
+  }
+  return true;
+}
+
+function nameOf(turn) {
+  return turn.dataset.name;
+}
+
+function withFolds(address, names) {
+  const url = new URL(address);
+  url.searchParams.delete("fold");
+  for (const name of names) url.searchParams.append("fold", name);
+  url.hash = "";
+  return url.pathname + url.search;
+}
+
+function pick(grid, head) {
+  const build = head?.dataset.build;
+  const status = document.querySelector("[data-status]");
+  if (!build) return;
+  if (picked && picked.dataset.build !== build) {
+    const asked = new URLSearchParams({ a: picked.dataset.build, b: build, hardware: grid.dataset.hardware });
+    location.href = `/compare?${asked}`;
+    return;
+  }
+  const again = picked === head;
+  letGo();
+  if (again) return;
+  picked = head;
+  head.classList.add("picked");
+  status.textContent = status.dataset.picked.replace("{build}", build);
+}
+
+function letGo() {
+  if (!picked) return;
+  picked.classList.remove("picked");
+  picked = null;
+  document.querySelector("[data-status]").textContent = "";
+}
+
+function anywhere(event) {
+  if (event.key === "Escape") {
+    hideCard();
+    letGo();
+  }
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea, dialog")) return;
+  const query = document.querySelector('[type="search"][name="q"]');
+  const keys = document.getElementById("keys");
+  if (event.key === "/" && query) query.focus();
+  else if (event.key === "?" && keys) keys.showModal();
+  else return;
+  event.preventDefault();
+}
+
+// Copy this view: its address, or the text behind a link. Without a clipboard the link does what links do ---------------
+
+async function copyFrom(event) {
+  const link = event.target.closest?.("[data-copy-address], [data-copy-text]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button || !navigator.clipboard) return;
+  event.preventDefault();
+  const words = link.textContent;
+  try {
+    const text = "copyText" in link.dataset ? await (await fetch(link.href)).text() : link.href;
+    await navigator.clipboard.writeText(text);
+    link.textContent = said.copied;
+    setTimeout(() => { link.textContent = words; }, 1500);
+  } catch {
+    location.href = link.href;
+  }
+}
+
+// A card beside the cell that is pointed at, focused or touched ----------------------------------------------------------
 
 const card = make("div", "card", "");
+card.id = "card";
+card.setAttribute("role", "tooltip");
 card.hidden = true;
 let shown = null;
 let waiting = 0;
+let going = 0;
+let touching = false;
 
 function showCard(cell) {
+  clearTimeout(going);
   if (cell === shown) return;
   hideCard();
   shown = cell;
   card.replaceChildren(make("b", "", cell.getAttribute("aria-label")));
   card.hidden = false;
+  cell.setAttribute("aria-describedby", "card");
+  if (touching) card.append(Object.assign(make("a", "", said.open), { href: cell.href }));
   place(cell);
   if (!cell.classList.contains("absent") && !cell.classList.contains("notrun")) {
     waiting = setTimeout(() => fill(cell), 150);
@@ -91,8 +281,15 @@ function showCard(cell) {
 
 function hideCard() {
   clearTimeout(waiting);
+  clearTimeout(going);
   card.hidden = true;
+  shown?.removeAttribute("aria-describedby");
   shown = null;
+}
+
+function leaveCard() { // a moment's grace, in which the pointer may go over to the card and read there
+  clearTimeout(going);
+  going = setTimeout(hideCard, 120);
 }
 
 async function fill(cell) {
@@ -100,12 +297,23 @@ async function fill(cell) {
   if (!answer?.ok || shown !== cell) return;
   const known = await answer.json();
   if (shown !== cell) return;
-  card.append(make("p", "", known.reason));
-  if (known.signature_line) card.append(make("code", "", known.signature_line));
+  const parts = [make("p", "", known.reason)];
+  if (known.signature_line) parts.push(make("code", "", known.signature_line));
   const cures = known.findings.filter((finding) => finding.verdict === "effective").map((finding) => finding.id);
-  if (cures.length) card.append(make("p", "", `✓ ${cures.join(", ")}`));
-  if (known.measured_at) card.append(make("p", "quiet", new Date(known.measured_at).toLocaleString(document.documentElement.lang)));
+  if (cures.length) parts.push(make("p", "", `${said.cure}: ${cures.join(", ")}`));
+  if (known.measured_at) parts.push(age(new Date(known.measured_at)));
+  card.firstChild.after(...parts);
   place(cell);
+}
+
+const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+
+function age(then) {
+  const language = document.documentElement.lang;
+  const seconds = Math.max(0, (Date.now() - then) / 1000);
+  const [unit, size] = units.find(([, size]) => seconds >= size) ?? units.at(-1);
+  const words = new Intl.RelativeTimeFormat(language).format(-Math.floor(seconds / size), unit);
+  return make("p", "quiet", `${words} (${then.toLocaleString(language)})`);
 }
 
 function place(cell) {
@@ -118,6 +326,24 @@ function place(cell) {
 
 function cellAt(event) {
   return event.target.closest?.("a.q") ?? null;
+}
+
+function pointed(event) {
+  touching = event.pointerType !== "mouse";
+  if (touching) return;
+  const cell = cellAt(event);
+  if (cell) showCard(cell);
+  else if (event.target.closest?.(".card")) clearTimeout(going);
+}
+
+// A finger has no way to point without pressing: the first touch shows the card, the second one opens the cell.
+function touched(event) {
+  const cell = cellAt(event);
+  if (touching && cell && cell !== shown) {
+    event.preventDefault();
+    cell.focus({ preventScroll: true });
+    showCard(cell);
+  } else if (touching && !cell && !event.target.closest?.(".card")) hideCard();
 }
 
 // Live regions: what changes is told by the event stream, what it looks like now is asked of the page itself ------------
@@ -142,29 +368,91 @@ async function renew() {
   const focused = document.activeElement?.getAttribute?.("href");
   const typing = old.contains(document.activeElement) && document.activeElement.matches("input, select");
   if (!fresh || typing) return true;
-  const scrolls = [...old.querySelectorAll(".scroller")].map((one) => [one.scrollLeft, one.scrollTop]);
-  const folded = [...old.querySelectorAll(".fold")].map((one) => one.checked);
   hideCard();
-  old.innerHTML = fresh.innerHTML;
-  old.querySelectorAll(".scroller").forEach((one, at) => { [one.scrollLeft, one.scrollTop] = scrolls[at] ?? [0, 0]; });
-  old.querySelectorAll(".fold").forEach((one, at) => { one.checked = folded[at] ?? false; });
-  prepare(old);
-  if (focused) old.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  if (!renewMatrix(old, fresh)) {
+    const scrolls = [...old.querySelectorAll(".scroller")].map((one) => [one.scrollLeft, one.scrollTop]);
+    letGo();
+    old.innerHTML = fresh.innerHTML;
+    old.querySelectorAll(".scroller").forEach((one, at) => { [one.scrollLeft, one.scrollTop] = scrolls[at] ?? [0, 0]; });
+    prepare(old);
+    if (focused) old.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
   if (!("live" in fresh.dataset)) delete old.dataset.live;
   return "live" in fresh.dataset;
 }
 
+// Where the same rows and columns stand, only what changed is touched: focus, folds and the place read stay as they are.
+function renewMatrix(old, fresh) {
+  const [mine, theirs] = [old, fresh].map((root) => root.querySelector("[data-grid]"));
+  if (!mine || !theirs || mine.tHead.textContent !== theirs.tHead.textContent) return false;
+  const [ours, news] = [mine, theirs].map((grid) => [...grid.querySelectorAll("tr.group, tr.row")]);
+  const same = (row, at) => row.className === news[at].className && row.cells[0].textContent === news[at].cells[0].textContent;
+  if (ours.length !== news.length || !ours.every(same)) return false;
+  ours.forEach((row, at) => [...row.cells].forEach((cell, x) => renewCell(cell, news[at].cells[x])));
+  mine.tFoot.innerHTML = theirs.tFoot.innerHTML;
+  for (const place of ["h1", ".banner"]) {
+    const [before, after] = [old, fresh].map((root) => root.querySelector(place));
+    if (!before !== !after) return false;
+    if (before) before.innerHTML = after.innerHTML;
+  }
+  return true;
+}
+
+function renewCell(cell, fresh) {
+  const [link, news] = [cell, fresh].map((one) => one.querySelector("a.q"));
+  if (!link || !news) {
+    if (cell.tagName === "TD" && cell.innerHTML !== fresh.innerHTML) cell.innerHTML = fresh.innerHTML;
+  } else if (link.className !== news.className || link.ariaLabel !== news.ariaLabel || link.textContent !== news.textContent) {
+    for (const name of ["class", "href", "aria-label"]) link.setAttribute(name, news.getAttribute(name));
+    link.textContent = news.textContent;
+  }
+}
+
 function prepare(root) {
   addCopyButtons(root);
-  addArrowKeys(root);
+  addKeys(root);
 }
 
 document.documentElement.classList.add("js");
 document.body.append(card);
 prepare(document);
-document.addEventListener("pointerover", (event) => { const cell = cellAt(event); if (cell && event.pointerType === "mouse") showCard(cell); });
-document.addEventListener("pointerout", (event) => { if (cellAt(event)) hideCard(); });
-document.addEventListener("focusin", (event) => { const cell = cellAt(event); if (cell?.matches(":focus-visible")) showCard(cell); else hideCard(); });
-document.addEventListener("keydown", (event) => { if (event.key === "Escape") hideCard(); });
+document.addEventListener("pointerover", pointed);
+document.addEventListener("pointerdown", (event) => { touching = event.pointerType !== "mouse"; }, { capture: true });
+document.addEventListener("pointerout", (event) => { if (!touching && (cellAt(event) || event.target.closest?.(".card"))) leaveCard(); });
+document.addEventListener("click", touched, { capture: true });
+document.addEventListener("click", copyFrom);
+document.addEventListener("focusin", (event) => { const cell = cellAt(event); if (cell?.matches(":focus-visible")) showCard(cell); else if (!touching) hideCard(); });
+document.addEventListener("keydown", anywhere);
 document.addEventListener("scroll", hideCard, { capture: true, passive: true });
 for (const region of document.querySelectorAll("[data-live]")) follow(region);
+
+// A long list to tick: a box to find things in it, and how many are ticked. Without it the list is there, folded. --------
+
+for (const picker of document.querySelectorAll("[data-picker]")) {
+  const find = picker.querySelector("[data-picker-find]");
+  const count = picker.querySelector("[data-picker-count]");
+  const groups = [...picker.querySelectorAll("details")];
+  const look = () => {
+    const terms = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let shownTicks = 0;
+    for (const group of groups) {
+      const about = group.querySelector("summary").textContent.toLowerCase();
+      let any = false;
+      for (const line of group.querySelectorAll(".tick")) {
+        const text = `${about} ${line.textContent.toLowerCase()}`;
+        line.hidden = !terms.every((term) => text.includes(term));
+        any ||= !line.hidden;
+        shownTicks += !line.hidden;
+      }
+      group.hidden = !any;
+      if (terms.length) group.open = any;
+    }
+    const ticked = picker.querySelectorAll("input:checked").length;
+    count.textContent = count.dataset.words.replace("{n}", shownTicks).replace("{ticked}", ticked);
+  };
+  picker.querySelector(".find").hidden = false;
+  find.addEventListener("input", look);
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  picker.addEventListener("change", look);
+  look();
+}

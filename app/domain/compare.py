@@ -1,0 +1,457 @@
+"""Two builds side by side: which cells belong together, what became of each issue, and of each workaround.
+
+A failure counts as gone only where the other build was seen to pass, with proof. What nobody ran, what contradicts
+itself, what cannot exist and what cannot be built is never "fixed".
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from app.domain.build import Build
+from app.domain.history import FAILING
+from app.domain.issue import Issue, Severity, environment_request
+from app.domain.matrix import CellKey, Column, cell_of, rows_of
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, is_stale
+
+
+class Transition(StrEnum):
+    """What became of one issue from one build to another. Gravest first."""
+
+    REGRESSED = "regressed"  # passed; fails, with the issue's signature or differently
+    CHANGED_FAILURE = "changed_failure"  # fails on both, not in the same way
+    STILL_AFFECTED = "still_affected"  # fails on both in the same way
+    APPEARED = "appeared"  # could not exist, or not be built; now it can
+    WAS_UNKNOWN = "was_unknown"  # nothing was known; now there is an answer
+    NOW_UNKNOWN = "now_unknown"  # there was an answer; now there is none
+    STILL_UNKNOWN = "still_unknown"  # no answer on either
+    FIXED = "fixed"  # failed, with the issue's signature or differently; passes with proof
+    DISAPPEARED = "disappeared"  # cannot exist there, or not be built
+    STILL_OK = "still_ok"  # passes on both
+    ABSENT = "absent"  # can exist, or be built, on neither
+
+
+class Standing(StrEnum):
+    """What one side of a pair says, as far as a transition goes."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FAILS_DIFFERENTLY = "fails_differently"
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+
+
+def standing_of(cell: Cell | None) -> Standing:
+    """None is no cell at all: the issue or the hardware class was not there to be asked."""
+    if cell is None:
+        return Standing.ABSENT
+    match cell.verdict:
+        case Verdict.NOT_AFFECTED:
+            return Standing.PASSES
+        case Verdict.AFFECTED | Verdict.FLAKY:
+            return Standing.FAILS
+        case Verdict.DIFFERENT_FAILURE:
+            return Standing.FAILS_DIFFERENTLY
+        case Verdict.INCONCLUSIVE | Verdict.NOT_RUN:
+            return Standing.UNKNOWN
+        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
+            return Standing.ABSENT
+
+
+_FAILS = frozenset({Standing.FAILS, Standing.FAILS_DIFFERENTLY})
+
+
+def transition_of(before: Cell | None, after: Cell | None) -> Transition:
+    """Say what became of an issue between two cells. Total; staleness changes nothing, because a verdict stands.
+
+    Swapping the two swaps fixed with regressed, appeared with disappeared, now_unknown with was_unknown, and leaves
+    the others. An absence outweighs an unknown: where the issue cannot exist there is nothing left to find out.
+    A flaky failure is neither gone nor new for as long as the other build's passes may be luck: that is an unknown.
+    """
+    was, now = standing_of(before), standing_of(after)
+    if Standing.ABSENT in {was, now}:
+        return _of_absence(was, now)
+    if Standing.UNKNOWN in {was, now}:
+        return _of_unknown(was, now)
+    if was is Standing.PASSES:
+        return Transition.STILL_OK if now is Standing.PASSES else _unless_luck(after, before, Transition.REGRESSED)
+    if now is Standing.PASSES:
+        return _unless_luck(before, after, Transition.FIXED)
+    return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
+
+
+# Passes tell from a flaky failure where it would have stayed away this often by chance at most once in twenty times.
+_LUCK = 0.05
+
+
+def _unless_luck(failing: Cell | None, passing: Cell | None, told: Transition) -> Transition:
+    """`told`, unless `failing` is flaky and `passing` may be so too."""
+    if failing is None or passing is None or passes_needed(failing, passing) == 0:
+        return told
+    return Transition.NOW_UNKNOWN if told is Transition.FIXED else Transition.WAS_UNKNOWN
+
+
+def passes_needed(flaky: Cell, passing: Cell) -> int:
+    """How many passes in a row there would have to be beside a flaky cell, where there are too few; else 0.
+
+    Of a failure seen in k of n attempts, m passes in a row are luck with the probability (1 - k/n)^m.
+    """
+    if flaky.verdict is not Verdict.FLAKY:
+        return 0
+    passed = {finding.variant: finding.n - finding.k for finding in passing.variants}
+    found = [one for one in flaky.variants if one.verdict is Verdict.FLAKY and 0 < one.k < one.n]
+    short = [needed for one in found if (needed := _to_rule_out_luck(one.k / one.n)) > passed.get(one.variant, 0)]
+    return max(short, default=0 if found else 1)
+
+
+def _to_rule_out_luck(rate: float) -> int:
+    needed, luck = 0, 1.0
+    while luck > _LUCK:
+        needed, luck = needed + 1, luck * (1 - rate)
+    return needed
+
+
+def _of_absence(was: Standing, now: Standing) -> Transition:
+    if was is now:
+        return Transition.ABSENT
+    return Transition.APPEARED if was is Standing.ABSENT else Transition.DISAPPEARED
+
+
+def _of_unknown(was: Standing, now: Standing) -> Transition:
+    if was is now:
+        return Transition.STILL_UNKNOWN
+    return Transition.WAS_UNKNOWN if was is Standing.UNKNOWN else Transition.NOW_UNKNOWN
+
+
+def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
+    """Whether two failing cells fail in the same way: both with the issue's signature, or both with one other text."""
+    if standing_of(before) is not standing_of(after):
+        return False
+    if before is None or after is None or standing_of(before) is Standing.FAILS:
+        return True
+    return _masked(before.reason) == _masked(after.reason)
+
+
+# Addresses, sizes, line numbers and generated names differ between two runs of one failure.
+_ACCIDENTAL = re.compile(r"0x[0-9a-fA-F]+|\d+|\b[0-9a-f]{8,}\b")
+
+
+def _masked(text: str) -> str:
+    return _ACCIDENTAL.sub("#", text)
+
+
+class WorkaroundTurn(StrEnum):
+    """What became of one workaround from one build to another. What asks for something to be done stands first."""
+
+    STOPPED_WORKING = "stopped_working"  # a cure there; here the issue fails in spite of it
+    HARMFUL = "harmful"  # breaks what passes here, or turns a loud failure into silent wrong numbers
+    NOW_NEEDED = "now_needed"  # no failure known there; here it is a cure
+    NO_LONGER_VERIFIED = "no_longer_verified"  # a cure there; nobody can say here, and it is not known to be needless
+    NO_LONGER_NEEDED = "no_longer_needed"  # a cure there; here the issue passes without it, or cannot exist
+    NOW_WORKS = "now_works"  # a cure here, and none (or not known as one) where the issue failed before
+    STILL_WORKS = "still_works"  # a cure on both
+
+
+def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) -> WorkaroundTurn | None:
+    """Say what became of a workaround between two cells of its issue; None where nothing is to be said.
+
+    On a build that passes workarounds are often not tried at all (DECISIONS.md 21): that the issue passes there with
+    proof is enough to call one needless. That the issue cannot be built there is not.
+    """
+    had, has = _workaround(before, workaround), _workaround(after, workaround)
+    if has is WorkaroundVerdict.HARMFUL:
+        return WorkaroundTurn.HARMFUL
+    cured = had is WorkaroundVerdict.EFFECTIVE
+    if has is WorkaroundVerdict.EFFECTIVE:
+        return _of_a_cure(before, cured=cured)
+    if not cured:
+        return None
+    if has is WorkaroundVerdict.INEFFECTIVE:
+        return WorkaroundTurn.STOPPED_WORKING
+    if after is not None and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}:
+        return WorkaroundTurn.NO_LONGER_NEEDED
+    return WorkaroundTurn.NO_LONGER_VERIFIED
+
+
+def _of_a_cure(before: Cell | None, *, cured: bool) -> WorkaroundTurn:
+    if cured:
+        return WorkaroundTurn.STILL_WORKS
+    failed = standing_of(before) in _FAILS
+    return WorkaroundTurn.NOW_WORKS if failed else WorkaroundTurn.NOW_NEEDED
+
+
+def _workaround(cell: Cell | None, workaround: str) -> WorkaroundVerdict:
+    finding = cell.workarounds.get(workaround) if cell else None
+    return finding.verdict if finding else WorkaroundVerdict.UNVERIFIED
+
+
+def workaround_turns(before: Cell | None, after: Cell | None) -> Mapping[str, WorkaroundTurn]:
+    """All that is to be said of the workarounds of one issue, in the order in which the issue lists them."""
+    named = [*(before.workarounds if before else ()), *(after.workarounds if after else ())]
+    turns = {id_: workaround_turn(before, after, id_) for id_ in named}
+    return {id_: turn for id_, turn in turns.items() if turn is not None}
+
+
+def is_cured(cell: Cell) -> bool:
+    """Whether the issue fails on the cell, and a workaround was measured to help there."""
+    found = {finding.verdict for finding in cell.workarounds.values()}
+    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """What another Python says of the same issue, where it was measured on both sides and says something else."""
+
+    python: str
+    transition: Transition
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One issue on both sides. `builds` are the ones that its cells are of; `pythons` name theirs where these are not
+    the builds that were asked for. `old` says on which side the evidence is too old to lean on.
+    """
+
+    issue: Issue
+    before: Cell
+    after: Cell
+    builds: tuple[Build, Build]
+    transition: Transition
+    workarounds: Mapping[str, WorkaroundTurn]
+    otherwise: tuple[Otherwise, ...] = ()
+    pythons: tuple[str, str] | None = None
+    old: tuple[bool, bool] = (False, False)
+
+    @property
+    def packages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the issue installs beside torch on either side."""
+        before, after = self.builds
+        return environment_request(self.issue, before).packages, environment_request(self.issue, after).packages
+
+    @property
+    def group(self) -> "Group":
+        return _group(self)
+
+    @property
+    def is_cured(self) -> bool:
+        return is_cured(self.after)
+
+
+class Group(StrEnum):
+    """What a reader does with a pair: finer than its transition where the build that is moved to fails. Gravest first.
+
+    Each pair is in one group, so that the counts of a comparison add up.
+    """
+
+    NEWLY_BROKEN = "newly_broken"
+    FAILS_UNSEEN = "fails_unseen"  # fails; before nothing was known, or there was nothing to fail
+    FAILS_OTHERWISE = "fails_otherwise"
+    STILL_FAILS = "still_fails"
+    CANNOT_SAY = "cannot_say"
+    FIXED = "fixed"
+    GONE = "gone"  # cannot exist there, or not be built: no fix
+    PASSES_NOW = "passes_now"  # passes; before nothing was known, or there was nothing to pass
+    STILL_PASSES = "still_passes"
+    NOWHERE = "nowhere"
+
+
+_GROUPS = {
+    Transition.REGRESSED: Group.NEWLY_BROKEN,
+    Transition.CHANGED_FAILURE: Group.FAILS_OTHERWISE,
+    Transition.STILL_AFFECTED: Group.STILL_FAILS,
+    Transition.NOW_UNKNOWN: Group.CANNOT_SAY,
+    Transition.STILL_UNKNOWN: Group.CANNOT_SAY,
+    Transition.FIXED: Group.FIXED,
+    Transition.DISAPPEARED: Group.GONE,
+    Transition.STILL_OK: Group.STILL_PASSES,
+    Transition.ABSENT: Group.NOWHERE,
+}
+
+
+def _group(pair: Pair) -> Group:
+    if pair.transition in _GROUPS:
+        return _GROUPS[pair.transition]
+    now = standing_of(pair.after)
+    if now in _FAILS:
+        return Group.FAILS_UNSEEN
+    return Group.PASSES_NOW if now is Standing.PASSES else Group.CANNOT_SAY
+
+
+PAIRING_WORDS = (
+    "One issue on one hardware class stands on both sides. Where the two builds name the same Python, cells of one "
+    "Python are compared: of the one asked for, unless only another one answers on both sides. Where no Python was "
+    "measured on both, each build speaks with the one that says most, and the row names them. Builds that name two "
+    "Pythons are compared exactly. A build with another Triton than its own is a build of its own. What an issue "
+    "installs beside torch follows each build, and the row names it where it differs. Only a proven pass where "
+    "something failed is a fix: never what was not run, cannot be said, does not apply or cannot be built. A flaky "
+    "failure counts as gone, or as new, only where the passes beside it are too many to be luck. Old evidence counts, "
+    "and is marked."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`pairs` stand gravest first. What is compared are the builds `before` and `after`, as they were asked for."""
+
+    before: Build
+    after: Build
+    hardware: str
+    pairs: tuple[Pair, ...]
+
+    def of(self, group: Group) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.group is group)
+
+    @property
+    def counts(self) -> Mapping[Transition, int]:
+        """Every transition, with the zeros."""
+        found = Counter(pair.transition for pair in self.pairs)
+        return {transition: found[transition] for transition in Transition}
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether there is no issue of which both builds say anything: then nothing was compared."""
+        silent = {Standing.UNKNOWN, Standing.ABSENT}
+        return all({standing_of(pair.before), standing_of(pair.after)} & silent for pair in self.pairs)
+
+
+def family_of(build: Build, builds: Iterable[Build]) -> Column:
+    """The build that is asked for, and after it the others that differ from it in Python alone, lowest first."""
+    same = build.build_id.apart_from_python
+    others = [one for one in builds if one.id != build.id and one.build_id.apart_from_python == same]
+    return Column((build, *sorted(others, key=lambda one: one.build_id)))
+
+
+def compare(
+    issues: Iterable[Issue],
+    before: Column,
+    after: Column,
+    hardware: str,
+    stored: Iterable[Cell],
+    *,
+    now: datetime | None = None,
+) -> Comparison:
+    """Pair the cells of two builds, by the rule in PAIRING_WORDS. Of `stored` only cells of this class count.
+
+    Without `now` nothing is called old.
+    """
+    known = {(cell.issue, cell.build, cell.hardware): cell for cell in stored}
+    pairs = [_pair(issue, before, after, hardware, known) for issue in issues]
+    if now is not None:
+        pairs = [replace(pair, old=_old(pair, now)) for pair in pairs]
+    return Comparison(before.head, after.head, hardware, tuple(sorted(pairs, key=gravity)))
+
+
+def _old(pair: Pair, now: datetime) -> tuple[bool, bool]:
+    return is_stale(pair.before, pair.builds[0], now), is_stale(pair.after, pair.builds[1], now)
+
+
+def gravity(pair: Pair) -> tuple[int, bool, bool, int, str]:
+    """Sorts the gravest first: by group, then wrong numbers without an error, then what has no cure, then severity."""
+    return (
+        _RANKS[pair.group],
+        not pair.issue.silent,
+        pair.is_cured,
+        -_SEVERITIES[pair.issue.severity],
+        pair.issue.id,
+    )
+
+
+_RANKS = {group: rank for rank, group in enumerate(Group)}
+_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def _pair(issue: Issue, before: Column, after: Column, hardware: str, known: Mapping[CellKey, Cell]) -> Pair:
+    builds = {build.id: build for build in (*before.builds, *after.builds)}
+    candidates = [
+        (cell_of(issue, a, hardware, known), cell_of(issue, b, hardware, known)) for a, b in _same_python(before, after)
+    ]
+    measured = [pair for pair in candidates if pair[0].measured_at is not None and pair[1].measured_at is not None]
+    if measured:
+        # Of equals the first counts, and the Python that was asked for stands first.
+        chosen = max(measured, key=lambda pair: pair[0].verdict in CONCLUSIVE and pair[1].verdict in CONCLUSIVE)
+    elif before.head.python != after.head.python:
+        chosen = candidates[0]
+    else:
+        own = [cell for build in builds.values() if (cell := known.get((issue.id, build.id, hardware)))]
+        rows = rows_of([issue], [before, after], [hardware], own)
+        chosen = (rows[issue.id, hardware][0], rows[issue.id, hardware][1])
+    transition = transition_of(*chosen)
+    first, second = builds[chosen[0].build], builds[chosen[1].build]
+    return Pair(
+        issue=issue,
+        before=chosen[0],
+        after=chosen[1],
+        builds=(first, second),
+        transition=transition,
+        workarounds=workaround_turns(*chosen),
+        otherwise=tuple(
+            Otherwise(builds[pair[0].build].python, turn)
+            for pair in measured
+            if pair != chosen and (turn := transition_of(*pair)) is not transition
+        ),
+        pythons=None if (first, second) == (before.head, after.head) else (first.python, second.python),
+    )
+
+
+def _same_python(before: Column, after: Column) -> Sequence[tuple[Build, Build]]:
+    """Builds that may be held against each other, the Python asked for first."""
+    if before.head.python != after.head.python:
+        return [(before.head, after.head)]
+    theirs = {build.python: build for build in after.builds}
+    return [(build, theirs[build.python]) for build in before.builds if build.python in theirs]
+
+
+# For one, for several, and, where nothing is worth a word too, for none.
+COUNTED_WORDS = {
+    Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
+    Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
+    Group.FAILS_UNSEEN: ("{n} fails that was not known before", "{n} fail that were not known before", ""),
+    Group.FAILS_OTHERWISE: ("{n} fails in another way", "{n} fail in another way", ""),
+    Group.STILL_FAILS: ("{n} still fails", "{n} still fail", ""),
+    Group.CANNOT_SAY: ("{n} cannot be said", "{n} cannot be said", ""),
+}
+QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong numbers without an error)", "")
+OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
+CURED_WORDS = ("({n} has a cure)", "({n} have a cure)", "")
+
+
+def phrases(comparison: Comparison) -> tuple[tuple[str, int], ...]:
+    """The answer in parts: words with a place for a number, `{n}`, and that number. Nothing is said of what is none,
+    but for the two that decide: what is fixed, and what is newly broken.
+    """
+    said: list[tuple[str, int]] = []
+    for group, forms in COUNTED_WORDS.items():
+        pairs = comparison.of(group)
+        said += _phrase(forms, len(pairs))
+        if group is Group.FIXED:
+            said += _phrase(OLD_WORDS, sum(1 for pair in pairs if any(pair.old)))
+        if group is Group.NEWLY_BROKEN:
+            said += _phrase(QUIET_WORDS, sum(1 for pair in pairs if pair.issue.silent))
+        if group is Group.STILL_FAILS:
+            said += _phrase(CURED_WORDS, sum(1 for pair in pairs if pair.is_cured))
+    return tuple(said)
+
+
+def _phrase(forms: tuple[str, str, str], n: int) -> list[tuple[str, int]]:
+    one, several, none = forms
+    words = several if n > 1 else one if n else none
+    return [(words, n)] if words else []
+
+
+def sentence(comparison: Comparison) -> str:
+    """The answer in one sentence: the first line of every form a comparison is told in."""
+    told = joined([words.format(n=n) for words, n in phrases(comparison)])
+    before, after = comparison.before.id, comparison.after.id
+    return f"From {before} to {after} on {comparison.hardware}: {told}"
+
+
+def joined(parts: Sequence[str], comma: str = ", ") -> str:
+    """With commas, but for what stands in brackets behind its word: in ours, or in full-width ones."""
+    text = parts[0]
+    for part in parts[1:]:
+        between = " " if part.startswith("(") else "" if part.startswith("\uff08") else comma
+        text += between + part
+    return text

@@ -1,0 +1,206 @@
+"""A comparison of two builds in words: plain text for a terminal, Markdown for an issue or a pull request.
+
+The words for groups and turns stand here, so that page, terminal and Markdown call one thing by one name.
+"""
+
+from collections.abc import Iterator, Mapping
+from textwrap import wrap
+
+from app.domain.compare import (
+    PAIRING_WORDS,
+    Comparison,
+    Group,
+    Pair,
+    Standing,
+    Transition,
+    WorkaroundTurn,
+    passes_needed,
+    sentence,
+    standing_of,
+)
+from app.formats.answer_markdown import escaped
+from app.formats.answer_words import SIGNS, one_line
+from app.formats.extract import Links
+
+HEADINGS = {
+    Group.NEWLY_BROKEN: "Newly broken",
+    Group.FAILS_UNSEEN: "Fails, not known before",
+    Group.FAILS_OTHERWISE: "Fails in another way",
+    Group.STILL_FAILS: "Still fails",
+    Group.CANNOT_SAY: "Cannot be said",
+    Group.FIXED: "Fixed",
+    Group.GONE: "Left behind",
+    Group.PASSES_NOW: "Passes, not known before",
+    Group.STILL_PASSES: "Still passes",
+    Group.NOWHERE: "Applies to neither",
+}
+
+MEANINGS = {
+    Group.NEWLY_BROKEN: "passed, and fails now",
+    Group.FAILS_UNSEEN: "nothing certain was known of it, or it could not exist; it fails now",
+    Group.FAILS_OTHERWISE: "fails on both builds, with another failure than before",
+    Group.STILL_FAILS: "fails on both builds in the same way",
+    Group.CANNOT_SAY: "at least one of the two builds gives no answer",
+    Group.FIXED: "failed, and passes now, with proof",
+    Group.GONE: "cannot exist or cannot be built on the second build; no fix was seen",
+    Group.PASSES_NOW: "nothing was known of it, or it could not exist; it passes now",
+    Group.STILL_PASSES: "passes on both builds",
+    Group.NOWHERE: "can exist, or be built, on neither of the two",
+}
+
+TURN_WORDS = {
+    WorkaroundTurn.STOPPED_WORKING: "workaround stopped working: {names}",
+    WorkaroundTurn.HARMFUL: "does harm there: {names}",
+    WorkaroundTurn.NOW_NEEDED: "now needs a workaround; measured to help: {names}",
+    WorkaroundTurn.NO_LONGER_VERIFIED: "workaround not verified there: {names}",
+    WorkaroundTurn.NO_LONGER_NEEDED: "workaround no longer needed: {names}",
+    WorkaroundTurn.NOW_WORKS: "helps now: {names}",
+    WorkaroundTurn.STILL_WORKS: "still helps: {names}",
+}
+
+TRANSITION_WORDS = {
+    Transition.REGRESSED: "newly broken",
+    Transition.CHANGED_FAILURE: "fails in another way",
+    Transition.STILL_AFFECTED: "still fails",
+    Transition.APPEARED: "appeared",
+    Transition.WAS_UNKNOWN: "was not known",
+    Transition.NOW_UNKNOWN: "no answer any more",
+    Transition.STILL_UNKNOWN: "no answer on either",
+    Transition.FIXED: "fixed",
+    Transition.DISAPPEARED: "left behind",
+    Transition.STILL_OK: "still passes",
+    Transition.ABSENT: "applies to neither",
+}
+
+NOTE_WORDS = {
+    "luck": "flaky on {build}: the passes beside it may be luck ({needed} in a row would tell)",
+    "packages": "with {before}, then {after}",
+    "python": "otherwise with Python {python}: {what}",
+}
+
+# Of these a line each would bury the answer: a terminal and a pull request get their names.
+_NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NOW, Group.GONE})
+
+_WIDTH = 96
+_INDENT = "      "
+
+
+def grouped_turns(pair: Pair) -> Mapping[WorkaroundTurn, tuple[str, ...]]:
+    """Workarounds (ids) by what became of them; what asks for something to be done first."""
+    return {
+        turn: names
+        for turn in WorkaroundTurn
+        if (names := tuple(id_ for id_, one in pair.workarounds.items() if one is turn))
+    }
+
+
+def notes_of(pair: Pair) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """What is to be said of a pair beside its verdicts: words, and what stands in their places."""
+    for turn, names in grouped_turns(pair).items():
+        yield TURN_WORDS[turn], {"names": ", ".join(names)}
+    for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
+        if standing_of(passing) is Standing.PASSES and (needed := passes_needed(flaky, passing)):
+            yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}
+    before, after = pair.packages
+    if before != after:
+        yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
+    for other in pair.otherwise:
+        yield NOTE_WORDS["python"], {"python": other.python, "what": TRANSITION_WORDS[other.transition]}
+
+
+def _listed(packages: tuple[str, ...]) -> str:
+    return " ".join(packages) or "nothing beside torch"
+
+
+def why(pair: Pair) -> str:
+    """One sentence of the evidence, for a pair whose verdicts alone do not tell enough."""
+    return pair.after.reason
+
+
+def comparison_text(compared: Comparison) -> str:
+    """The answer in the first line, then the groups, gravest first."""
+    lines = _wrapped(f"{sentence(compared)}.")
+    for group, pairs in _groups(compared).items():
+        lines += ["", f"{HEADINGS[group]} ({len(pairs)})"]
+        if group in _NAMED_ONLY:
+            lines += _wrapped(", ".join(pair.issue.id for pair in pairs), "  ", "  ")
+            continue
+        for pair in pairs:
+            lines += _told(pair)
+    if compared.is_blind:
+        lines += ["", *_wrapped(_advice(compared))]
+    return "\n".join(lines) + "\n"
+
+
+def _told(pair: Pair) -> Iterator[str]:
+    silent = " ∆ wrong numbers, no error" if pair.issue.silent else ""
+    old = " (old evidence)" if any(pair.old) else ""
+    yield from _wrapped(
+        f"{_signs(pair)}  {one_line(pair.issue.id)} · {one_line(pair.issue.title)}{silent}{old}", "  ", _INDENT
+    )
+    if pair.group is Group.CANNOT_SAY:
+        yield from _wrapped(one_line(why(pair)), _INDENT, _INDENT)
+    for words, values in notes_of(pair):
+        yield from _wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
+
+
+def _signs(pair: Pair) -> str:
+    before, after = (f" ({python})" for python in pair.pythons) if pair.pythons else ("", "")
+    cure = "'" if pair.is_cured else ""
+    return f"{SIGNS[pair.before.verdict][0]}{before} → {SIGNS[pair.after.verdict][0]}{cure}{after}"
+
+
+def _wrapped(text: str, first: str = "", later: str = "  ") -> list[str]:
+    return wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _advice(compared: Comparison) -> str:
+    builds = f"{compared.before.id},{compared.after.id}"
+    return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
+
+
+def _groups(compared: Comparison) -> Mapping[Group, tuple[Pair, ...]]:
+    return {group: pairs for group in Group if (pairs := compared.of(group))}
+
+
+def comparison_markdown(compared: Comparison, links: Links | None = None) -> str:
+    """The answer, then a table for each group; what passes or applies to neither is named in a line."""
+    blocks = [f"**{escaped(sentence(compared))}.**"]
+    for group, pairs in _groups(compared).items():
+        if group in _NAMED_ONLY:
+            blocks.append(f"{HEADINGS[group]} ({len(pairs)}): {', '.join(escaped(pair.issue.id) for pair in pairs)}")
+            continue
+        rows = [f"| {' | '.join(_cells(pair, links))} |" for pair in pairs]
+        head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
+        blocks.append(f"#### {HEADINGS[group]} ({len(pairs)})")
+        blocks.append("\n".join([head, "| --- | --- | --- | --- |", *rows]))
+    if compared.is_blind:
+        blocks.append(escaped(_advice(compared)))
+    blocks.append(f"<sub>{escaped(PAIRING_WORDS)}</sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
+    issue = escaped(pair.issue.id)
+    name = f"[{issue}](<{links.issue(pair.issue.id)}>)" if links else issue
+    silent = " (∆ wrong numbers, no error)" if pair.issue.silent else ""
+    notes = [words.format(**values) for words, values in notes_of(pair)]
+    said = [why(pair), *notes] if pair.group is Group.CANNOT_SAY else notes
+    return (
+        f"{name} {escaped(pair.issue.title)}{silent}",
+        _verdict(pair, links, is_old=pair.old[0], after=False),
+        _verdict(pair, links, is_old=pair.old[1], after=True),
+        "<br>".join(escaped(one) for one in said) or "-",
+    )
+
+
+def _verdict(pair: Pair, links: Links | None, *, is_old: bool, after: bool) -> str:
+    cell = pair.after if after else pair.before
+    sign, word = SIGNS[cell.verdict]
+    cured = ", has a cure" if after and pair.is_cured else ""
+    old = " (old)" if is_old else ""
+    python = f", Python {pair.builds[after].python}" if pair.pythons else ""
+    text = f"{escaped(sign)} {word}{cured}{python}{old}"
+    return f"[{text}](<{links.cell(cell.issue, cell.build, cell.hardware)}>)" if links else text

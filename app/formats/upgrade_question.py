@@ -1,0 +1,164 @@
+"""What somebody asks of an upgrade, in words, and the question that it is: for pages, programs and terminals alike."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from app.domain.build import Build
+from app.domain.constraints import Constraints, read_cuda, read_driver, read_hardware, read_pin, read_python
+from app.domain.environment import Resolved, resolve, resolve_build
+from app.domain.errors import BadRequest, KnownGoodError
+from app.domain.issue import Issue, Severity
+from app.domain.plan import ENVIRONMENT_S
+from app.domain.policy import Policy, Watch
+from app.domain.upgrade import ENOUGH, Question
+from app.domain.watch_list import filled
+from app.domain.watched import watched_issues
+from app.formats.question import BadField, Grounds
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class AskedUpgrade:
+    """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
+    `issues`. `enough` is a percentage (None: the usual one).
+    """
+
+    start: str = ""
+    watch: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    component: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
+    severity: str = ""
+    python: str = ""
+    cuda: str = ""
+    driver: str = ""
+    hardware: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    enough: int | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """What runs took here: `durations` by (issue, arm, variant), and making an environment (None: never timed)."""
+
+    durations: Mapping[tuple[str, str, str], float]
+    environment_s: float | None = None
+
+
+class UnknownStart(BadField):
+    """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__("from", message)
+        self.nearest = tuple(nearest)
+
+
+def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Question:
+    """Raises BadField, which names the part that cannot be understood."""
+    start, assumed = _start(asked, grounds)
+    watched, classes, notes = _watched(asked, grounds)
+    return Question(
+        start=start,
+        watched=watched,
+        constraints=_constraints(asked, grounds, classes),
+        enough=_enough(asked.enough),
+        durations=times.durations,
+        environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
+        notes=(*assumed, *notes),
+    )
+
+
+def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved:
+    """The build that an environment is (`pip freeze`, a lock file). Raises BadField."""
+    # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
+    from app.formats.environments import read_environment  # noqa: PLC0415
+
+    builds = grounds.known.builds
+    with _about("environment"):
+        stated = read_environment(name, content.encode())
+        return resolve(replace(stated, python=stated.python or python), builds, builds)
+
+
+def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...]]:
+    builds = grounds.known.builds
+    written = asked.start.strip()
+    if not written:
+        raise UnknownStart("say which build you are on: its id, or the version of torch")
+    id_ = written if written.startswith("torch-") else f"torch-{written.removeprefix('torch').lstrip('= ')}"
+    with _about("from"):
+        found = resolve_build(id_, builds, builds)
+    if found.build is None:
+        near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
+        raise UnknownStart(f'no build of the catalogue is "{written[:80]}"{near}', found.nearest)
+    notes = (found.note,) if found.note else ()
+    return _with_python(builds[found.build], asked.python, builds), notes
+
+
+def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
+    """The same build with the Python that is asked for, where there is one: evidence of one Python is compared."""
+    if not python:
+        return start
+    same = start.build_id.apart_from_python
+    alike = (one for one in builds.values() if one.build_id.apart_from_python == same and one.python == python)
+    return next(alike, start)
+
+
+def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], tuple[str, ...], tuple[str, ...]]:
+    """The issues, the classes that the lists name, and notes."""
+    issues = grounds.known.issues
+    with _about("severity"):
+        named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
+    if named.is_empty or ALL in asked.issues:
+        return tuple(issues[id_] for id_ in sorted(issues)), (), ()
+    with _about("watch"):
+        policy = filled(Policy(watch=named), grounds.lists)
+    with _about(next(name for name in _WATCHED if getattr(asked, name))):
+        found, notes = watched_issues(policy.watch, issues, grounds.known.names)
+    if not found:
+        raise BadField("watch", "what is watched names no issue of this catalogue")
+    return found, policy.hardware, notes
+
+
+_WATCHED = ("issues", "component", "package", "severity", "watch")
+
+
+def _severity(text: str) -> Severity | None:
+    if text and text not in list(Severity):
+        raise BadRequest(f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
+    return Severity(text) if text else None
+
+
+def _constraints(asked: AskedUpgrade, grounds: Grounds, classes: Sequence[str]) -> Constraints:
+    """The classes of watch lists count where none are named; those that nobody measured cannot."""
+    measured = grounds.known.hardware
+    with _about("python"):
+        python = read_python(asked.python.strip())
+    with _about("cuda"):
+        cuda = read_cuda(asked.cuda.strip())
+    with _about("driver"):
+        driver = read_driver(asked.driver.strip())
+    with _about("pin"):
+        pins = tuple(read_pin(text) for text in asked.pin)
+    with _about("hardware"):
+        hardware = read_hardware(asked.hardware or [one for one in classes if one in measured], measured)
+    return Constraints(python, driver, hardware, (*cuda, *pins))
+
+
+def _enough(percent: int | None) -> float:
+    if percent is None:
+        return ENOUGH
+    if not 0 <= percent <= 100:  # noqa: PLR2004 - per cent
+        raise BadField("enough", "is a percentage, from 0 to 100")
+    return percent / 100
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BadField:
+        raise
+    except KnownGoodError as error:
+        raise BadField(name, str(error)) from None

@@ -1,0 +1,23 @@
+"""`/api/v1/compare`: what becomes of each issue from one build to another."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from app.web.comparing import CompareQuery, load_comparison, load_room
+from app.web.shapes.compare import CompareBody, compare_body
+from app.web.visit import Visiting
+
+router = APIRouter()
+
+
+class CompareApiQuery(CompareQuery, extra="forbid"):
+    """A misspelt parameter would silently widen the answer, so it is refused."""
+
+
+@router.get("/compare", response_model=CompareBody)
+def compare(visit: Visiting, query: Annotated[CompareApiQuery, Query()]) -> Response:
+    """Every issue on both builds, the gravest change first; only a proven pass counts as fixed."""
+    with visit.reading() as session:
+        compared = load_comparison(session, load_room(session, query.hardware), query, visit.now)
+    return visit.json(compare_body(compared, visit.now, query.said))

@@ -1,0 +1,76 @@
+"""`/api/v1/errors`: which known issue a traceback or a log is. Nothing that is sent here is kept or logged."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from app.store.reads import load_issues
+from app.web.errors import BadQuestion, WrongKind
+from app.web.recognising import told_of
+from app.web.selection import Words
+from app.web.shapes.errors import ExplanationBody, SignaturesBody, explanation_body, signature_body
+from app.web.visit import API, Visiting
+
+router = APIRouter()
+
+ERRORS = f"{API}/errors"
+
+
+@dataclass(frozen=True)
+class Sent:
+    text: str
+
+
+async def _sent(request: Request) -> Sent:
+    """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if not kind and not body:
+        raise BadQuestion("holds the text that is to be explained", "body")
+    if kind in {"text/plain", ""}:
+        return Sent(body.decode(errors="replace"))
+    if kind != "application/json":
+        raise WrongKind(f'"{kind[:80]}" is not read here; send text/plain, or application/json with a text', "body")
+    try:
+        fields = json.loads(body)
+    except RecursionError:
+        raise BadQuestion("is nested too deeply", "body") from None
+    except ValueError:
+        raise BadQuestion("is no JSON", "body") from None
+    if not isinstance(fields, dict) or set(fields) != {"text"} or not isinstance(fields["text"], str):
+        raise BadQuestion('is an object with one text: {"text": "Traceback ..."}', "body")
+    return Sent(fields["text"].encode(errors="replace").decode())
+
+
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["text"],
+    "additionalProperties": False,
+    "properties": {"text": {"type": "string", "description": "A traceback, a log, the output of collect_env"}},
+}
+_REQUEST = {
+    "requestBody": {
+        "required": True,
+        "content": {"text/plain": {"schema": {"type": "string"}}, "application/json": {"schema": _SCHEMA}},
+    }
+}
+
+
+@router.get("/errors", response_model=SignaturesBody)
+def get_errors(visit: Visiting) -> Response:
+    """What failures are known by: the signature of each issue."""
+    with visit.reading() as session:
+        issues = load_issues(session)
+    return visit.json(SignaturesBody(signatures=[signature_body(issue) for issue in issues]))
+
+
+@router.post("/errors", response_model=ExplanationBody, openapi_extra=_REQUEST, operation_id="post_errors")
+def errors(
+    visit: Visiting,
+    sent: Annotated[Sent, Depends(_sent)],
+    build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
+) -> Response:
+    """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
+    return visit.json(explanation_body(told_of(visit.house, sent.text, build)))

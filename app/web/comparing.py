@@ -1,0 +1,122 @@
+"""Which builds are compared, for which issues: one set of parameters and one reading for page, JSON and Markdown."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from app.domain.build import Build, parse_build_id
+from app.domain.compare import Comparison, compare, family_of
+from app.domain.errors import UnknownBuild
+from app.domain.issue import Issue
+from app.domain.query import Query
+from app.domain.query_match import View, matching
+from app.formats.query_json import LONGEST as LONGEST_QUERY
+from app.store.reads import load_builds, load_cells, load_hardware, load_issues
+from app.store.session import Session
+from app.web.addresses import compare_address
+from app.web.errors import NotHere, nearest
+from app.web.selection import Names, Words, one_class, read_asked, refuse_unknown
+
+
+class Narrowed(BaseModel):
+    """Which issues are compared, and on which hardware. Everything left out means all of it."""
+
+    hardware: Annotated[Words, Field(description="One hardware class; the CPU class where none is named")] = ""
+    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated")]
+    component: Annotated[Words, Field(description="Only issues of this component")] = ""
+    q: Annotated[
+        str,
+        Field(
+            max_length=LONGEST_QUERY,
+            description="A query (docs/query.md) of issues and of these two builds: `affected` keeps what fails on "
+            "either. Bare words stand in an issue's id, title or component",
+        ),
+    ] = ""
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.issues or self.component or self.q)
+
+    @property
+    def said(self) -> Mapping[str, str]:
+        """As an address says it."""
+        told = {"hardware": self.hardware, "issues": ",".join(self.issues), "component": self.component, "q": self.q}
+        return {name: value for name, value in told.items() if value}
+
+
+class CompareQuery(Narrowed):
+    a: Annotated[Words, Field(description="The build that is left; its + may be written as %2B or as a space")]
+    b: Annotated[Words, Field(description="The build that is moved to")]
+
+
+@dataclass(frozen=True)
+class Room:
+    """What there is to compare: all builds and issues, the measured classes, and what was measured on the one shown."""
+
+    builds: tuple[Build, ...]
+    issues: tuple[Issue, ...]
+    classes: tuple[str, ...]
+    hardware: str
+
+
+def load_room(session: Session, hardware: str) -> Room:
+    """Raises BadQuestion for a class that was never measured."""
+    measured = load_hardware(session)
+    return Room(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
+
+
+def load_comparison(session: Session, room: Room, query: CompareQuery, now: datetime) -> Comparison:
+    """Raises NotHere for builds we do not have, with the nearest ones, and BadQuestion for issues."""
+    before = _found(query.a, "a", room, query)
+    after = _found(query.b, "b", room, query)
+    families = family_of(before, room.builds), family_of(after, room.builds)
+    issues = _wanted(room.issues, query)
+    ids = {build.id for family in families for build in family.builds}
+    asked = read_asked(query.q)
+    stored = load_cells(session, builds=ids, hardware=[room.hardware])
+    return _narrowed(compare(issues, *families, room.hardware, stored, now=now), asked, now)
+
+
+def _narrowed(compared: Comparison, asked: Query, now: datetime) -> Comparison:
+    """The pairs that a query selects, which looks at them as at a matrix of these two columns."""
+    sides = {compared.before.id: compared.before, compared.after.id: compared.after}
+    builds = tuple(sorted(sides.values(), key=lambda build: build.build_id))
+    cells = {pair.issue.id: {compared.before.id: pair.before, compared.after.id: pair.after} for pair in compared.pairs}
+    issues = [pair.issue for pair in compared.pairs]
+    found = matching(asked, issues, View(builds, now), lambda issue: [[cells[issue.id][one.id] for one in builds]])
+    ids = {issue.id for issue in found}
+    return replace(compared, pairs=tuple(pair for pair in compared.pairs if pair.issue.id in ids))
+
+
+def _wanted(issues: Sequence[Issue], query: Narrowed) -> tuple[Issue, ...]:
+    refuse_unknown("issue", query.issues, {issue.id for issue in issues}, "issues")
+    if query.component:
+        refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
+    return tuple(
+        issue
+        for issue in issues
+        if (not query.issues or issue.id in query.issues)
+        and (not query.component or issue.component == query.component)
+    )
+
+
+def _found(text: str, side: str, room: Room, query: CompareQuery) -> Build:
+    """The build that the reader wrote. A refusal leads to the same comparison with the nearest ones in its place."""
+    known = {build.id: build for build in room.builds}
+    try:
+        id_ = str(parse_build_id(text))
+        problem = f'no build is called "{id_}" here'
+    except UnknownBuild as error:
+        id_, problem = text, str(error)
+    if id_ in known:
+        return known[id_]
+    sides = {"a": query.a, "b": query.b}
+    near = [(one, compare_address(**_sides({**sides, side: one}), **query.said)) for one in nearest(id_, known)]
+    raise NotHere(f"{side}: {problem}", near or [("choose two builds", compare_address(**query.said))])
+
+
+def _sides(sides: Mapping[str, str]) -> dict[str, str]:
+    return {"before": sides["a"], "after": sides["b"]}

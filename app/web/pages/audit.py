@@ -1,0 +1,60 @@
+"""`/audit`: who changed tokens, watch lists, webhooks, results or what people say of cells. For administrators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.domain.access import Scope
+from app.store.audit import AuditRow, load_audit
+from app.store.session import reading
+from app.web.pages.sign_in import led_to_sign_in
+from app.web.reader import require
+from app.web.visit import API, Visiting
+
+router = APIRouter(include_in_schema=False)
+
+SHOWN = 100
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """`details` are what the row holds beside its subject, as `name: value`."""
+
+    row: AuditRow
+    details: str
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """`older_address` is empty on the last page."""
+
+    lines: tuple[AuditLine, ...]
+    older_address: str
+    is_newest: bool
+    json_address: str
+
+
+@router.get("/audit")
+def audit(visit: Visiting, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+    if visit.reader.token is None:
+        return led_to_sign_in(visit)
+    require(request, Scope.ADMIN)
+    with reading(visit.house.engine) as session:
+        rows = load_audit(session, SHOWN + 1, before)
+    shown = rows[:SHOWN]
+    page = AuditPage(
+        lines=tuple(AuditLine(row, _details(row.data)) for row in shown),
+        older_address=f"/audit?before={shown[-1].id}" if len(rows) > SHOWN else "",
+        is_newest=before is None,
+        json_address=f"{API}/audit" + (f"?before={before}" if before else ""),
+    )
+    response = visit.page("audit.html", page)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _details(data: Mapping[str, object]) -> str:
+    said = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in data.items()}
+    return "; ".join(f"{name}: {value}" for name, value in said.items() if value not in {None, ""})

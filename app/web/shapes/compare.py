@@ -1,0 +1,101 @@
+"""A comparison of two builds as JSON: what `/api/v1/compare` answers and `knowngood compare --format json` prints."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from app.domain.compare import PAIRING_WORDS, Comparison, Group, Pair, Transition, WorkaroundTurn, sentence
+from app.domain.issue import Severity
+from app.web.addresses import compare_address, issue_address
+from app.web.shapes.builds import BuildBody, build_body
+from app.web.shapes.cells import CellBody, cell_body
+
+
+class OtherPythonBody(BaseModel):
+    """A Python that was measured on both builds too and says something else."""
+
+    python: str
+    transition: Transition
+
+
+class PackagesBody(BaseModel):
+    """What the issue installs beside torch on either build."""
+
+    before: list[str]
+    after: list[str]
+
+
+class PairBody(BaseModel):
+    """One issue on both builds. `before` and `after` name the very builds they are of: of a build with several Pythons
+    the one that answers. `group` says what a reader does with it; each pair is in one.
+    """
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+    transition: Transition
+    group: Group
+    before: CellBody
+    after: CellBody
+    workarounds: dict[str, WorkaroundTurn]
+    packages: PackagesBody
+    other_pythons: list[OtherPythonBody]
+    url: str
+
+
+class CompareBody(BaseModel):
+    """`sentence` is the answer. `pairs` stand gravest first; `counts` name every transition, `groups` every group.
+
+    `blind` says that no issue answers on both builds, so that nothing was compared.
+    """
+
+    sentence: str
+    a: BuildBody
+    b: BuildBody
+    hardware: str
+    counts: dict[Transition, int]
+    groups: dict[Group, int]
+    blind: bool
+    pairing: str
+    pairs: list[PairBody]
+    url: str
+
+
+def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | None = None) -> CompareBody:
+    """`said` is how the question narrowed it, for the address of the page that shows the same."""
+    asked = {**(said or {}), "hardware": compared.hardware}
+    return CompareBody(
+        sentence=sentence(compared),
+        a=build_body(compared.before),
+        b=build_body(compared.after),
+        hardware=compared.hardware,
+        counts=dict(compared.counts),
+        groups={group: len(compared.of(group)) for group in Group},
+        blind=compared.is_blind,
+        pairing=PAIRING_WORDS,
+        pairs=[pair_body(pair, now) for pair in compared.pairs],
+        url=compare_address(compared.before.id, compared.after.id, **asked),
+    )
+
+
+def pair_body(pair: Pair, now: datetime) -> PairBody:
+    before, after = pair.packages
+    first, second = pair.builds
+    return PairBody(
+        issue=pair.issue.id,
+        title=pair.issue.title,
+        component=pair.issue.component,
+        severity=pair.issue.severity,
+        silent=pair.issue.silent,
+        transition=pair.transition,
+        group=pair.group,
+        before=cell_body(pair.before, first, now),
+        after=cell_body(pair.after, second, now),
+        workarounds=dict(pair.workarounds),
+        packages=PackagesBody(before=list(before), after=list(after)),
+        other_pythons=[OtherPythonBody(python=one.python, transition=one.transition) for one in pair.otherwise],
+        url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
+    )

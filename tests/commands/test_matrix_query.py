@@ -1,0 +1,78 @@
+"""`knowngood matrix --query` as people call it: what is printed, and how a mistake is shown."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from app.__main__ import main
+from tests.given_toys import TOYS
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The real command line, in this process, over the toys, of which nothing was measured."""
+    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
+    monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
+    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
+
+    def calling(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["knowngood", "matrix", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return Done(int(ended.value.code or 0), told.out, told.err)
+
+    return calling
+
+
+def issues_of(done: Done) -> set[str]:
+    assert done.code == 0, done.err
+    return {issue["id"] for issue in json.loads(done.out)["issues"]}
+
+
+def test_a_query_selects_issues_and_columns(call: Call) -> None:
+    every = issues_of(call("--json", "--builds", "all"))
+    assert issues_of(call("--json", "--query", "toy-passes")) == {"toy-passes-1"}
+    assert issues_of(call("--json", "--query", "toy -id:passes", "--builds", "all")) == every - {"toy-passes-1"}
+    assert issues_of(call("--json", "--query", "all():not_affected")) == set()
+    assert issues_of(call("--json", "--query", "id:passes count(not_run):>=1")) == {"toy-passes-1"}
+    assert issues_of(call("--json", "--query", '{"text": "toy-passes"}')) == {"toy-passes-1"}
+    builds = json.loads(call("--json", "--builds", "all").out)["builds"]
+    one = json.loads(call("--json", "--query", f'build:"{builds[0]["id"]}"').out)
+    assert [build["id"] for build in one["builds"]] == [builds[0]["id"]]
+    assert {cell["build"] for cell in one["cells"]} == {builds[0]["id"]}
+
+
+def test_where_nothing_matches_it_says_so(call: Call) -> None:
+    assert call("--query", "nothing-like-it") == Done(0, "no issue matches the query\n", "")
+
+
+def test_a_mistake_is_marked_below_its_place(call: Call) -> None:
+    done = call("--query", "结果 satus:affected")
+    assert done.code == 2
+    said, shown, mark = done.err.splitlines()
+    assert said.startswith('knowngood: --query: column 4: there is no field "satus" (did you mean "status"?); expected')
+    assert shown == "  结果 satus:affected"
+    assert mark == "       ^^^^^"
+
+
+def test_a_mistake_in_json_names_its_place(call: Call) -> None:
+    done = call("--query", '{"and": [{"text": "x"}, {"silent": "maybe"}]}')
+    assert (done.code, done.err.strip()) == (
+        2,
+        'knowngood: --query: and[1].silent: silent is never "maybe"; expected one of yes, no',
+    )

@@ -1,0 +1,103 @@
+"""`knowngood upgrade` as people call it: the answer in the first line, three forms, and what is refused."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from app.__main__ import main
+from app.store.session import connect
+from tests.web.given import BAD, GOOD, NEW, fill
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def notebook(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the filled notebook; nothing here writes to it."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    path = folder / "knowngood.sqlite3"
+    shutil.copy(migrated_sqlite, path)
+    engine = connect(f"sqlite:///{path}")
+    fill(engine)
+    engine.dispose()
+    return folder
+
+
+@pytest.fixture
+def call(notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The real command line, in this process."""
+    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(notebook))
+    monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
+    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
+
+    def calling(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["knowngood", "upgrade", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = capsys.readouterr()
+        return Done(int(ended.value.code or 0), told.out, told.err)
+
+    return calling
+
+
+def test_the_answer_is_the_first_line(call: Call) -> None:
+    done = call("--from", "2.7.1", "--watch", "vision-team", "--driver", "550")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"Go to {GOOD.id}. Fixes the one issue of yours that fails, breaks none.")
+    assert f"You are on {BAD.id}. You watch 2 issues. Must have: cpu-x86_64, driver 550." in done.out
+    assert f"without any answer (1): {NEW.id}" in done.out
+    assert "in place of its own" in done.out
+    assert "  install: torch==2.8.0\n" in done.out
+
+
+def test_programs_and_pull_requests_have_their_own_forms(call: Call) -> None:
+    asked = ("--from", BAD.id, "--watch", "vision-team")
+    told = json.loads(call(*asked, "--json").out)
+    assert (told["decision"], told["build"]) == ("go", GOOD.id)
+    assert told == json.loads(call(*asked, "--format", "json").out)
+    note = call(*asked, "--format", "markdown").out
+    assert note.startswith(f"## Upgrade torch: {BAD.id} to {GOOD.id}\n")
+    other = call(*asked, "--format", "markdown", "--to", NEW.id).out
+    assert other.startswith(f"## Upgrade torch: {BAD.id} to {NEW.id}\n")
+
+
+def test_without_a_good_candidate_it_says_stay_and_what_to_run(call: Call) -> None:
+    done = call("--from", "2.7.1")
+    assert (done.code, done.out.splitlines()[0][:8]) == (0, "Stay on ")
+    assert f"knowngood run --builds {GOOD.id} --issues " in done.out
+
+
+def test_an_environment_stands_for_its_build(call: Call, tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("torch==2.7.1\nnvidia-cuda-runtime-cu12==12.6.77\n")
+    assert call("-r", str(file), "--watch", "vision-team").out.startswith(f"Go to {GOOD.id}.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "say which build you are on"),
+        (("--from", "2.7.0"), "nearest: torch-2.7.1+cu126"),
+        (("--from", "2.7.1", "--watch", "vision"), 'no watch list is called "vision" here; nearest: vision-team'),
+        (("--from", "2.7.1", "--issues", "pytorch-1"), 'no issue is called "pytorch-1" here'),
+        (("--from", "2.7.1", "--pin", "numpy<2"), "cannot be held against a build"),
+        (("--from", "2.7.1", "--format", "markdown", "--to", "torch-9"), "is no candidate; candidates: "),
+        (("-r", "nowhere.txt"), "nowhere.txt cannot be read"),
+    ],
+)
+def test_what_means_nothing_ends_in_usage_with_a_sentence(call: Call, arguments: tuple[str, ...], said: str) -> None:
+    done = call(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert said in " ".join(done.err.split())

@@ -1,0 +1,222 @@
+"""When a signature in a stranger's text is the issue, may be it, or is nothing."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from app.domain.issue import Issue, Signature, SignatureKind
+from app.domain.recognise import (
+    Budget,
+    Explanation,
+    Measured,
+    Strength,
+    advise,
+    explain,
+    make_library,
+    measured_cures,
+    places_in,
+)
+from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from tests.make import HARDWARE, make_build, make_issue
+
+TRACE = """\
+Traceback (most recent call last):
+  File "/u/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py", line 1, in _fn
+  File "/u/lib/python3.11/site-packages/torch/_inductor/special.py", line 2, in lower_special
+  File "/u/lib/python3.11/site-packages/torch/_inductor/special.py", line 9, in pick
+IndexError: tuple index out of range
+"""
+EAGER = TRACE.replace("torch/_dynamo/eval_frame", "torch/nn/modules/module").replace(
+    "torch/_inductor/special", "mine/a"
+)
+OTHER_COMPILED = TRACE.replace("_inductor/special", "_inductor/elsewhere")
+
+BUILDS = {one.id: one for one in (make_build("2.6.0+cu124"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128"))}
+OLD, BAD, GOOD = BUILDS
+
+
+def message(pattern: str, id_: str = "toy-1") -> Issue:
+    return make_issue(id_, signature=Signature(SignatureKind.MESSAGE, pattern))
+
+
+def asked(
+    text: str,
+    *issues: Issue,
+    failures: Mapping[str, Sequence[str]] | None = None,
+    cells: Sequence[Cell] = (),
+    budget: Budget | None = None,
+) -> Explanation:
+    library = make_library(issues, failures or {})
+    return explain(text, library, measured(cells), budget or Budget(time.monotonic))
+
+
+def measured(cells: Sequence[Cell]) -> Measured:
+    tested = frozenset(cell.build for cell in cells)
+    return Measured(BUILDS, tested, lambda issue: [cell for cell in cells if cell.issue == issue])
+
+
+def cell(build: str, verdict: Verdict, **changes: object) -> Cell:
+    return replace(Cell("toy-1", build, HARDWARE, verdict, "because"), **changes)  # type: ignore[arg-type]
+
+
+def strengths(found: Explanation) -> list[tuple[str, str]]:
+    return [(match.issue.id, match.strength.value) for match in found.matches]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(TRACE, [("toy-1", "sure")], id="the same words by the same way"),
+        pytest.param("IndexError: tuple index out of range", [("toy-1", "possible")], id="the words alone"),
+        pytest.param(OTHER_COMPILED, [("toy-1", "possible")], id="by another way through the compilers"),
+        pytest.param(EAGER, [], id="by a way that never comes to a compiler"),
+        pytest.param("IndexError: list index out of range", [], id="other words"),
+    ],
+)
+def test_anybodys_words_count_by_the_way_the_traceback_runs(text: str, expected: list[tuple[str, str]]) -> None:
+    issue = message("IndexError: tuple index out of range")
+    others = [message(f"unlike anything {n}", f"toy-{n}") for n in range(2, 6)]
+    failures = {"toy-1": [TRACE], **{one.id: [OTHER_COMPILED.replace("pick", one.id)] for one in others}}
+    assert strengths(asked(text, issue, *others, failures=failures)) == expected
+
+
+FRAMES = [
+    '  File "/u/lib/python3.11/site-packages/torch/_inductor/special.py", line 9, in pick',
+    '  File "/u/lib/python3.12/dist-packages/torch/_inductor/special.py", line 9 in pick',
+    r'  File "E:\ComfyUI\python_embeded\Lib\site-packages\torch\_inductor\special.py", line 9, in pick',
+    "File ~/env/lib/python3.11/site-packages/torch/_inductor/special.py:9, in Chooser.pick(self, *args)",
+    '  File "/home/u/pytorch/torch/_inductor/special.py", line 9, in pick',
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=["Python", "faulthandler", "Windows", "IPython", "a checkout"])
+def test_a_frame_is_a_place_however_it_is_told(frame: str) -> None:
+    assert places_in(frame) == {("torch/_inductor/special.py", "pick")}
+
+
+def test_pytest_tells_files_without_functions_and_they_count() -> None:
+    frame = "lib/python3.11/site-packages/torch/_inductor/special.py:9: IndexError"
+    text = f"{frame}\nE   IndexError: tuple index out of range"
+    issue = message("IndexError: tuple index out of range")
+    others = [message(f"unlike anything {n}", f"toy-{n}") for n in range(2, 6)]
+    failures = {"toy-1": [TRACE], **{one.id: [OTHER_COMPILED.replace("pick", one.id)] for one in others}}
+    assert strengths(asked(text, issue, *others, failures=failures)) == [("toy-1", "sure")]
+
+
+def test_an_issues_own_words_are_enough() -> None:
+    assert strengths(asked("x: error: conflicting declaration 'float tmp_acc0'", make_issue())) == [("toy-1", "sure")]
+
+
+def test_a_short_signature_is_never_sure_by_itself() -> None:
+    found = asked("CUDA error: misaligned address", message("misaligned address"))
+    assert strengths(found) == [("toy-1", "possible")]
+    assert not found.is_known
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("__main__.WrongResult: expected 0, got 256", [("toy-1", "sure")], id="our repro's words"),
+        pytest.param("assert: expected 0, got 256", [], id="the same of somebody's own test"),
+        pytest.param("WrongResult: expected 1, got 2", [], id="another wrong result"),
+    ],
+)
+def test_a_wrong_result_is_known_by_the_repro_that_says_it(text: str, expected: list[tuple[str, str]]) -> None:
+    issue = make_issue(signature=Signature(SignatureKind.WRONG_RESULT, "expected 0, got 256"))
+    assert strengths(asked(text, issue)) == expected
+
+
+def test_the_repros_words_in_a_signature_of_a_message_need_the_repro_too() -> None:
+    issue = message(r"Unsupported: odd thing happened|expected \[4\.0\], got")
+    assert strengths(asked("AssertionError: expected [4.0], got [5.0]", issue)) == []
+    assert strengths(asked("WrongResult: expected [4.0], got [5.0]", issue)) == [("toy-1", "sure")]
+    assert strengths(asked("Unsupported: odd thing happened", issue)) == [("toy-1", "sure")]
+
+
+def test_a_crash_without_its_signal_is_only_possible() -> None:
+    issue = make_issue(signature=Signature(SignatureKind.SIGNAL, "called on deleted or donated buffer", ("SIGABRT",)))
+    text = "Check failed: called on deleted or donated buffer"
+    assert strengths(asked(text, issue)) == [("toy-1", "possible")]
+    assert strengths(asked(f"{text}\nAborted (core dumped)", issue)) == [("toy-1", "sure")]
+    assert strengths(asked(f"{text}\nSegmentation fault", issue)) == [("toy-1", "possible")]
+
+
+def test_a_failure_without_a_pattern_is_never_read_out_of_a_text() -> None:
+    assert strengths(asked("WrongResult: anything", make_issue(signature=Signature(SignatureKind.WRONG_RESULT)))) == []
+
+
+def test_the_signature_that_says_more_stands_first() -> None:
+    wide = message("odd failure in", "toy-wide")
+    narrow = message(r"odd failure in kernel triton_poi_fused_\d+ of the backward", "toy-zz")
+    found = asked("E: odd failure in kernel triton_poi_fused_12 of the backward", wide, narrow)
+    assert strengths(found) == [("toy-zz", "sure"), ("toy-wide", "sure")]
+
+
+def test_the_lit_line_is_named_by_its_place_in_the_paste() -> None:
+    (match,) = asked(
+        "one\r\ntwo\r\n> [rank0]: error: conflicting declaration 'float tmp_acc0'\r\nfour", make_issue()
+    ).matches
+    assert match.line == "error: conflicting declaration 'float tmp_acc0'"
+    assert [(line.number, line.is_lit) for line in match.around] == [(1, False), (2, False), (3, True), (4, False)]
+
+
+def test_where_it_was_seen_stands_newest_first_and_passes_do_not_count() -> None:
+    cells = [cell(OLD, Verdict.AFFECTED), cell(BAD, Verdict.FLAKY), cell(GOOD, Verdict.NOT_AFFECTED)]
+    (match,) = asked("conflicting declaration 'int tmp_acc1'", make_issue(), cells=cells).matches
+    assert [one.build for one in match.seen] == [BAD, OLD]
+
+
+@pytest.mark.parametrize(
+    ("torch", "own", "shown"),
+    [
+        pytest.param("torch 2.7.1+cu126", BAD, BAD, id="a build on which it fails"),
+        pytest.param("torch 2.8.0+cu128", GOOD, BAD, id="a build on which it passes: the newest failing one helps"),
+        pytest.param("", None, BAD, id="no build"),
+        pytest.param("torch 1.13.1", None, BAD, id="a build that nobody measured"),
+    ],
+)
+def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | None, shown: str) -> None:
+    cells = [cell(OLD, Verdict.AFFECTED), cell(BAD, Verdict.AFFECTED), cell(GOOD, Verdict.NOT_AFFECTED)]
+    found = asked(f"conflicting declaration 'int tmp_acc1'\n{torch}", make_issue(), cells=cells)
+    advice = advise(found.matches[0], found.resolved.build or "", measured(cells))
+    assert (advice.own and advice.own.build, advice.shown and advice.shown.build) == (own, shown)
+    assert advice.histories == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
+
+
+def test_workarounds_that_work_stand_first_and_those_for_other_releases_nowhere() -> None:
+    issue = make_issue(workarounds=("no", "yes", "elsewhere"))
+    findings = {
+        "no": WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE),
+        "yes": WorkaroundFinding(WorkaroundVerdict.EFFECTIVE),
+        "elsewhere": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, applies=False),
+    }
+    assert [id_ for id_, _ in measured_cures(issue, cell(BAD, Verdict.AFFECTED, workarounds=findings))] == ["yes", "no"]
+
+
+def test_words_about_wrong_numbers_lead_to_the_silent_issues() -> None:
+    silent = make_issue("toy-2", silent=True, title="cumsum of int8 gives wrong sums once compiled")
+    found = asked("after torch.compile the cumsum of int8 is wrong", make_issue(), silent)
+    assert [one.name for one in found.silent] == ["toy-2"]
+    assert asked("cumsum of int8 does not compile", make_issue(), silent).silent == ()
+
+
+def test_a_catastrophic_pattern_is_given_up_in_time_and_named() -> None:
+    started = time.monotonic()
+    found = asked("a" * 3_000, message(r"(a+)+b"), make_issue("toy-2"), budget=Budget(time.monotonic, 60.0, 0.2))
+    assert time.monotonic() - started < 10
+    assert found.untried == ("toy-1",)
+    assert not found.matches
+
+
+def test_all_signatures_together_have_a_time_too() -> None:
+    issues = [message(rf"(a+)+{n}", f"toy-{n}") for n in range(9)]
+    started = time.monotonic()
+    found = asked("a" * 3_000, *issues, budget=Budget(time.monotonic, 0.5, 0.2))
+    assert time.monotonic() - started < 10  # each alone would take longer than the world lasts
+    assert len(found.untried) == 9
+
+
+def test_strength_is_a_word_that_programs_read() -> None:
+    assert [one.value for one in Strength] == ["sure", "possible"]

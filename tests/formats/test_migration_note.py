@@ -1,0 +1,185 @@
+"""The note for a pull request: what it tells, in which order, and that nobody's words can become markup."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from app.domain.build import Build
+from app.domain.constraints import Constraints
+from app.domain.issue import Issue, Link, LinkKind, Workaround
+from app.domain.prospects import Candidate
+from app.domain.upgrade import Advice, Question, advise
+from app.domain.verdict import Verdict
+from app.formats.migration_note import migration_note
+from app.formats.upgrade_text import upgrade_text
+from app.formats.upgrade_words import requirements, steps
+from tests.domain.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
+from tests.formats.rulings import texts
+from tests.make import NOON, make_build, make_issue
+
+FAILS, PASSES = Verdict.AFFECTED, Verdict.NOT_AFFECTED
+GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})
+SERVER = "https://known.example"
+
+
+def advice_on(issues: list[Issue], verdicts: dict[str, tuple[Verdict, Verdict]], **cures: dict[str, str]) -> Advice:
+    """From 2.5.1 to 2.6.0; `cures` are those of issues there (`b=`) and where one is (`b_before=`)."""
+    cells = []
+    for id_, (before, after) in verdicts.items():
+        cells.append(make_cell(before, id_, TORCH_25, cures=cures.get(f"{id_}_before", {})))
+        cells.append(make_cell(after, id_, TORCH_26, cures=cures.get(id_, {})))
+    known = make_known(cells, *issues, builds=(TORCH_25, TORCH_26))
+    return advise(Question(TORCH_25, tuple(sorted(issues, key=lambda one: one.id)), Constraints(python="3.11")), known)
+
+
+def everything() -> Advice:
+    rows = {
+        "a": (FAILS, PASSES),
+        "b": (FAILS, FAILS),
+        "c": (FAILS, FAILS),
+        "d": (PASSES, FAILS),
+        "e": (PASSES, Verdict.NOT_RUN),
+        "f": (FAILS, PASSES),
+        "g": (FAILS, PASSES),
+    }
+    known = [make_issue(id_, workarounds=("eager", "clone")) for id_ in rows]
+    return advice_on(
+        known,
+        rows,
+        a_before={"eager": "e"},
+        a={"clone": "h"},
+        b_before={"clone": "e", "eager": "e"},
+        b={"clone": "e", "eager": "i"},
+        d={"eager": "e"},
+    )
+
+
+def note_of(advice: Advice, base: str = SERVER, candidate: Candidate | None = None) -> str:
+    return migration_note(advice, candidate or advice.candidates[0], base=base, page="/upgrade?from=2.5.1", now=NOON)
+
+
+def headings(text: str) -> list[str]:
+    tokens = GITHUB.parse(text)
+    return [tokens[at + 1].content for at, token in enumerate(tokens) if token.type == "heading_open"]
+
+
+def test_it_tells_what_to_do_in_the_order_in_which_it_is_done() -> None:
+    assert headings(note_of(everything())) == [
+        "Upgrade torch: torch-2.5.1+cu124 to torch-2.6.0+cu124",
+        "What to change",
+        "Still fails, without a cure (1)",
+        "Fixed (3)",
+        "Fails there, and has a cure (2)",
+        "Workarounds to add (1)",
+        "Workarounds to keep (1)",
+        "Workarounds no longer needed (1)",
+        "Workarounds to take out (2)",
+        "Unknown (1)",
+    ]
+
+
+def test_each_workaround_is_added_kept_or_taken_out_for_its_reason() -> None:
+    found = steps(everything().candidates[0])
+    named = {
+        name: [(step.item.issue.id, step.workaround.id, step.why) for step in group]
+        for name, group in vars(found).items()
+    }
+    assert named == {
+        "add": [("d", "eager", "")],
+        "keep": [("b", "clone", "")],
+        "remove": [("a", "eager", "")],
+        "avoid": [
+            ("b", "eager", "helps now, and does not there: so it was seen"),
+            ("a", "clone", "does harm there: so it was seen"),
+        ],
+    }
+
+
+def test_it_links_the_evidence_and_is_dated() -> None:
+    text = note_of(everything())
+    assert f"[measured 2026-11-21](<{SERVER}/cells/a/torch-2.6.0%2Bcu124?hardware=cpu-x86_64>)" in text
+    assert "[a](<https://github.com/pytorch/pytorch/issues/1>)" in text
+    assert text.endswith(f"[Known Good](<{SERVER}/upgrade?from=2.5.1>), 2026-11-21.\n")
+    assert "knowngood run --builds torch-2.6.0+cu124 --issues e --hardware cpu-x86_64 --where-affected" in text
+
+
+def test_without_a_server_it_links_the_reports_alone() -> None:
+    text = note_of(everything(), base="")
+    assert "](</" not in text
+    assert "cells" not in text
+    assert "[a](<https://github.com/pytorch/pytorch/issues/1>)" in text
+
+
+@pytest.mark.parametrize(
+    ("build", "lines"),
+    [
+        (make_build("2.8.0+cu128"), ("torch==2.8.0",)),
+        (
+            make_build("2.8.0+cu126", origin="cu126"),
+            ("--extra-index-url https://download.pytorch.org/whl/cu126", "torch==2.8.0+cu126"),
+        ),
+        (make_build("2.8.0+cu128", pinned_triton="3.4.0", triton="3.5.1"), ("torch==2.8.0", "triton==3.5.1")),
+        (
+            make_build("2.8.0+cpu", pinned_triton=None, origin="cpu"),
+            ("--extra-index-url https://download.pytorch.org/whl/cpu", "torch==2.8.0+cpu"),
+        ),
+    ],
+)
+def test_the_requirements_name_the_very_wheels_that_were_measured(build: Build, lines: tuple[str, ...]) -> None:
+    assert requirements(build) == lines
+
+
+def test_a_new_major_version_of_cuda_names_the_driver_it_needs() -> None:
+    later = make_build("2.11.0+cu130")
+    known = make_known(
+        [make_cell(FAILS, "a", TORCH_27), make_cell(PASSES, "a", later)], make_issue("a"), builds=(TORCH_27, later)
+    )
+    advice = advise(Question(TORCH_27, (known.issues["a"],)), known)
+    assert "- CUDA 12.6 to 13.0 (needs NVIDIA driver 580 or newer)" in note_of(advice)
+
+
+def test_a_candidate_that_is_not_recommended_says_so_first() -> None:
+    advice = advice_on([make_issue("a")], {"a": (PASSES, FAILS)})
+    assert (
+        note_of(advice).splitlines()[2].startswith("**torch-2.6.0+cu124: newly broken: 1, a.** The advice is: Stay on")
+    )
+
+
+def hostile(text: str) -> Issue:
+    plain = make_issue("a", workarounds=("eager",), title=text or "x")
+    body = Workaround("eager", text or "x", f"```python\n{text}\n", text)
+    return replace(plain, workarounds=(body,), links=(Link(LinkKind.REPORT, text, text),))
+
+
+def outer(tokens: list[Token]) -> list[str]:
+    return [token.type for token in tokens if token.level == 0 and not token.type.endswith("_close")]
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts)
+def test_whatever_words_a_catalogue_holds_the_note_keeps_its_shape(text: str) -> None:
+    """The blocks are the same as with plain words, no HTML is in it, and every link leads to a web address."""
+
+    def made(issue: Issue) -> list[Token]:
+        rows = {"a": (PASSES, FAILS)}
+        return GITHUB.parse(note_of(advice_on([issue], rows, a={"eager": "e"})))
+
+    tokens, plain = made(hostile(text)), made(hostile("plain"))
+    assert outer(tokens) == outer(plain)
+    for token in tokens:
+        for child in token.children or []:
+            target: Any = child.attrs.get("href", "") if child.type == "link_open" else ""
+            is_ours = token.level > 1  # inside of a block quote the author's own Markdown is at work
+            assert is_ours or child.type not in {"html_inline", "image"}
+            assert is_ours or not target or str(target).startswith(("https://", "http://"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(texts)
+def test_a_terminal_is_told_nothing_but_words(text: str) -> None:
+    told = upgrade_text(advice_on([hostile(text)], {"a": (PASSES, FAILS)}, a={"eager": "e"}))
+    assert all(sign == "\n" or sign.isprintable() for sign in told)

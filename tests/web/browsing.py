@@ -1,0 +1,83 @@
+"""A real browser and a real server, for tests of what readers see."""
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvicorn
+
+from app.store.session import Engine
+from app.web.application import create_app, end_streams
+from app.web.reader import SESSION_COOKIE, Rules
+from tests.web.given import NOW
+
+playwright = pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright  # noqa: E402 - after the skip
+
+WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
+WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
+
+PICTURES = "KNOWNGOOD_PICTURES"
+"""The environment variable that names the folder for pictures of every page; unset: none are kept."""
+
+
+@contextmanager
+def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
+    """The application behind a real server on a free port."""
+    app = create_app(engine, clock=lambda: NOW, rules=rules)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.02)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        end_streams(app)
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def opened_browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def reading_with(browser: Browser, **settings: object) -> Iterator[BrowserContext]:
+    context = browser.new_context(**{"viewport": WIDE, **settings})  # type: ignore[arg-type]
+    context.set_default_timeout(10_000)
+    yield context
+    context.close()
+
+
+def signed_in(context: BrowserContext, site: str, token: str) -> BrowserContext:
+    """The same reader after the sign-in form."""
+    page = context.new_page()
+    page.goto(f"{site}/sign-in")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    assert any(one.get("name") == SESSION_COOKIE for one in context.cookies()), page.inner_text("main")
+    page.close()
+    return context
+
+
+def keep_picture(page: Page, name: str) -> None:
+    """A picture of the whole page in the folder that KNOWNGOOD_PICTURES names."""
+    folder = os.environ.get(PICTURES)
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)

@@ -1,0 +1,127 @@
+"""`make pictures`: the pictures of the README, made anew from the shipped evidence by the pages as they are now.
+
+Needs a Chromium. The store is a new one in a temporary folder; the clock stands at the newest evidence, so that
+pictures made later differ only where pages or evidence do.
+"""
+
+import base64
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import uvicorn
+from playwright.sync_api import Browser, sync_playwright
+
+from app.store.reads import load_cells
+from app.store.session import Engine, connect, reading
+from app.web.application import create_app, end_streams
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/pictures"
+MOST_BYTES = 150_000
+_QUALITIES = (0.92, 0.85, 0.75, 0.6)
+
+
+@dataclass(frozen=True)
+class Picture:
+    name: str
+    address: str
+    scheme: str = "light"
+    height: int = 760
+
+
+PICTURES = (
+    Picture("matrix", "/"),
+    Picture("issue", "/issues/pytorch-151290?build=torch-2.7.1%2Bcu126", height=760),
+    Picture("upgrade", "/upgrade?from=torch-2.7.1%2Bcu126&component=Inductor", scheme="dark", height=760),
+)
+
+_AS_WEBP = """async ([png, quality]) => {
+  const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
+  const canvas = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height });
+  canvas.getContext('2d').drawImage(image, 0, 0);
+  return canvas.toDataURL('image/webp', quality).split(',')[1];
+}"""
+
+
+@contextmanager
+def served(engine: Engine, now: datetime) -> Iterator[str]:
+    app = create_app(engine, clock=lambda: now)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.02)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        end_streams(app)
+        server.should_exit = True
+        thread.join()
+
+
+def shipped(folder: Path) -> Engine:
+    """A store with all shipped evidence, through the command that users have."""
+    environment = {**os.environ, "KNOWNGOOD_DATA_DIR": str(folder)}
+    environment.pop("KNOWNGOOD_DATABASE_URL", None)
+    evidence = sorted(str(path) for path in (ROOT / "repros/evidence").glob("*.jsonl.gz"))
+    for arguments in (["migrate"], ["import", *evidence]):
+        subprocess.run([sys.executable, "-m", "app", *arguments], env=environment, cwd=ROOT, check=True)
+    return connect(f"sqlite:///{next(folder.glob('*.sqlite3'))}")
+
+
+def newest(engine: Engine) -> datetime:
+    with reading(engine) as session:
+        moments = [cell.measured_at for cell in load_cells(session) if cell.measured_at]
+    return max(moments, default=datetime.now(UTC)) + timedelta(minutes=10)
+
+
+def take(browser: Browser, site: str, picture: Picture) -> bytes:
+    """As WebP of at most MOST_BYTES, as good as that allows."""
+    context = browser.new_context(
+        viewport={"width": 1280, "height": picture.height},
+        device_scale_factor=1.25,
+        color_scheme=picture.scheme,  # type: ignore[arg-type]  # light or dark
+    )
+    page = context.new_page()
+    answer = page.goto(site + picture.address)
+    if answer is None or not answer.ok:
+        raise SystemExit(f"{picture.address} is not there; change it in tools/pictures.py")
+    png = base64.b64encode(page.screenshot()).decode()
+    page.goto("about:blank")
+    for quality in _QUALITIES:
+        made = base64.b64decode(page.evaluate(_AS_WEBP, [png, quality]))
+        if len(made) < MOST_BYTES:
+            context.close()
+            return made
+    raise SystemExit(f"{picture.name} is larger than {MOST_BYTES} bytes at any quality")
+
+
+def main() -> None:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        raise SystemExit("no Chromium on this machine")
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
+        engine = shipped(Path(folder))
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        with served(engine, newest(engine)) as site:
+            for picture in PICTURES:
+                made = take(browser, site, picture)
+                (FOLDER / f"{picture.name}.webp").write_bytes(made)
+                print(f"docs/pictures/{picture.name}.webp: {len(made):,} bytes")
+        browser.close()
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()
