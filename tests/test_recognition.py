@@ -198,11 +198,11 @@ def test_the_build_is_read_out_of_the_report(shelf: Shelf, library: Library) -> 
 
 EAGER_TRACE = """\
 Traceback (most recent call last):
-  File "/home/u/train.py", line 88, in <module>
+  File "/srv/u/train.py", line 88, in <module>
     main()
-  File "/home/u/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1751, in _wrapped_call_impl
+  File "/srv/u/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1751, in _wrapped_call_impl
     return self._call_impl(*args, **kwargs)
-  File "/home/u/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", line 312, in forward
+  File "/srv/u/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", line 312, in forward
     {code}
 {message}
 """

@@ -87,7 +87,7 @@ FRAMES = [
     '  File "/u/lib/python3.12/dist-packages/torch/_inductor/special.py", line 9 in pick',
     r'  File "E:\ComfyUI\python_embeded\Lib\site-packages\torch\_inductor\special.py", line 9, in pick',
     "File ~/env/lib/python3.11/site-packages/torch/_inductor/special.py:9, in Chooser.pick(self, *args)",
-    '  File "/home/u/pytorch/torch/_inductor/special.py", line 9, in pick',
+    '  File "/srv/u/pytorch/torch/_inductor/special.py", line 9, in pick',
 ]
 
 

@@ -164,6 +164,7 @@ def strike(pipeline: Pipeline, engine: Engine, chance: random.Random) -> str:
     kind = chance.choice(["service", "agent or below"])
     until = time.monotonic() + PATIENCE_S
     while not victims(pipeline, kind) and unfinished(engine) and time.monotonic() < until:
+        keep_alive(pipeline)  # a service that was struck the last time may have taken a moment to die
         time.sleep(0.02)
     time.sleep(chance.uniform(0.0, 1.0))
     found = victims(pipeline, kind)
