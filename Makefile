@@ -56,3 +56,4 @@ pictures: $(VENV)/.developer
 lock: $(VENV)/.installed
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --extra postgres --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -c requirements-dev.lock -o requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra postgres --extra ray --generate-hashes --no-header --no-annotate -q -c requirements-dev.lock -o requirements-fleet.lock

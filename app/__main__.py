@@ -5,34 +5,45 @@
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import structlog
 import typer
 from rich.console import Console
 
+from app.commands.backup import backup, restore
 from app.commands.compare import compare
+from app.commands.discover import discover
 from app.commands.exits import Exit, exit_of
 from app.commands.explain import explain
+from app.commands.next import MINUTES, next_
 from app.commands.opening import make_data_dir, opened, operator, read_settings, root
+from app.commands.prune import prune
+from app.commands.push import push
+from app.commands.serving import Host, Port, Server, listen, log_as, serve
 from app.commands.snapshot import snapshot
+from app.commands.stopping import stoppable, wait
 from app.commands.token import token
 from app.commands.upgrade import upgrade
+from app.commands.void import unvoid, void
 from app.commands.watch import watch
 from app.commands.webhook import delivering, webhook
+from app.commands.worker import NodeIp, leading, worker
+from app.commands.workplace import tell_workplace
 from app.domain.build import Build, parse_build_id
-from app.domain.errors import BadRequest, KnownGoodError, PortTaken
+from app.domain.errors import BadRequest, KnownGoodError
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from app.domain.matrix import CellKey, Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
 from app.domain.verdict import Cell, Verdict
+from app.logs import configure
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -62,7 +73,7 @@ err = Console(stderr=True, highlight=False)
 
 def main() -> None:
     """Run the command line; our own errors end in one sentence and an exit code, never in a traceback."""
-    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))  # stdout is for answers
+    configure("text", "warning")
     try:
         cli()
     except KnownGoodError as error:
@@ -414,6 +425,7 @@ def _import_one(engine: "Engine", file: Path) -> None:
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
     notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
+    notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
 
 
@@ -483,18 +495,7 @@ def _export(
     err.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'nothing'}", soft_wrap=True)
 
 
-@cli.command()
-def prune(
-    superseded_days: Annotated[float, typer.Option(help="Superseded attempts older than this go.")] = 90,
-    history_days: Annotated[float, typer.Option(help="Events and ended runs older than this go.")] = 90,
-) -> None:
-    """Remove what nothing counts on any more. Evidence that counts stays, however old."""
-    from app.store.session import unit_of_work
-    from app.store.writes import prune as remove
-
-    with unit_of_work(opened(read_settings())) as s:
-        report = remove(s, _now(), superseded_days=superseded_days, history_days=history_days)
-    out.print(", ".join(f"{n} {kind}" for kind, n in vars(report).items()) + " removed")
+cli.command("prune")(prune)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -511,6 +512,8 @@ def run(
     where_affected: Annotated[
         bool, typer.Option(help="Workarounds only on the builds where their issue is seen: a fraction of the arms.")
     ] = False,
+    next_up: Annotated[bool, typer.Option("--next", help="What `next` says is worth most, in that order.")] = False,
+    minutes: Annotated[float, typer.Option(min=1, help="With --next: how long it may take.")] = MINUTES,
     dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
     pack: Annotated[
         Path | None, typer.Option(help="Run what this pack holds, without network.", file_okay=False)
@@ -526,7 +529,10 @@ def run(
 ) -> None:
     """Run what is not known yet, store the evidence, print the matrix; without a word default builds, all issues."""
     failing = _verdicts(fail_on)
+    if next_up and (builds or issues or pack or python or repeat > 1 or confirm or force or where_affected):
+        raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
     settings = read_settings()
+    log_as(settings, "warning")
     unpacked = _open_pack(settings, pack) if pack else None
     settings = _with_catalogue_of(settings, unpacked)
     engine = opened(settings)
@@ -534,12 +540,15 @@ def run(
     work = Work(settings, unpacked, _adopt(engine, _split(python)))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
     wanted = Wanted(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=_now())
-    planned = work.able(_plan(engine, chosen, wanted))
+    if next_up:
+        planned, chosen = _proposed(engine, settings, chosen, minutes)
+    else:
+        planned = work.able(_plan(engine, chosen, wanted))
     if dry_run:
         _print_price(engine, work, planned, as_json=as_json)
         return
     asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
-    with _stoppable() as stop:
+    with stoppable() as stop:
         try:
             _run_planned(engine, work, planned, asked, stop)
             for _ in range(_FURTHER if confirm or where_affected else 0):
@@ -579,7 +588,7 @@ def recheck(
     if dry_run:
         _print_price(engine, work, drawn.jobs, as_json=as_json)
         return
-    with _stoppable() as stop, suppress(typer.Exit):  # stopped: what came until then is told
+    with stoppable() as stop, suppress(typer.Exit):  # stopped: what came until then is told
         _run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
     found = again.compare(engine, rows, columns, drawn)
     if as_json:
@@ -589,6 +598,73 @@ def recheck(
     rate = again.rate_of(found)
     if rate.part or not rate.whole:
         raise typer.Exit(Exit.FINDING if rate.part else Exit.INSUFFICIENT)
+
+
+@cli.command()
+def bisect(
+    issue: Annotated[str, typer.Argument(help="The issue's id.")],
+    from_: Annotated[str, typer.Option("--from", help="One end: a build's id, or a release of torch such as 2.4.1.")],
+    to: Annotated[str, typer.Option("--to", help="The other end, on the same line of builds.")],
+    hardware: Annotated[str, typer.Option(help="One class; without, the first where the issue can be.")] = "",
+    python: Annotated[str, typer.Option(help="The Python of every build of the line, such as 3.12.")] = "",
+    full: Annotated[bool, typer.Option(help="Ask every build that is not known, instead of halving.")] = False,
+    confirm: Annotated[bool, typer.Option(help="Ask stored sides of the change for what confirming it needs.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Tell what is known and which job would be first.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the build that broke an issue, or mended it, in few jobs; 1: not monotone, 3: nothing to find."""
+    from app.commands import bisect as halving
+    from app.store.reads import load_builds, load_hardware, load_known_attempts
+    from app.store.session import reading
+
+    settings = read_settings()
+    engine = opened(settings)
+    _load_catalogue(engine, settings)
+    (row,) = _pick("issue", [issue], {one.id: one for one in _pick_issues(engine, None)})
+    with reading(engine) as s:
+        builds, measured = load_builds(s), load_hardware(s)
+    line = halving.read_line(builds, from_, to, python)
+    own = _own_hardware()
+    class_ = halving.choose_hardware(hardware, own, measured, row, line)
+    question = halving.Question(row, line, class_, can_ask=class_ in own or _is_led(engine))
+    work = Work(settings)
+    if dry_run:
+        with reading(engine) as s:
+            outlook = halving.outlook(question, load_known_attempts(s), _now(), full=full)
+        if as_json:
+            _print_json(halving.outlook_as_json(question, outlook))
+            return
+        halving.print_outlook(out, question, outlook)
+        if outlook.jobs:
+            out.print("the first of them:")
+            _print_price(engine, work, outlook.jobs)
+        return
+    if not question.can_ask:
+        err.print(f"nobody here serves {class_}: only what is stored is looked at", markup=False)
+
+    def measure(planned: tuple[PlannedJob, ...]) -> None:
+        with suppress(typer.Exit):  # stopped: what came until then is told
+            _run_planned(engine, work, planned, {"issues": [row.id], "by": "bisect"}, stop)
+
+    with stoppable() as stop:
+        found = halving.search(engine, question, measure, stop, clock=_now, full=full, confirm=confirm)
+    if as_json:
+        _print_json(halving.as_json(question, found))
+    else:
+        halving.print_found(out, question, found)
+    if code := halving.CODES[found.answer.kind]:
+        raise typer.Exit(code)
+
+
+def _is_led(engine: "Engine") -> bool:
+    """Whether a dispatcher is at work, which may serve other hardware than this machine has."""
+    from app.store.reads import load_lease
+    from app.store.session import reading
+    from app.store.writes import DISPATCHER
+
+    with reading(engine) as s:
+        lease = load_lease(s, DISPATCHER)
+    return lease is not None and lease.until > _now()
 
 
 @cli.command()
@@ -620,7 +696,7 @@ def here(
     err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
     asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
     wanted = Wanted(force=force, where_affected=True, now=_now())
-    with _stoppable() as stop:
+    with stoppable() as stop:
         for _ in range(1 + _FURTHER):
             planned = work.able(_plan(engine, chosen, wanted))
             if planned and not stop():
@@ -711,6 +787,22 @@ def _chosen_for(engine: "Engine", work: Work, builds: Builds, issues: Issues, ha
     )
 
 
+def _proposed(
+    engine: "Engine", settings: "Settings", chosen: Chosen, minutes: float
+) -> tuple[tuple[PlannedJob, ...], Chosen]:
+    """The jobs of `next` in its order, and what they are about."""
+    from app.commands.next import proposed
+
+    planned = tuple(one.job for one in proposed(engine, settings, chosen.hardware, minutes))
+    issues = {arm.issue for job in planned for arm in job.arms}
+    about = Chosen(
+        tuple(issue for issue in _pick_issues(engine, None) if issue.id in issues),
+        _pick_builds(engine, None, lambda build: build.id in {job.build.id for job in planned}),
+        tuple(class_ for class_ in chosen.hardware if any(job.hardware == class_ for job in planned)),
+    )
+    return planned, about
+
+
 def _write_results(engine: "Engine", chosen: Chosen, output: Path, pack: "Opened | None") -> None:
     origin = f"pack {pack.id}" if pack else "knowngood"
     _export(engine, output, origin, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})
@@ -749,28 +841,6 @@ def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *,
         _print_json({**vars(price), **sizes, "unknown": estimate.unknown, "cannot_be_made": troubles})
         return
     print_price(out, price, estimate, free_bytes=disk_usage(provisioner.root).free)
-
-
-@contextmanager
-def _stoppable() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask to stop; a second one insists."""
-    import signal
-    import threading
-
-    asked = threading.Event()
-
-    def ask(number: int, _frame: object) -> None:
-        if asked.is_set():
-            raise KeyboardInterrupt
-        asked.set()
-        err.print(f"stopping ({signal.Signals(number).name}); once more to insist")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked.is_set
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _run_planned(
@@ -849,20 +919,9 @@ def _is_done_by_another(
 
 
 def _carrier(work: Work) -> "LocalCarrier":
-    from workers.agent import Workplace
     from workers.carriers import LocalCarrier
 
-    settings = work.settings
-    workplace = Workplace(
-        root=root(settings),
-        slots=settings.slots,
-        envs_limit_bytes=settings.envs_limit,
-        memory_limit_bytes=settings.memory_limit,
-        zygote=settings.fork,
-    )
-    adopted = {build: str(python) for build, python in work.adopted.items()}
-    told = {**vars(workplace), "root": str(workplace.root), "adopted": adopted}
-    return LocalCarrier(told, environment=work.environ)
+    return LocalCarrier(tell_workplace(work.settings, work.adopted), environment=work.environ)
 
 
 @cli.command("pack")
@@ -944,100 +1003,44 @@ def _size(text: str) -> int:
 def dispatch(
     migrate_first: Annotated[bool, typer.Option("--migrate", help="Migrate and load the catalogue first.")] = False,
     until_idle: Annotated[bool, typer.Option(help="End once nothing is queued.")] = False,
+    ray: Annotated[str, typer.Option("--ray", help="Lead a fleet: HOST:PORT of its head, or local-head[:PORT].")] = "",
+    node_ip: NodeIp = "",
+    where: Annotated[
+        list[str] | None, typer.Option("--where", help="Only machines with a label: LABEL=VALUE or LABEL>=NUMBER.")
+    ] = None,
 ) -> None:
-    """Run queued jobs until stopped. One dispatcher works at a time; a second waits for its turn."""
+    """Run queued jobs until stopped, here or on a fleet. One dispatcher works at a time; a second waits."""
     from workers.dispatcher import Dispatch
     from workers.dispatcher import dispatch as run_jobs
+    from workers.journal import Journal
 
     settings = read_settings()
+    log_as(settings, "info")
     if migrate_first:
         migrate()
     engine = opened(settings)
     how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
-    with _stoppable() as stop, delivering(engine, settings):
-        run_jobs(engine, _carrier(Work(settings)), how, stop=stop)
+    journal = Journal(partial(_run_of, engine))
+    with stoppable() as stop, delivering(engine, settings):
+        if not ray:
+            run_jobs(engine, _carrier(Work(settings)), how, stop=stop, on_event=journal.tell)
+            return
+        with leading(ray, node_ip, where or ()) as fleet:
+            run_jobs(engine, fleet, replace(how, room=fleet.room), stop=stop, on_event=journal.tell)
+
+
+def _run_of(engine: "Engine", job: str) -> str:
+    from app.store.jobs import find_run_of
+    from app.store.session import reading
+
+    with reading(engine) as s:
+        return find_run_of(s, job)
 
 
 # -- serving -----------------------------------------------------------------------------------------------------------
 
 
-Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 unless set.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless set.")]
-
-
-@cli.command()
-def serve(host: Host = None, port: Port = None) -> None:
-    """Serve the dashboard and the API."""
-    settings = read_settings()
-    server = _Server(opened(settings), settings, host, port)
-    err.print(f"Known Good is at {server.address}", soft_wrap=True)
-    server.run()
-
-
-class _Server:
-    """uvicorn on a socket we bound ourselves, so that a port in use is said before anything else happens."""
-
-    def __init__(self, engine: "Engine", settings: "Settings", host: str | None, port: int | None) -> None:
-        import socket
-
-        import uvicorn
-
-        from app.web.application import LONGEST_HEAD_BYTES, create_app
-        from app.web.reader import Rules
-
-        host, port = host or settings.host, settings.port if port is None else port
-        rules = Rules(
-            reads_need_token=settings.reads == "token",
-            requests_per_s=settings.requests_per_s,
-            burst=settings.burst,
-            results_limit=settings.results_limit,
-        )
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        # asyncio turns Nagle's algorithm off only where a socket says that it is TCP: without, every answer on a kept
-        # connection came 40 ms late (20 requests/s instead of hundreds; 2026-11-21).
-        self._socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._socket.bind((host, port))
-        except OSError as error:
-            raise PortTaken(
-                f"cannot listen on {host} port {port} ({error.strerror}); choose another with --port or KNOWNGOOD_PORT"
-            ) from None
-        shown = f"[{host}]" if ":" in host else host
-        self.address = f"http://{shown}:{self._socket.getsockname()[1]}/"
-        self._app = create_app(engine, clock=_now, version=version("knowngood"), rules=rules)
-        self._delivering = delivering(engine, settings)
-        config = uvicorn.Config(
-            self._app,
-            log_level="warning",
-            timeout_graceful_shutdown=3,
-            server_header=False,
-            h11_max_incomplete_event_size=LONGEST_HEAD_BYTES,
-        )
-        self._server = uvicorn.Server(config)
-
-    def run(self) -> None:
-        """Serve until asked to stop."""
-        with _stoppable() as stop, self.beside() as is_serving:
-            _wait(lambda: stop() or not is_serving())
-
-    @contextmanager
-    def beside(self) -> Iterator[Callable[[], bool]]:
-        """Serve in a thread while something else is done; in the end live pages, which never end, are let go first."""
-        import threading
-
-        from app.web.application import collect_seldom, end_streams
-
-        collect_seldom()
-        serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
-        serving.start()
-        try:
-            with self._delivering:
-                yield serving.is_alive
-        finally:
-            end_streams(self._app)
-            self._server.should_exit = True
-            serving.join(10)
+cli.command("serve")(serve)
 
 
 @cli.command()
@@ -1049,14 +1052,15 @@ def up(
 ) -> None:
     """Migrate, load catalogue and shipped results, serve the dashboard, then measure the default set here, live."""
     settings = read_settings()
+    log_as(settings, "warning")
     engine = opened(settings)
     _load_catalogue(engine, settings)
     _derive_anew(engine)
     for file in _shipped_evidence() if settings.shipped else ():
         _import_one(engine, file)
-    server = _Server(engine, settings, host, port)
-    with _stoppable() as stop, server.beside():
-        err.print(f"[bold]Known Good is at {server.address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+    listening, address = listen(host or settings.host, settings.port if port is None else port)
+    with stoppable() as stop, Server(engine, settings, listening).beside():
+        err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
         _give_up_earlier(engine)
         every = _pick_issues(engine, None)
         small = tuple(issue for issue in every if issue.default)
@@ -1067,8 +1071,8 @@ def up(
         _run_planned(engine, work, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
         if once:
             return
-        err.print(f"measured; serving on at {server.address} until Ctrl-C", soft_wrap=True)
-        _wait(stop)
+        err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
+        wait(stop)
 
 
 def _shipped_evidence() -> list[Path]:
@@ -1090,13 +1094,6 @@ def _give_up_earlier(engine: "Engine") -> None:
             cancel_run(s, run_id, _now())
 
 
-def _wait(stop: Callable[[], bool]) -> None:
-    import time
-
-    while not stop():
-        time.sleep(0.2)
-
-
 # -- this machine ------------------------------------------------------------------------------------------------------
 
 
@@ -1105,7 +1102,8 @@ def doctor(as_json: AsJson = False) -> None:
     """Say whether this machine is able, and what to do where it is not."""
     from workers.doctor import examine
 
-    checks = examine(root(read_settings()))
+    settings = read_settings()
+    checks = examine(root(settings), at_least=settings.min_isolation, at_most=settings.max_isolation)
     if as_json:
         _print_json([vars(check) for check in checks])
     else:
@@ -1131,10 +1129,18 @@ def gate_(context: typer.Context) -> None:
     raise typer.Exit(gate(context.args))
 
 
+cli.command("backup")(backup)
+cli.command("restore")(restore)
 cli.command("snapshot")(snapshot)
 cli.command("explain")(explain)
+cli.command("push")(push)
+cli.command("void")(void)
+cli.command("unvoid")(unvoid)
 cli.command("compare")(compare)
 cli.command("upgrade")(upgrade)
+cli.command("next")(next_)
+cli.command("discover")(discover)
+cli.command("worker")(worker)
 cli.add_typer(token, name="token")
 cli.add_typer(watch, name="watch")
 cli.add_typer(webhook, name="webhook")

@@ -1,16 +1,19 @@
 """The environment as one frozen value, read by entry points only. Every name begins with KNOWNGOOD_."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.domain.errors import BadRequest
+from app.domain.isolation import Isolation
 
 _GIB = 1024**3
+_PREFIX = "KNOWNGOOD_"
 
 
 def _data_dir() -> Path:
@@ -24,13 +27,22 @@ class Settings(BaseSettings):
     (`postgresql://...`). `catalogue` lists folders of a team's own issues, separated by `:`, beside the shipped ones;
     `shipped` false leaves those out.
     `reads` is `open`, or `token`: then nothing is read without one. `requests_per_s` with `burst` is how often one
-    address, or one token, may ask (0: as often as it likes); `results_limit` is the largest bundle taken over HTTP.
+    address, or one token, may ask (0: as often as it likes); `results_limit` is the largest bundle taken over HTTP,
+    `results_per_minute` how many of them one token may go on sending (0: any number).
     `public_url` is this server's address as others reach it, for what is sent to webhooks; `webhooks_private` lets
     these be on private networks.
-    `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold.
+    `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold. Arms are shut
+    off from this host as far as its kernel allows, up to `max_isolation`, and those that need a GPU up to
+    `max_gpu_isolation` too: CUDA in namespaces was not tried on a GPU yet. Below `min_isolation` nothing is run
+    (docs/threat-model.md).
+    `processes` is how many answer requests side by side in `serve`. Asked to stop (SIGTERM), it says for `drain_s`
+    seconds that it is not ready any more, and answers on, so that a balancer sends requests elsewhere.
+    `log_format` and `log_level` are of the log on standard error; without a level `serve` and `dispatch` log from info
+    on and other commands from warning on.
+    Each may come in a file: KNOWNGOOD_DATABASE_URL_FILE names one that holds what KNOWNGOOD_DATABASE_URL would say.
     """
 
-    model_config = SettingsConfigDict(env_prefix="KNOWNGOOD_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
 
     data_dir: Path = Field(default_factory=_data_dir)
     database_url: str = ""
@@ -42,6 +54,7 @@ class Settings(BaseSettings):
     requests_per_s: float = Field(default=500.0, ge=0)
     burst: int = Field(default=5000, ge=1)
     results_limit: int = Field(default=_GIB // 2, ge=1)
+    results_per_minute: float = Field(default=60.0, ge=0)
     public_url: str = Field(default="", pattern=r"^(https?://[^\s?#]+)?$")
     webhooks_private: bool = False
     slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
@@ -49,6 +62,13 @@ class Settings(BaseSettings):
     memory_limit: int = Field(default_factory=lambda: psutil.virtual_memory().total // 2, ge=_GIB // 4)
     lease_s: float = Field(default=60.0, gt=1)
     fork: bool = True
+    min_isolation: Isolation = Isolation.NONE
+    max_isolation: Isolation = Isolation.FILTERED
+    max_gpu_isolation: Isolation = Isolation.NETWORK
+    processes: int = Field(default=1, ge=1, le=64)
+    drain_s: float = Field(default=1.0, ge=0, le=300)
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["", "debug", "info", "warning", "error"] = ""
 
     @property
     def database(self) -> str:
@@ -63,9 +83,29 @@ class Settings(BaseSettings):
 def read_settings() -> Settings:
     """Read the environment. Raises BadRequest naming each variable that cannot be used, and why."""
     try:
-        return Settings()
+        return Settings(**_from_files(os.environ))
     except ValidationError as error:
         wrong = "; ".join(
             f"KNOWNGOOD_{str(one['loc'][0]).upper()}={one['input']!r}: {one['msg']}" for one in error.errors()
         )
         raise BadRequest(f"a setting cannot be used: {wrong}") from None
+
+
+def _from_files(environ: Mapping[str, str]) -> dict[str, Any]:
+    """What KNOWNGOOD_..._FILE say, by setting, without the line's end. Raises BadRequest; it never shows a value."""
+    return {
+        name: _read(f"{_PREFIX}{name.upper()}", environ)
+        for name in Settings.model_fields
+        if environ.get(f"{_PREFIX}{name.upper()}_FILE")
+    }
+
+
+def _read(variable: str, environ: Mapping[str, str]) -> str:
+    path = environ[f"{variable}_FILE"]
+    if environ.get(variable):
+        raise BadRequest(f"{variable} and {variable}_FILE are both set; keep one of them")
+    try:
+        return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise BadRequest(f"{variable}_FILE={path} cannot be read: {reason}") from None

@@ -1,17 +1,33 @@
 """`python -m benchmarks [NAME ...]`: ratios measured side by side in one run, with their spread.
 
+backup     a backup and a restore of 20,000 and 200,000 attempts, from one kind of database into the other: time, memory
 matrix     the matrix page of 100 issues x 40 builds, with 4,000 to 200,000 attempts of history
 browser    the matrix page of 500 issues x 60 builds in a real Chromium: interactive, complete, bytes
 gate       the gate beside a bare route of the same size, over 1,000 issues x 200 builds; what a result and a start cost
+fleet      jobs a minute with 1, 2, 4 and 8 workers on arms that sleep; what the dispatcher takes for an arm
+history    pages and the gate over 10,000 attempts beside 1,000,000 behind the same cells
+ingest     results a second from bundles, beside the same rows written bare
+scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
 suite      the catalogue on one build, beside the arms' own time and beside a plain loop of venv + pip + python
 """
 
 import sys
 
-from benchmarks import browser, gate, matrix, provision, suite
+from benchmarks import backup, browser, fleet, gate, history, ingest, matrix, provision, scheduling, suite
 
-KNOWN = {"browser": browser.run, "gate": gate.run, "matrix": matrix.run, "provision": provision.run, "suite": suite.run}
+KNOWN = {
+    "backup": backup.run,
+    "browser": browser.run,
+    "fleet": fleet.run,
+    "gate": gate.run,
+    "history": history.run,
+    "ingest": ingest.run,
+    "matrix": matrix.run,
+    "provision": provision.run,
+    "scheduling": scheduling.run,
+    "suite": suite.run,
+}
 
 for name in sys.argv[1:] or KNOWN:
     if name not in KNOWN:

@@ -1,6 +1,6 @@
 """Whether the matrix page is quick where it is read: 500 issues x 60 builds in a real Chromium, over loopback.
 
-"Made" is the first answer after something was written, "again" what everybody gets who asks before the next write.
+"Made" is the first answer after a cell was written, "again" what everybody gets who asks before the next write.
 Times are milliseconds since the reader asked. The page is interactive when it stands in the window and its script has
 run: from then on a key moves through the cells. It is complete when all has come and the first frame after that is
 drawn.

@@ -30,7 +30,7 @@ from app.domain.outcome import Outcome
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.formats import wire
 from app.store.cells import touch
-from app.store.evidence import attempt_row
+from app.store.evidence import Reception, attempt_row
 from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.tables import attempts, cells
 from app.store.writes import save_catalogue
@@ -112,7 +112,7 @@ def _write_attempts(engine: Engine, issues: Sequence[Issue], builds: Sequence[Bu
     for number in range(start, min(start + _AT_ONCE, ATTEMPTS)):
         issue, build = issues[number % ISSUES], builds[number // ISSUES % BUILDS]
         made = make_attempt(Outcome.PASS, issue=issue, build=build, arm=BASELINE, ordinal=number)
-        rows.append(attempt_row(made))
+        rows.append(attempt_row(made, Reception(NOON)))
     with unit_of_work(engine) as s:
         s.connection().execute(sa.insert(attempts), rows)
 

@@ -1,6 +1,6 @@
 """Whether the matrix page is quick and stays so with history: a real server on loopback, one request at a time.
 
-"Made" is the first answer after something was written, "again" what everybody gets who asks before the next write.
+"Made" is the first answer after a cell was written, "again" what everybody gets who asks before the next write.
 """
 
 import gzip
@@ -18,15 +18,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from app.domain.access import Actor
 from app.domain.build import Build
 from app.domain.issue import BASELINE, CONTROL, Issue
 from app.domain.job import Attempt
 from app.domain.outcome import Outcome
+from app.domain.triage import NoteKind, standing_void
 from app.formats.bundle import Header, write_bundle
-from app.store.cells import touch
+from app.store.cells import CellKey, load_notes
 from app.store.session import Engine, connect, migrate, unit_of_work
+from app.store.triage import add_note
 from app.store.writes import import_bundle, save_catalogue
-from tests.make import NOON, make_attempt, make_build, make_issue
+from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 
 @dataclass(frozen=True)
@@ -104,17 +107,22 @@ def fill(folder: Path, size: Size, attempts: int) -> None:
     builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in minors for patch in (0, 1)]
     engine = connect(f"sqlite:///{folder / 'knowngood.sqlite3'}")
     migrate(engine)
+    begun = time.perf_counter()
+    fill_with(engine, folder, issues, builds, attempts)
+    print(f"{attempts:>7} attempts imported in {time.perf_counter() - begun:.1f} s", flush=True)
+    engine.dispose()
+
+
+def fill_with(engine: Engine, folder: Path, issues: Sequence[Issue], builds: Sequence[Build], attempts: int) -> None:
+    """Import so many attempts, spread over every cell, by way of a bundle in `folder`."""
     with unit_of_work(engine) as s:
         save_catalogue(s, issues, builds, NOON)
     file = folder / "history.jsonl.gz"
     with file.open("wb") as bundle:
         header = Header(created_at=NOON, origin="benchmark")
-        write_bundle(bundle, header, _history(issues, builds, attempts // size.cells))
-    begun = time.perf_counter()
+        write_bundle(bundle, header, _history(issues, builds, attempts // (len(issues) * len(builds))))
     with unit_of_work(engine) as s:
         import_bundle(s, file, NOON + timedelta(days=1))
-    print(f"{attempts:>7} attempts imported in {time.perf_counter() - begun:.1f} s", flush=True)
-    engine.dispose()
 
 
 def _history(issues: Sequence[Issue], builds: Sequence[Build], per_cell: int) -> Iterator[Attempt]:
@@ -128,10 +136,15 @@ def _history(issues: Sequence[Issue], builds: Sequence[Build], per_cell: int) ->
                 yield replace(attempt, finished_at=NOON + timedelta(seconds=ordinal))
 
 
+_TURNED = CellKey("toy-1", make_build("2.1.0+cu124").id, HARDWARE)
+
+
 def change(engine: Engine) -> None:
-    """As every write does that pages can see, so that none of them is given again."""
+    """Turn one cell, which is what an attempt does: no page is given again, and one row is another one."""
     with unit_of_work(engine) as s:
-        touch(s)
+        is_void = standing_void(load_notes(s, [_TURNED])[_TURNED]) is not None
+        kind = NoteKind.RESTORE if is_void else NoteKind.VOID
+        add_note(s, _TURNED, kind, "to be made anew", by=Actor("benchmark"), now=NOON)
 
 
 def _free_port() -> int:

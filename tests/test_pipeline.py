@@ -28,6 +28,7 @@ from app.domain.verdict import INFRASTRUCTURE
 from app.store.reads import load_known_attempts, load_lease
 from app.store.session import connect, reading
 from app.store.writes import DISPATCHER
+from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 
 GOLDEN = TOYS / "expected_matrix.json"
@@ -41,8 +42,8 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path) -> Installation:
-    return make_installation(tmp_path_factory.mktemp("toys"), wheels)
+def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_setting: NewStore) -> Installation:
+    return make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
 
 
 @pytest.fixture(scope="module")
@@ -122,11 +123,11 @@ def test_deriving_every_verdict_anew_changes_nothing(installation: Installation,
 
 
 def test_evidence_travels_to_another_installation_unchanged(
-    installation: Installation, matrix: dict[str, Any], wheels: Path, tmp_path: Path
+    installation: Installation, matrix: dict[str, Any], wheels: Path, tmp_path: Path, new_setting: NewStore
 ) -> None:
     bundle = tmp_path / "toys.jsonl.gz"
     assert installation.command("export", "-o", str(bundle)).returncode == 0
-    other = make_installation(tmp_path, wheels)
+    other = make_installation(tmp_path, wheels, store=new_setting())
     first, second = (other.command("import", str(bundle)) for _ in range(2))
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
     assert ": 0 attempts added" in second.stdout
@@ -177,8 +178,10 @@ def test_a_setting_that_cannot_be_used_is_named(installation: Installation) -> N
     assert "KNOWNGOOD_PORT='eighty'" in done.stderr
 
 
-def test_one_command_tries_workarounds_only_where_their_issue_is_seen(wheels: Path, tmp_path: Path) -> None:
-    fresh = make_installation(tmp_path, wheels)
+def test_one_command_tries_workarounds_only_where_their_issue_is_seen(
+    wheels: Path, tmp_path: Path, new_setting: NewStore
+) -> None:
+    fresh = make_installation(tmp_path, wheels, store=new_setting())
     where = ("--builds", "torch-0.0.1+mini,torch-0.0.2+mini", "--issues", "toy-fixed-1")
     first, second = fresh.answer("run", *where, "--where-affected", "--json")["cells"]
     assert (first["verdict"], second["verdict"]) == ("affected", "not_affected")
@@ -187,12 +190,14 @@ def test_one_command_tries_workarounds_only_where_their_issue_is_seen(wheels: Pa
     assert "nothing to run" in fresh.command("run", *where, "--where-affected").stderr
 
 
-def test_a_run_beside_another_goes_on_when_that_one_has_ended(wheels: Path, tmp_path: Path) -> None:
-    here = make_installation(tmp_path, wheels)
+def test_a_run_beside_another_goes_on_when_that_one_has_ended(
+    wheels: Path, tmp_path: Path, new_setting: NewStore
+) -> None:
+    here = make_installation(tmp_path, wheels, store=new_setting())
     first = [sys.executable, "-m", "app", "run", "--builds", "torch-0.0.1+mini", "--issues", "toy-hangs-1", "--json"]
     with (tmp_path / "first.log").open("w") as said:
         slow = subprocess.Popen(first, env=dict(here.environment), cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
-    _until(lambda: (here.data / "knowngood.sqlite3").exists() and _is_led(here))
+    _until(lambda: here.data.exists() and _is_led(here))
     second = here.command("run", "--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1", "--json")
     assert "another dispatcher is at work" in second.stderr
     assert [cell["verdict"] for cell in json.loads(second.stdout)["cells"]] == ["affected"]
@@ -201,7 +206,7 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(wheels: Path, tmp_
 
 
 def _is_led(here: Installation) -> bool:
-    engine = connect(f"sqlite:///{here.data / 'knowngood.sqlite3'}")
+    engine = connect(here.database)
     try:
         with reading(engine) as s:
             return load_lease(s, DISPATCHER) is not None
@@ -211,8 +216,8 @@ def _is_led(here: Installation) -> bool:
         engine.dispose()
 
 
-def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path) -> None:
-    fresh = make_installation(tmp_path, wheels)
+def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
+    fresh = make_installation(tmp_path, wheels, store=new_setting())
     where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-passes-1")
     told_price = fresh.command("run", *where, "--dry-run")
     assert "to download: " in told_price.stdout
@@ -222,13 +227,15 @@ def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path
     assert [cell["verdict"] for cell in cells] == ["not_run"]
 
 
-def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(wheels: Path, tmp_path: Path) -> None:
+def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(
+    wheels: Path, tmp_path: Path, new_setting: NewStore
+) -> None:
     small = tmp_path / "catalogue"
     small.mkdir()
     (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
     for toy in ("toy-passes-1", "toy-fixed-1", "toy-hangs-1"):
         (small / toy).symlink_to(TOYS / toy)
-    here = make_installation(tmp_path, wheels, catalogue=small)
+    here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
     with _up(here) as address:
         _until(lambda: _measured(address) >= 1)
     before = +_conclusive(here)
@@ -242,6 +249,21 @@ def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(wheels: Path,
     assert before <= after
     assert set(after.values()) == {1}, "no answer was asked for twice"
     assert "nothing to run" in here.command("up", "--port", "0", "--once").stderr
+
+
+def test_on_postgresql_and_shut_off_as_far_as_this_kernel_allows_cells_are_the_same(
+    wheels: Path, tmp_path: Path, empty_postgres_url: str
+) -> None:
+    here = make_installation(tmp_path, wheels, store=empty_postgres_url)
+    assert here.command("migrate").returncode == 0
+    asked = ("--builds", "default", "--issues", "toy-passes-1,toy-fixed-1,toy-crashes-1")
+    ran = here.command("run", *asked, "--json", KNOWNGOOD_MAX_ISOLATION="filtered")
+    assert ran.returncode == 0, ran.stderr
+    golden = json.loads(GOLDEN.read_text())
+    cells = json.loads(ran.stdout)["cells"]
+    assert len({cell["issue"] for cell in cells}) == 3
+    for cell in cells:
+        assert told(cell) == golden[cell["issue"]][cell["build"]]
 
 
 @contextmanager
@@ -277,7 +299,7 @@ def _until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
 
 def _conclusive(here: Installation) -> Counter[tuple[str, ...]]:
     """How many attempts gave an answer, for each arm of each cell."""
-    engine = connect(f"sqlite:///{here.data / 'knowngood.sqlite3'}")
+    engine = connect(here.database)
     with reading(engine) as s:
         known = load_known_attempts(s)
     engine.dispose()

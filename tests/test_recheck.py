@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import NewStore
 from tests.given_toys import Installation, make_installation, toy_wheels
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
@@ -13,8 +14,9 @@ BUILD = "torch-0.0.1+mini"
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    made = make_installation(tmp_path_factory.mktemp("toys"), toy_wheels(tmp_path_factory.mktemp("wheels")))
+def installation(tmp_path_factory: pytest.TempPathFactory, new_setting: NewStore) -> Installation:
+    wheels = toy_wheels(tmp_path_factory.mktemp("wheels"))
+    made = make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
     issues = "toy-passes-1,toy-variants-1,toy-flaky-1,toy-control-fails-1"
     done = made.command("run", "--builds", BUILD, "--issues", issues)
     assert done.returncode == 0, done.stderr

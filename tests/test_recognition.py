@@ -61,7 +61,7 @@ class Shelf:
     builds: Mapping[str, Build]
     failures: Mapping[str, Sequence[str]]
 
-    def library(self, *, without_the_last: bool = False) -> Library:
+    def open_library(self, *, without_the_last: bool = False) -> Library:
         """What is known; without the last failure of each issue, so that nobody is recognised by himself."""
         kept = {id_: texts[: -1 if without_the_last else None][:4] for id_, texts in self.failures.items()}
         return make_library(self.issues.values(), kept)
@@ -95,13 +95,13 @@ def shelf() -> Shelf:
 
 @pytest.fixture(scope="module")
 def library(shelf: Shelf) -> Library:
-    return shelf.library()
+    return shelf.open_library()
 
 
 def test_every_issue_is_found_first_by_a_failure_of_its_own_that_nobody_kept(shelf: Shelf) -> None:
     """The confusion table: which issue a failure is taken for, and which others are named beside it."""
     assert set(shelf.failures) == set(shelf.issues)
-    library = shelf.library(without_the_last=True)
+    library = shelf.open_library(without_the_last=True)
     lost, also, possible = [], set(), set()
     for id_, texts in shelf.failures.items():
         found = shelf.ask(texts[-1], library).matches

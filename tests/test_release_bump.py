@@ -4,9 +4,7 @@ The world is that of pytorch/pytorch#180899 (tests/given_bump.py): torch 2.11 to
 triagers learned (pytorch/test-infra, vllm-pytorch-ci-triage) stand above the tests that hold them.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.domain.verdict import Verdict
 from app.store.session import Engine, connect
+from tests.conftest import NewStore
 from tests.given_bump import (
     ACCURACY,
     BEFORE,
@@ -33,21 +32,18 @@ from tests.web.given import GPU_CLASS
 
 
 @pytest.fixture(scope="module")
-def bumped(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("bump") / "knowngood.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+def bumped(new_store: NewStore) -> str:
+    address = new_store()
+    engine = connect(address)
     bump(engine)
     engine.dispose()
-    return path
+    return address
 
 
 @pytest.fixture
-def store(bumped: Path, tmp_path: Path) -> Iterator[Engine]:
+def store(bumped: str, new_store: NewStore) -> Iterator[Engine]:
     """The world of the bump, the test's own."""
-    path = tmp_path / "knowngood.db"
-    shutil.copy(bumped, path)
-    engine = connect(f"sqlite:///{path}")
+    engine = connect(new_store(bumped))
     yield engine
     engine.dispose()
 

@@ -29,9 +29,9 @@ from tests.web.asking import client_of
 
 
 @pytest.fixture
-def client(sqlite_engine: Engine) -> TestClient:
-    bump(sqlite_engine)
-    return client_of(sqlite_engine)
+def client(own_engine: Engine) -> TestClient:
+    bump(own_engine)
+    return client_of(own_engine)
 
 
 def advice(client: TestClient, start: str = BEFORE.id, **asked: str) -> Any:
@@ -77,29 +77,27 @@ def test_the_release_is_unknown_until_it_is_run_and_has_a_price(client: TestClie
     assert one["missing"]["seconds"] == 5 * 2 * 5.0 + 12.0  # arms as they took elsewhere, one environment as it took
 
 
-def test_with_the_baseline_repaired_its_finding_is_no_argument_any_more(
-    client: TestClient, sqlite_engine: Engine
-) -> None:
-    repair(sqlite_engine)
+def test_with_the_baseline_repaired_its_finding_is_no_argument_any_more(client: TestClient, own_engine: Engine) -> None:
+    repair(own_engine)
     told = advice(client)
     assert prospects(told, CANDIDATE.id)[RETRACTED.id] == "still_affected"
     assert told["decision"] == "stay"
 
 
 def test_the_release_still_breaks_the_accuracy_so_the_team_stays_on_2_11(
-    client: TestClient, sqlite_engine: Engine
+    client: TestClient, own_engine: Engine
 ) -> None:
-    repair(sqlite_engine)
-    release(sqlite_engine)
+    repair(own_engine)
+    release(own_engine)
     told = advice(client)
     assert (told["decision"], told["candidates"][0]["build"]) == ("stay", RELEASE.id)
     assert prospects(told, RELEASE.id)[NO_FRAMES.id] == "passes"
 
 
 def test_whoever_is_on_the_candidate_goes_to_the_release_and_drops_the_workaround(
-    client: TestClient, sqlite_engine: Engine
+    client: TestClient, own_engine: Engine
 ) -> None:
-    release(sqlite_engine)
+    release(own_engine)
     told = advice(client, CANDIDATE.id)
     assert (told["decision"], told["build"]) == ("go", RELEASE.id)
     note = client.get("/upgrade.md", params={"from": CANDIDATE.id, "watch": LIST}).text

@@ -7,7 +7,6 @@ or its starter dies, everything it started dies with it. No database, no credent
 
 import contextlib
 import json
-import os
 import queue
 import signal
 import sys
@@ -16,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
 
 from pydantic import TypeAdapter
 
+from app.domain.isolation import Isolation, isolation_of, too_little
 from app.domain.issue import CONTROL
 from app.domain.job import (
     ArmFinished,
@@ -37,8 +36,9 @@ from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
 from workers.gpu import Gpus, Held, open_gpus
+from workers.guard import end_with_everything, run_guarded, take_stdout, watch_stdin, write_whole
 from workers.host import kernel_trouble
-from workers.keeper import adopt_orphans, destroy, die_with_parent
+from workers.isolation import OPEN, Fence, Premises, Reach, inside, packages_of, reach, reach_of_host
 from workers.machine import code_trouble, describe_machine, driver_trouble
 from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, host_trouble
 
@@ -52,9 +52,10 @@ class Workplace:
     """Where and how this host works. `root` holds environments and scratch; `slots` arms run side by side.
 
     `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
-    imported torch once, where that changes nothing (harness); `network_off` takes the network from arms where the
-    kernel allows it. `adopted` maps builds to interpreters of this host that hold them already. `settle_s` is the time
-    in which a GPU must become idle before and after an arm.
+    imported torch once, where that changes nothing (harness). Arms are shut off as far as the kernel allows, up to
+    `max_isolation`, those on a GPU up to `max_gpu_isolation` too; below `min_isolation` nothing is run. `adopted` maps
+    builds to interpreters of this host that hold them already. `settle_s` is the time in which a GPU must become idle
+    before and after an arm. `gpus` are the GPUs that jobs may use, by their numbers here; all of them where it is None.
     """
 
     root: Path
@@ -62,13 +63,17 @@ class Workplace:
     envs_limit_bytes: int
     memory_limit_bytes: int
     zygote: bool = True
-    network_off: bool = True
+    min_isolation: Isolation = Isolation.NONE
+    max_isolation: Isolation = Isolation.FILTERED
+    max_gpu_isolation: Isolation = Isolation.NETWORK
     adopted: Mapping[str, Path] = field(default_factory=dict)
     process_limit: int = 512
     log_limit_bytes: int = 512 * 1024
     file_limit_bytes: int = 16 * 1024**3
+    scratch_limit_bytes: int = 32 * 1024**3
     grace_s: float = 2.0
     settle_s: float = 15.0
+    gpus: tuple[int, ...] | None = None
 
     @property
     def limits(self) -> Limits:
@@ -77,8 +82,8 @@ class Workplace:
             processes=self.process_limit,
             log_bytes=self.log_limit_bytes,
             file_bytes=self.file_limit_bytes,
+            scratch_bytes=self.scratch_limit_bytes,
             grace_s=self.grace_s,
-            network_off=self.network_off,
         )
 
     @property
@@ -92,9 +97,10 @@ def run_job(spec: JobSpec, workplace: Workplace, is_cancelled: Callable[[], bool
     Every arm gets one ArmFinished, also where its environment cannot be made, unless the job is cancelled: an attempt
     that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
     """
-    machine = describe_machine()
+    host = reach_of_host(workplace.root, workplace.max_isolation)
+    machine = describe_machine(sandbox=host.fence.steps)
     yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
-    job = _Job(spec, workplace, machine)
+    job = _Job(spec, workplace, machine, host)
     worker = threading.Thread(target=job.run, name=f"job-{spec.job}")
     worker.start()
     try:
@@ -111,19 +117,28 @@ def run_job(spec: JobSpec, workplace: Workplace, is_cancelled: Callable[[], bool
         worker.join()
 
 
+class _TooOpen(Exception):
+    """An arm was less shut off than this worker must; what it left is thrown away."""
+
+
 class _Job:
     """One job under way. Its threads write events; whoever runs the job reads them."""
 
-    def __init__(self, spec: JobSpec, workplace: Workplace, machine: Machine) -> None:
+    def __init__(self, spec: JobSpec, workplace: Workplace, machine: Machine, host: Reach) -> None:
         self.events: queue.Queue[Event] = queue.Queue()
         self.stop = threading.Event()
         self._spec = spec
         self._workplace = workplace
         self._machine = machine
+        self._host = host
         self._asking = threading.Lock()
         self._kernels: tuple[Trouble | None] | None = None  # None: not asked yet
         self._needs_gpu = spec.hardware.startswith("cuda-")
-        self._gpus = tuple(gpu for gpu in machine.gpus if gpu.hardware == spec.hardware)
+        self._gpus = tuple(
+            gpu
+            for gpu in machine.gpus
+            if gpu.hardware == spec.hardware and (workplace.gpus is None or gpu.index in workplace.gpus)
+        )
 
     @property
     def _width(self) -> int:
@@ -138,11 +153,16 @@ class _Job:
         """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""
         try:
             problem = self._work()
+        except _TooOpen as refused:
+            problem = str(refused)
         except Exception as failure:  # noqa: BLE001 - nobody is above who could answer it
             problem = f"the agent failed: {type(failure).__name__}: {failure}"
         self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem))
 
     def _work(self) -> str:
+        problem = self._too_open(self._host)
+        if problem:
+            return problem
         trouble = self._no_gpu() or driver_trouble(self._spec.build, self._machine, self._spec.hardware)
         if trouble:
             self._leave_undone(trouble, lock_digest="")
@@ -165,8 +185,31 @@ class _Job:
             if trouble:
                 self._leave_undone(trouble, environment.lock_digest)
             else:
-                self._run_arms(environment)
+                reached = self._reach(environment)
+                problem = self._too_open(reached)
+                if problem:
+                    return problem
+                self._run_arms(environment, reached.fence)
         return _CANCELLED if self.stop.is_set() else ""
+
+    def _reach(self, environment: Environment) -> Reach:
+        """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""
+        place = self._workplace
+        is_ours = environment.root.is_relative_to(place.root.resolve())
+        premises = Premises(
+            python=environment.python,
+            root=place.root.resolve(),
+            memory_bytes=place.memory_limit_bytes,
+            sees_gpu=self._needs_gpu,
+            is_mutable=self._spec.request.mutates,
+            extra=() if is_ours else packages_of(environment.python),
+        )
+        limits = [self._host.level, place.max_gpu_isolation] if self._needs_gpu else [self._host.level]
+        with scratch_folder(place.scratch) as folder:
+            return reach(premises, folder, min(limits, key=lambda level: level.rank))
+
+    def _too_open(self, reached: Reach) -> str:
+        return too_little(reached.level, self._workplace.min_isolation, reached.why_not)
 
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
         self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, detail, done, total))
@@ -195,14 +238,14 @@ class _Job:
         for arm in self._spec.arms:
             self._say_finished(arm, _never_made(trouble), lock_digest)
 
-    def _run_arms(self, environment: Environment) -> None:
+    def _run_arms(self, environment: Environment, fence: Fence) -> None:
         """As many side by side as this host bears; each issue's control before its other arms."""
         arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
         for arm in in_running_order(self._spec.arms):
             arms.put(arm)
         failures: list[Exception] = []
         with self._open_gpus() as gpus, self._zygote(environment) as zygote:
-            stage = _Stage(environment, zygote, gpus)
+            stage = _Stage(environment, fence, zygote, gpus)
             workers = [
                 threading.Thread(target=self._run_queued, args=(arms, stage, failures)) for _ in range(self._width)
             ]
@@ -223,8 +266,8 @@ class _Job:
             failures.append(failure)
             self.stop.set()
 
-    def _place(self, environment: Environment, gpu: str) -> Place:
-        return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu)
+    def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
+        return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu, fence)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:
@@ -249,7 +292,14 @@ class _Job:
 
     def _attempt(self, arm: ArmSpec, stage: "_Stage") -> None:
         made = self._make(arm, stage, gpu="") if stage.gpus is None else self._make_on_gpu(arm, stage, stage.gpus)
-        if made is not None and made.done.record.ending is not Ending.CANCELLED:
+        if made is None:
+            return
+        record = made.done.record
+        if record.ending is not Ending.NOT_STARTED:  # what was tried once may be refused later
+            problem = too_little(isolation_of(record.sandbox), self._workplace.min_isolation, "")
+            if problem:
+                raise _TooOpen(problem)
+        if record.ending is not Ending.CANCELLED:
             self._say_finished(arm, made, stage.environment.lock_digest)
 
     def _make_on_gpu(self, arm: ArmSpec, stage: "_Stage", gpus: Gpus) -> "_Made | None":
@@ -280,7 +330,7 @@ class _Job:
         started_at = datetime.now(UTC)
         self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
         environment, script = stage.environment, self._spec.scripts[arm.script]
-        place = self._place(environment, gpu)
+        place = self._place(environment, gpu, stage.fence)
         try:
             with scratch_folder(self._workplace.scratch) as scratch:
                 done = execute(
@@ -297,12 +347,15 @@ class _Job:
         """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
         if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
             return record
+        # The arm's own variables may name any compiler, and its folder may hold anything: asked from inside, like it.
+        within = inside(place.fence.around(scratch))
         seen = arm_environment(place, scratch, arm.env)
-        trouble = host_trouble(environment, scratch, arm.exercises, seen)
+        trouble = host_trouble(environment, scratch, arm.exercises, seen, within)
         if trouble is None and record.ending is Ending.SIGNALLED and "inductor_cpp" in arm.exercises:
             with self._asking:  # once for the job: the answer is the host's and the build's
                 if self._kernels is None:
-                    self._kernels = (kernel_trouble(environment, scratch, arm_environment(place, scratch, {})),)
+                    own = arm_environment(place, scratch, {})
+                    self._kernels = (kernel_trouble(environment, scratch, own, within),)
                 (trouble,) = self._kernels
         return replace(record, trouble=trouble)
 
@@ -327,6 +380,7 @@ class _Stage:
     """What the arms of a job share; `gpus` is None on the CPU class."""
 
     environment: Environment
+    fence: Fence
     zygote: Zygote | None
     gpus: Gpus | None
 
@@ -362,71 +416,26 @@ def _unplaced(failure: OSError, environment: Environment, root: Path) -> RunReco
     return RunRecord(Ending.NOT_STARTED, trouble=trouble)
 
 
-# The agent as a program is two processes. The guard, which the carrier knows, waits and passes SIGTERM on; the agent,
-# in a session of its own, works. Each clears up after the other: kill the guard and the kernel tells the agent
-# (SIGHUP), kill the agent and its children fall to the guard.
-
-
 def main() -> None:
-    guard = os.getpid()
-    agent = os.fork()
-    if agent:
-        _guard(agent)
-    os.setsid()
-    adopt_orphans()
-    signal.signal(signal.SIGHUP, lambda *_: _end_with_everything())
-    die_with_parent(signal.SIGHUP, guard)
+    run_guarded(_serve)
+
+
+def _serve() -> None:
     cancelled = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
-    words = _take_stdout()
+    words = take_stdout()
     order = json.loads(sys.stdin.buffer.readline())
     spec = wire.load_spec(order["spec"])
     workplace = TypeAdapter(Workplace).validate_python(order["workplace"])
     finished = threading.Event()
-    threading.Thread(target=_watch_stdin, args=(finished,), name="stdin", daemon=True).start()
+    threading.Thread(target=watch_stdin, args=(finished.is_set,), name="stdin", daemon=True).start()
     try:
         for event in run_job(spec, workplace, cancelled.is_set):
             if isinstance(event, JobEnded):
                 finished.set()
-            _write(words, wire.dump_event(event) + b"\n")
+            write_whole(words, wire.dump_event(event) + b"\n")
     except BrokenPipeError:
-        _end_with_everything()
-    destroy()
-    os._exit(0)  # the watcher of standard input is still reading
-
-
-def _guard(agent: int) -> NoReturn:
-    adopt_orphans()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: os.kill(agent, signal.SIGTERM))
-    _, status = os.waitpid(agent, 0)
-    destroy()
-    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-
-
-def _end_with_everything() -> NoReturn:
-    destroy()
-    os._exit(1)
-
-
-def _take_stdout() -> int:
-    """Keep standard output for events alone: what anything else prints goes to standard error."""
-    words = os.dup(1)
-    os.dup2(2, 1)
-    return words
-
-
-def _write(words: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(words, line) :]
-
-
-def _watch_stdin(finished: threading.Event) -> None:
-    """The end of standard input before the job's end means that nobody wants the job any more."""
-    while os.read(0, 4096):
-        pass
-    if not finished.is_set():
-        os.kill(os.getpid(), signal.SIGHUP)
+        end_with_everything()
 
 
 if __name__ == "__main__":

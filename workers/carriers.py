@@ -31,11 +31,15 @@ class Lost(KnownGoodError):
     """The agent is gone, or talks nonsense, before its job ended. What it had not said did not happen."""
 
 
+class GivenBack(Lost):
+    """Nothing is wrong with the job: nobody began it, or its worker took leave. It is queued again; no loss counts."""
+
+
 class Handle(Protocol):
     """One job on its way."""
 
     def events(self) -> Generator[Event]:
-        """Events as they happen, up to JobEnded. Raises Lost."""
+        """Events as they happen, up to JobEnded. Raises Lost, or GivenBack where no loss is to be counted."""
 
     def cancel(self) -> None:
         """Ask the agent to end soon; it may still say what it was doing."""
@@ -46,7 +50,7 @@ class Handle(Protocol):
 
 class Carrier(Protocol):
     def start(self, spec: JobSpec) -> Handle:
-        """Bring a job on its way. Raises Lost where no agent can be started."""
+        """Bring a job on its way. Raises Lost where no agent can be started, GivenBack where no worker is left."""
 
 
 # What an agent may see of our environment: enough to find programs, caches, certificates and proxies, the settings of

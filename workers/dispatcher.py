@@ -8,7 +8,7 @@ asked ever writes; whatever still speaks for an earlier try is refused by the st
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
@@ -18,8 +18,9 @@ import structlog
 from app.domain.errors import KnownGoodError
 from app.domain.job import Event, JobEnded, JobSpec, Provisioning
 from app.store import reads, writes
+from app.store.offers import offer_classes
 from app.store.session import Engine, reading, unit_of_work
-from workers.carriers import Carrier, Handle, Lost
+from workers.carriers import Carrier, GivenBack, Handle, Lost
 
 _PROGRESS_EVERY_S = 1.0
 _RENEWALS_PER_LEASE = 3
@@ -36,7 +37,9 @@ class Dispatch:
     """How to dispatch.
 
     `hardware` are the classes this dispatcher's carrier can serve. `jobs` of each class run at once, `cuda_jobs` of a
-    CUDA class, so that an environment is made while the GPUs are busy with another. `run` keeps to the jobs of one run;
+    CUDA class, so that an environment is made while the GPUs are busy with another. `room`, where the carrier leads a
+    fleet, says instead how many jobs of each class the fleet takes at once; it is asked all the time, and what it does
+    not name stays in the queue. `run` keeps to the jobs of one run;
     `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end.
     A job is asked to stop, and after `grace_s` made to; one whose agent says nothing for `silence_s` beyond its longest
     arm is given up. After a crash another dispatcher can take over once `lease_s` has passed.
@@ -45,6 +48,7 @@ class Dispatch:
     hardware: tuple[str, ...]
     jobs: int = 1
     cuda_jobs: int = 2
+    room: Callable[[], Mapping[str, int]] | None = None
     run: str | None = None
     until_idle: bool = False
     waits: bool = False
@@ -54,8 +58,11 @@ class Dispatch:
     silence_s: float = 1800.0
     holder: str = field(default_factory=lambda: f"dispatcher-{uuid4().hex[:12]}")
 
-    def jobs_of(self, hardware: str) -> int:
-        return self.cuda_jobs if hardware.startswith("cuda-") else self.jobs
+    def room_now(self) -> Mapping[str, int]:
+        """How many jobs of each class may be under way."""
+        if self.room is not None:
+            return self.room()
+        return {class_: self.cuda_jobs if class_.startswith("cuda-") else self.jobs for class_ in self.hardware}
 
 
 def utc_now() -> datetime:
@@ -137,6 +144,7 @@ class _Dispatcher:
         self._now = now
         self._active: dict[str, _Active] = {}
         self._renewed_at = 0.0
+        self._offered: frozenset[str] = frozenset()
         self._news = threading.Event()
 
     def run(self, stop: Callable[[], bool]) -> None:
@@ -151,6 +159,7 @@ class _Dispatcher:
             self._abandon()
             with unit_of_work(self._engine) as s:
                 writes.give_lease_back(s, writes.DISPATCHER, self._how.holder)
+            log.info("lease given back", lease=writes.DISPATCHER, holder=self._how.holder)
 
     def _pause(self) -> None:
         """Until the next look, or until a job has ended."""
@@ -158,11 +167,16 @@ class _Dispatcher:
         self._news.clear()
 
     def _acquire(self, stop: Callable[[], bool]) -> bool:
+        is_told = False
         while not stop():
             if self._take_lease():
+                log.info("lease taken", lease=writes.DISPATCHER, holder=self._how.holder)
                 return True
             if not self._how.waits:
                 raise self._busy()
+            if not is_told:
+                log.info("another dispatcher is at work; waiting", lease=writes.DISPATCHER, holder=self._how.holder)
+            is_told = True
             self._pause()
         return False
 
@@ -181,8 +195,10 @@ class _Dispatcher:
 
     def _step(self) -> bool:
         """One look at everything; False once nothing is left to do."""
-        if self._renew():
+        is_renewed = self._renew()
+        if is_renewed:
             self._adopt()
+        self._offer(again=is_renewed)
         self._reap()
         self._stop_jobs()
         claimed = self._claim()
@@ -193,10 +209,19 @@ class _Dispatcher:
         if time.monotonic() - self._renewed_at < self._how.lease_s / _RENEWALS_PER_LEASE:
             return False
         if not self._take_lease():
+            log.error("lease lost", lease=writes.DISPATCHER, holder=self._how.holder, jobs=len(self._active))
             raise self._busy()
         with unit_of_work(self._engine) as s:
             writes.renew_jobs(s, self._active, self._how.holder, self._now(), self._how.lease_s)
         return True
+
+    def _offer(self, *, again: bool) -> None:
+        """Let readers know which classes have a worker, at once where one is new."""
+        now = frozenset(self._how.room_now())
+        if again or now - self._offered:
+            with unit_of_work(self._engine) as s:
+                offer_classes(s, now, self._how.holder, self._now(), self._how.lease_s)
+        self._offered = now
 
     def _adopt(self) -> None:
         """Count the losses of whoever held jobs before us; nothing of theirs can still be running."""
@@ -244,22 +269,29 @@ class _Dispatcher:
             if spec is None:
                 break
             claimed = True
-            self._start(spec)
+            if not self._start(spec):
+                break  # the fleet has shrunk meanwhile: look again
         return claimed
 
     def _classes_with_room(self) -> tuple[str, ...]:
         busy = Counter(active.spec.hardware for active in self._active.values())
-        return tuple(class_ for class_ in self._how.hardware if busy[class_] < self._how.jobs_of(class_))
+        return tuple(class_ for class_, jobs in self._how.room_now().items() if busy[class_] < jobs)
 
-    def _start(self, spec: JobSpec) -> None:
+    def _start(self, spec: JobSpec) -> bool:
+        """False where nobody is there to take it, other than was thought."""
+        log.info("job claimed", job=spec.job, try_no=spec.try_no, build=spec.build.id, hardware=spec.hardware)
         try:
             active = _Active(spec, self._carrier.start(spec))
+        except GivenBack as reason:
+            self._release(spec, str(reason))
+            return False
         except Lost as lost:
             self._lose(spec.job, spec.try_no, str(lost))
-            return
+            return True
         active.thread = threading.Thread(target=self._watch, args=(active,), name=f"job-{spec.job[:8]}", daemon=True)
         self._active[spec.job] = active
         active.thread.start()
+        return True
 
     def _watch(self, active: _Active) -> None:
         """A job's whole life, in a thread of its own."""
@@ -268,7 +300,7 @@ class _Dispatcher:
                 active.heard = time.monotonic()
                 self._take_in(active, event)
         except (Lost, writes.StaleEvent) as problem:
-            self._answer_loss(active, str(problem))
+            self._answer_loss(active, problem)
         except Exception as error:  # noqa: BLE001 - the outer loop of this thread; the dispatcher's own raises it again
             active.error = error
         finally:
@@ -277,16 +309,17 @@ class _Dispatcher:
 
     def _take_in(self, active: _Active, event: Event) -> None:
         if isinstance(event, JobEnded) and active.is_released:
-            self._release(active)
+            self._release(active.spec, "the dispatcher stops")
         elif not active.is_noise(event):
             with unit_of_work(self._engine) as s:
                 writes.record_event(s, event, self._now(), holder=self._how.holder)
         self._on_event(event)
 
-    def _answer_loss(self, active: _Active, reason: str) -> None:
+    def _answer_loss(self, active: _Active, problem: KnownGoodError) -> None:
+        reason = str(problem)
         try:
-            if active.is_released:
-                self._release(active)
+            if active.is_released or isinstance(problem, GivenBack):
+                self._release(active.spec, reason)
             else:
                 log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
                 self._lose(active.spec.job, active.spec.try_no, active.verdict or reason)
@@ -300,9 +333,10 @@ class _Dispatcher:
         except writes.StaleEvent as stale:
             log.info("loss was counted already", job=job, reason=str(stale))
 
-    def _release(self, active: _Active) -> None:
+    def _release(self, spec: JobSpec, reason: str) -> None:
         with unit_of_work(self._engine) as s:
-            writes.release_job(s, active.spec.job, active.spec.try_no, self._now())
+            writes.release_job(s, spec.job, spec.try_no, self._now())
+        log.info("job handed back", job=spec.job, try_no=spec.try_no, reason=reason)
 
     def _wind_down(self) -> None:
         """Ask every agent to stop, give their jobs back unharmed, and make those stop that do not."""

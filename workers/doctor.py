@@ -11,11 +11,13 @@ from pathlib import Path
 import uv
 
 from app.domain.build import DEFAULT_PYTHON
+from app.domain.isolation import Isolation, too_little
 from workers.host import compiler_trouble
 from workers.index import Index, read_index
 from workers.installer import Fault, Installer, InstallerFailed
 from workers.interpreters import find_interpreter, has_headers
-from workers.machine import can_unshare_network, describe_compiler, find_compiler, read_gpus
+from workers.isolation import reach_of_host
+from workers.machine import describe_compiler, find_compiler, read_gpus
 from workers.provision import choose_cache
 
 PYTHONS = ("3.11", "3.12", "3.13")
@@ -40,9 +42,18 @@ class Check:
     sentence: str
 
 
-def examine(root: Path, environ: Mapping[str, str] = os.environ) -> tuple[Check, ...]:
-    """All checks for environments kept below `root`, which need not exist yet. The registry's takes a moment."""
-    return tuple(_examine(root.absolute(), environ))
+def examine(
+    root: Path,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    at_least: Isolation = Isolation.NONE,
+    at_most: Isolation = Isolation.FILTERED,
+) -> tuple[Check, ...]:
+    """All checks for environments kept below `root`, which need not exist yet. The registry's takes a moment.
+
+    `at_least` and `at_most` are the levels of isolation that this installation is set to.
+    """
+    return (*_examine(root.absolute(), environ), check_isolation(root.absolute(), at_least, at_most))
 
 
 def _examine(root: Path, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -54,7 +65,6 @@ def _examine(root: Path, environ: Mapping[str, str]) -> Iterator[Check]:
     yield check_disk(root)
     yield check_links(root, choose_cache(root, environ))
     yield check_registry(index, environ)
-    yield check_network_namespace()
 
 
 def check_uv() -> Check:
@@ -150,12 +160,18 @@ def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Che
     return Check("package index", State.OK, f"reachable ({sources})")
 
 
-def check_network_namespace() -> Check:
-    if can_unshare_network():
-        return Check("network namespace", State.OK, "repros run without network")
+def check_isolation(root: Path, at_least: Isolation, at_most: Isolation) -> Check:
+    """How far repros are shut off from this machine, tried for real, and what keeps them from more."""
+    reached = reach_of_host(root, at_most)
+    means = ", ".join(reached.fence.steps)
+    refused = too_little(reached.level, at_least, reached.why_not)
+    if refused:
+        return Check("isolation", State.BAD, refused)
+    if reached.level is at_most:
+        return Check("isolation", State.OK, f"repros run at the level '{reached.level}' ({means})")
     return Check(
-        "network namespace",
+        "isolation",
         State.WARN,
-        "repros cannot be cut off from the network here, which is recorded with each result; allow user namespaces "
-        "(sysctl kernel.unprivileged_userns_clone=1, or run the container with --security-opt seccomp=unconfined)",
+        f"repros run at the level '{reached.level}' ({means}), which is recorded with each result, and could run at "
+        f"'{at_most}': {reached.why_not or 'no filter of calls is known for this processor'}",
     )

@@ -16,19 +16,22 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
 from workers import keeper
+from workers.isolation import MOUNT, Fence
 
 _KEEPER = Path(keeper.__file__)
 _HARNESS = Path(__file__).with_name("harness.py")
@@ -56,6 +59,7 @@ _STALE_S = 60.0
 
 _OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
 _TEARDOWN_BYTES = 16 * 1024
+_MOST = 1 << 53  # what every reader of JSON takes for a number
 
 _FIT = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
 
@@ -64,6 +68,7 @@ _REASONS = {
     "timed_out": Ending.TIMED_OUT,
     "over_memory": Ending.OVER_MEMORY,
     "over_processes": Ending.OVER_PROCESSES,
+    "over_disk": Ending.OVER_DISK,
 }
 
 
@@ -75,18 +80,21 @@ class Limits:
     processes: int = 512
     log_bytes: int = 512 * 1024
     file_bytes: int = 16 * 1024**3
+    scratch_bytes: int = 32 * 1024**3
     grace_s: float = 2.0
-    network_off: bool = True
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown)."""
+    """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), and
+    what shuts them off from the host.
+    """
 
     python: Path
     packages: tuple[str, ...]
     limits: Limits
     gpu: str = ""
+    fence: Fence = field(default_factory=Fence)
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,7 @@ def scratch_folder(root: Path) -> Iterator[Path]:
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name in _FRESH.values():
+        for name in (*_FRESH.values(), MOUNT):
             (folder / name).mkdir()
         yield folder
     finally:
@@ -185,6 +193,11 @@ class Zygote:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def scratch(self) -> Path:
+        """Its own home, caches and temporary files, of which each arm takes a copy."""
+        return self._scratch
+
     def connect(self, theirs: socket.socket, is_cancelled: Callable[[], bool]) -> bool:
         """Have an arm forked that speaks through `theirs`; False where this zygote cannot be used."""
         with self._lock:
@@ -236,7 +249,7 @@ def execute(
     """
     path = scratch / "repro.py"
     path.write_text(script, encoding="utf-8")
-    order = _order(arm, path, place, scratch)
+    order = _order(arm, path, place, scratch, zygote)
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
@@ -256,9 +269,10 @@ def execute(
     return Execution(record, _storable(log))
 
 
-def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path) -> dict[str, Any]:
+def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygote | None) -> dict[str, Any]:
     """What keeper and harness are told, as JSON."""
     limits = place.limits
+    also = () if zygote is None else (zygote.scratch,)
     return {
         "argv": [str(place.python), str(_HARNESS), "--arm"],
         "env": arm_environment(place, scratch, arm.env),
@@ -269,9 +283,10 @@ def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path) -> dict[str,
             "processes": limits.processes,
             "log_bytes": limits.log_bytes,
             "file_bytes": limits.file_bytes,
+            "scratch_bytes": limits.scratch_bytes,
             "grace_s": limits.grace_s,
-            "network_off": limits.network_off,
         },
+        "fence": place.fence.around(scratch, also),
         "arm": {
             "script": str(script),
             "function": arm.arm,
@@ -332,9 +347,20 @@ def _supervised(
 
 
 def _teardown(scratch: Path) -> str:
-    """What a forked arm wrote while its interpreter was torn down (see harness)."""
-    file = scratch / "teardown.txt"
-    return file.read_bytes()[-_TEARDOWN_BYTES:].decode(errors="replace") if file.exists() else ""
+    """What a forked arm wrote while its interpreter was torn down (see harness).
+
+    The folder was the arm's: what stands there may be a link to a file of ours, or a pipe that never ends.
+    """
+    try:
+        fd = os.open(scratch / "teardown.txt", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        told = os.fstat(fd)
+        if not stat.S_ISREG(told.st_mode):
+            return ""
+        file.seek(max(told.st_size - _TEARDOWN_BYTES, 0))
+        return file.read(_TEARDOWN_BYTES).decode(errors="replace")
 
 
 def _unreported(arm: ArmSpec) -> RunRecord:
@@ -353,11 +379,38 @@ def _end_by_mark(scratch: Path) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
 
 
+# What each kind of observation holds. The arm's process can write to the pipe whatever it likes, as it can observe
+# whatever it likes; what is no observation must not end the agent, which would take the other arms with it.
+_SHAPES: Mapping[str, Mapping[str, type]] = {
+    "imported": {"versions": dict, "threads": int},
+    "started": {},
+    "probe": {"name": str},
+    "probes": {"counts": dict},
+    "returned": {"observed": dict},
+    "raised": {"kind": str, "message": str, "text": str, "marked": str},
+    "left": {"code": str},
+    "unable": {"why": str},
+}
+
+
 def _observations(text: str) -> Iterator[dict[str, Any]]:
-    """One a line; the last line of a process that was killed may be half of one."""
+    """One a line; the last line of a process that was killed may be half of one. What has no known shape is skipped."""
     for line in text.split("\n"):
-        with contextlib.suppress(json.JSONDecodeError):
-            yield _storable(json.loads(line))
+        with contextlib.suppress(ValueError, RecursionError):
+            told = json.loads(line)
+            if _is_observation(told):
+                yield _storable(told)
+
+
+def _is_observation(told: object) -> bool:
+    if not isinstance(told, dict) or not isinstance(told.get("at"), float) or not isfinite(told["at"]):
+        return False
+    shape = _SHAPES.get(told["saw"]) if isinstance(told.get("saw"), str) else None
+    if shape is None or not all(isinstance(told.get(name), kind) for name, kind in shape.items()):
+        return False
+    texts = {**told.get("versions", {}), **told.get("observed", {})}.values()
+    numbers = (told.get("threads", 0), *told.get("counts", {}).values())
+    return all(isinstance(one, str) for one in texts) and all(type(one) is int and 0 <= one < _MOST for one in numbers)
 
 
 def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds

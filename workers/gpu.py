@@ -4,20 +4,18 @@ A device is held by a lock that every agent of this host respects, whatever data
 state without a CUDA context. A device's UUID names hardware: it is used in here alone and goes into no evidence.
 """
 
-import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import pynvml
 
 from app.domain.machine import Gpu
 from app.domain.outcome import Trouble, TroubleCode
+from workers.locks import lock_folder, take_lock
 from workers.machine import open_nvml
 
 _LOCKS = "knowngood-gpus"
@@ -186,7 +184,7 @@ class Gpus:
     def _try(self, device: _Device, is_cancelled: Callable[[], bool]) -> Held | Trouble | None:
         """None where another holds it."""
         try:
-            lock = take_lock(_lock_folder() / f"{device.uuid}.lock")
+            lock = take_lock(lock_folder(_LOCKS) / f"{device.uuid}.lock")
         except OSError as problem:
             return Trouble(
                 TroubleCode.GPU_BUSY,
@@ -215,44 +213,3 @@ class Gpus:
                 device.is_suspect = True
                 return trouble
             time.sleep(_LOOK_S)
-
-
-def _lock_folder() -> Path:
-    """Where the locks of this host are: a folder that everybody may write, like the one it stands in."""
-    folder = Path(tempfile.gettempdir()) / _LOCKS
-    with suppress(FileExistsError):
-        folder.mkdir()
-        folder.chmod(0o1777)
-    return folder
-
-
-def take_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed, if only by the death of this process; None where it is held.
-
-    Raises OSError where the file can be neither opened nor made.
-    """
-    lock = _open_lock(path)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.stat().st_ino == os.fstat(lock).st_ino:
-            return lock
-    except (BlockingIOError, FileNotFoundError):
-        pass  # held; or removed by whoever tidies up temporary files, so that the lock is nobody's
-    except OSError:
-        os.close(lock)
-        raise
-    os.close(lock)
-    return None
-
-
-def _open_lock(path: Path) -> int:
-    """Another user's file is opened without O_CREAT, which the kernel forbids in folders like this one
-    (fs.protected_regular), and to be read: that is enough for a lock, and nothing is ever written.
-    """
-    while True:
-        with suppress(FileNotFoundError):
-            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-        with suppress(FileExistsError):
-            made = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CREAT | os.O_EXCL, 0o644)
-            os.fchmod(made, 0o644)  # whatever the umask says: other users must be able to open it
-            return made

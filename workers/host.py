@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -55,17 +55,19 @@ def host_trouble(
     scratch: Path,
     exercises: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
+    within: Sequence[str] = (),
 ) -> Trouble | None:
     """Say what this host lacks to run an attempt; None where nothing is found.
 
     `scratch` is where the attempt wrote its caches; `exercises` are its probes, empty meaning anything; `environ` is
-    what the attempt's process saw (CXX and PATH matter).
+    what the attempt's process saw (CXX and PATH matter); `within` is put before each command, to run it as shut off as
+    the attempt was.
     """
     found = disk_trouble(scratch)
     if found is None and (not exercises or _COMPILED & set(exercises)):
-        found = compiler_trouble(scratch, environ)
+        found = compiler_trouble(scratch, environ, within)
         if found is None and environment is not None:
-            found = headers_trouble(environment) or setuptools_trouble(environment)
+            found = headers_trouble(environment, within) or setuptools_trouble(environment, within)
     return found
 
 
@@ -83,7 +85,9 @@ def disk_trouble(scratch: Path) -> Trouble | None:
     )
 
 
-def compiler_trouble(scratch: Path, environ: Mapping[str, str] = os.environ) -> Trouble | None:
+def compiler_trouble(
+    scratch: Path, environ: Mapping[str, str] = os.environ, within: Sequence[str] = ()
+) -> Trouble | None:
     """Compile and run a program with the compiler that Inductor calls."""
     command = find_compiler(environ)
     if not command:
@@ -92,9 +96,9 @@ def compiler_trouble(scratch: Path, environ: Mapping[str, str] = os.environ) -> 
     with tempfile.TemporaryDirectory(prefix="hello-", dir=there) as folder:
         source, program = Path(folder) / "hello.cpp", Path(folder) / "hello"
         source.write_text(_HELLO, encoding="utf-8")
-        complaint = _complaint([*command, "-fopenmp", str(source), "-o", str(program)], environ)
+        complaint = _complaint([*command, "-fopenmp", str(source), "-o", str(program)], environ, within)
         if complaint is None:
-            complaint = _complaint([str(program)], environ)
+            complaint = _complaint([str(program)], environ, within)
     if complaint is None:
         return None
     return Trouble(
@@ -112,9 +116,9 @@ def _no_compiler(environ: Mapping[str, str]) -> str:
     return "g++ is not there, which Inductor calls; apt-get install g++"
 
 
-def _complaint(command: list[str], environ: Mapping[str, str]) -> str | None:
+def _complaint(command: list[str], environ: Mapping[str, str], within: Sequence[str]) -> str | None:
     try:
-        ran = _run(command, environ)
+        ran = _run(*_shut_off(command, environ, within))
     except OSError as problem:
         return problem.strerror or "cannot be run"
     except subprocess.TimeoutExpired:
@@ -127,10 +131,10 @@ def _complaint(command: list[str], environ: Mapping[str, str]) -> str | None:
     return lines[0].rpartition(": ")[2] if lines else f"exit {ran.returncode}"
 
 
-def headers_trouble(environment: Provisioned) -> Trouble | None:
+def headers_trouble(environment: Provisioned, within: Sequence[str] = ()) -> Trouble | None:
     """Inductor's kernels and Triton's launchers include Python.h."""
     script = "import sysconfig, sys; print(sysconfig.get_path('include')); print('%d.%d' % sys.version_info[:2])"
-    told = _told(environment.python, script)
+    told = _told(environment.python, script, within)
     if len(told) != 2 or (Path(told[0]) / "Python.h").is_file():  # noqa: PLR2004 - the two lines printed
         return None
     return Trouble(
@@ -140,13 +144,13 @@ def headers_trouble(environment: Provisioned) -> Trouble | None:
     )
 
 
-def setuptools_trouble(environment: Provisioned) -> Trouble | None:
+def setuptools_trouble(environment: Provisioned, within: Sequence[str] = ()) -> Trouble | None:
     """Inductor imports setuptools when it compiles for the CPU, up to torch 2.6 (measured 2026-11)."""
     try:
         is_needed = Version(environment.imported.get("torch", "")) <= _NEEDS_SETUPTOOLS_UP_TO
     except InvalidVersion:
         is_needed = True
-    if not is_needed or _told(environment.python, _IS_SETUPTOOLS_MISSING) != ["missing"]:
+    if not is_needed or _told(environment.python, _IS_SETUPTOOLS_MISSING, within) != ["missing"]:
         return None
     return Trouble(
         TroubleCode.NO_SETUPTOOLS,
@@ -155,7 +159,9 @@ def setuptools_trouble(environment: Provisioned) -> Trouble | None:
     )
 
 
-def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str, str]) -> Trouble | None:
+def kernel_trouble(
+    environment: Provisioned, scratch: Path, environ: Mapping[str, str], within: Sequence[str] = ()
+) -> Trouble | None:
     """Whether the smallest function that Inductor can compile for the CPU dies here as well.
 
     Asked after a crash: then it says nothing about the issue. On two GPU hosts whose g++ is a wrapper every kernel of
@@ -164,9 +170,10 @@ def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str
     with tempfile.TemporaryDirectory(prefix="trivial-", dir=scratch) as folder:
         own = {**environ, "TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
         try:
+            command, variables = _shut_off([str(environment.python), "-B", "-c", _TRIVIAL], own, within)
             ran = subprocess.run(
-                [str(environment.python), "-B", "-c", _TRIVIAL],
-                env=own,
+                command,
+                env=variables,
                 cwd=folder,
                 capture_output=True,
                 timeout=_TRIVIAL_S,
@@ -184,12 +191,24 @@ def kernel_trouble(environment: Provisioned, scratch: Path, environ: Mapping[str
     )
 
 
-def _told(python: Path, script: str) -> list[str]:
+def _told(python: Path, script: str, within: Sequence[str]) -> list[str]:
     try:
-        ran = _run([str(python), "-I", "-B", "-c", script], os.environ)
+        ran = _run(*_shut_off([str(python), "-I", "-B", "-c", script], os.environ, within))
     except (OSError, subprocess.TimeoutExpired):
         return []
     return ran.stdout.split()
+
+
+def _shut_off(
+    command: list[str], environ: Mapping[str, str], within: Sequence[str]
+) -> tuple[list[str], Mapping[str, str]]:
+    """The command to run and its variables. What shuts it off is itself outside, so it is given none of `environ`: an
+    arm may have chosen some of them, LD_PRELOAD for example.
+    """
+    if not within:
+        return command, environ
+    given = [f"{name}={value}" for name, value in environ.items()]
+    return [*within, "env", "-i", *given, *command], {"PATH": os.defpath, "LANG": "C.UTF-8"}
 
 
 def _run(command: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

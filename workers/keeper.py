@@ -1,4 +1,4 @@
-# ruff: noqa: PTH110, PTH123, PTH208
+# ruff: noqa: PTH110, PTH120, PTH123, PTH208
 # Looked at ten times a second, /proc is read by plain calls: pathlib's share would show in the timings.
 """Supervise one arm: limits while it runs, evidence of how it ended, and nothing of it left alive afterwards.
 
@@ -17,33 +17,38 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import fcntl
+import importlib.util
 import json
 import os
 import resource
 import selectors
 import signal
 import socket
-import struct
+import stat
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from workers import sandbox
+else:  # by its place: there is no package where the keeper runs in the build under test
+    _spec = importlib.util.spec_from_file_location("knowngood_sandbox", f"{os.path.dirname(__file__)}/sandbox.py")
+    sandbox = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sandbox)
 
 # Free for applications, and neither used by torch nor by Python: the arm answers with the stacks of all its threads.
 DUMP_SIGNAL = signal.SIGRTMIN + 7
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_CLONE_NEWUSER = 0x10000000
-_CLONE_NEWNET = 0x40000000
-_SIOCSIFFLAGS = 0x8914
-_IFF_UP_RUNNING = 0x41
 
 _SAMPLE_S = 0.1  # how often memory and processes are looked at, as long as a look is cheap
 _SAMPLE_SHARE = 20  # a look may take a twentieth of the time at most
 _DUMP_S = 0.7  # what a hung process is given to write its stacks
+_SCRATCH_SHARE = 50  # walking through the scratch folder may take a fiftieth
+_SPARE_BYTES = 512 << 20  # what must stay free on its disk, for the worker to say what happened
 _DRAIN_S = 5.0  # what is left in the pipes after everything is dead
 _REAP_S = 30.0  # a process in the kernel's hands (a lost GPU) may never die: give up, and say so
 _OBSERVATIONS_BYTES = 1 << 20
@@ -59,6 +64,7 @@ def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn
     `begin(order, observations)` is called in the arm's own process and becomes the arm; it may leave by an exception
     that is no `Exception` (a forked arm unwinds to its zygote's outermost frame that way).
     """
+    inherited = _plain_files(besides=control.fileno())
     line, is_cancelled = _read_order(control)
     if not line:
         return
@@ -66,16 +72,49 @@ def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn
     adopt_orphans()
     with contextlib.suppress(PermissionError):  # it leads its group already
         os.setsid()
-    sandbox = ("process", *_without_network()) if order["limits"]["network_off"] else ("process",)
-    arm = _Arm(order, control)
+    try:
+        reached = ("process", *sandbox.leave(order["fence"]))
+    except sandbox.Refused as refused:
+        _report(control, _refusal(refused))
+        return
+    arm = _Arm(order, control, inherited)
     arm.start(begin)
     if is_cancelled:
         arm.cancel()
-    report = arm.watch()
-    report["sandbox"] = list(sandbox)
+    _report(control, {**arm.watch(), "sandbox": list(reached)})
+
+
+def _report(control: socket.socket, report: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         control.sendall(json.dumps(report).encode())
     control.close()
+
+
+def _refusal(refused: sandbox.Refused) -> dict[str, Any]:
+    """The report of an arm that was never started."""
+    saw = {"saw": "unable", "at": time.monotonic(), "why": str(refused)}
+    return {
+        "reason": "",
+        **_end_in_words(None),
+        "wall_s": 0.0,
+        "peak_bytes": 0,
+        "observations": json.dumps(saw),
+        "log": "",
+        "log_cut_bytes": 0,
+        "survivors": 0,
+        "sandbox": [],
+    }
+
+
+def _plain_files(besides: int) -> frozenset[int]:
+    """What a zygote's libraries hold open, which its forks need; no folder (a way out) and no socket (another's)."""
+    kept = set()
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):
+            mode = os.fstat(fd).st_mode
+            if fd != besides and not (stat.S_ISDIR(mode) or stat.S_ISSOCK(mode)):
+                kept.add(fd)
+    return frozenset(kept)
 
 
 def _read_order(control: socket.socket) -> tuple[bytes, bool]:
@@ -100,29 +139,6 @@ def die_with_parent(number: int, parent: int) -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
-
-
-def _without_network() -> tuple[str, ...]:
-    """Leave the host's network where the kernel allows it, alone or in a user namespace of our own.
-
-    The new namespace has nothing but its loopback, which is brought up: torch.distributed and compile servers on
-    one machine speak over it, and find "network unreachable" otherwise.
-    """
-    uid, gid = os.geteuid(), os.getegid()
-    if _libc.unshare(_CLONE_NEWNET) != 0:
-        if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET) != 0:
-            return ()
-        _keep_ids(uid, gid)
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP_RUNNING))
-    return ("no-network",)
-
-
-def _keep_ids(uid: int, gid: int) -> None:
-    """Stay who we were inside the new user namespace: getpass and the owners of files must not change."""
-    for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
-        with contextlib.suppress(OSError), open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
 
 
 class _Log:
@@ -155,8 +171,10 @@ class _Log:
 class _Arm:
     """One arm, from fork to the death of its last descendant."""
 
-    def __init__(self, order: dict[str, Any], control: socket.socket) -> None:
+    def __init__(self, order: dict[str, Any], control: socket.socket, inherited: frozenset[int]) -> None:
         self._order = order
+        self._inherited = inherited
+        self._init = 0  # process 1 of the arm's own namespace, where it has one
         self._limits = order["limits"]
         self._control = control
         self._log = _Log(self._limits["log_bytes"])
@@ -171,12 +189,18 @@ class _Arm:
         self._steps: list[tuple[float, Callable[[], None]]] = []
         self._peak_bytes = 0
         self._killed_at: float | None = None
+        self._walk_at = time.monotonic() + 10 * _SAMPLE_S
+        told = os.statvfs(order["cwd"])
+        self._free_at_start = told.f_bavail * told.f_frsize // 2
 
     def start(self, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
         keeper = os.getpid()
         self._listen()
         self._started = time.monotonic()
         self._steps.append((self._started + self._limits["timeout_s"], self._time_out))
+        fence = self._order["fence"]
+        if sandbox.NAMESPACES in fence["steps"]:
+            self._init, _ = sandbox.start_init(fence["mount"])
         self._pid = os.fork()
         if self._pid == 0:
             self._become(begin, keeper)
@@ -205,17 +229,20 @@ class _Arm:
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.signal(DUMP_SIGNAL, signal.SIG_IGN)  # until the harness answers it, it must not kill
             os.setsid()
-            die_with_parent(signal.SIGKILL, keeper)
+            if not self._init:  # else the kernel ends it with its init, and its parent has no number here
+                die_with_parent(signal.SIGKILL, keeper)
             _limit("RLIMIT_CORE", 0)
             _limit("RLIMIT_NOFILE", _OPEN_FILES)
             _limit("RLIMIT_FSIZE", self._limits["file_bytes"])
             _be_the_first_to_go()
             self._wire()
+            sandbox.enter(self._order["fence"])
             os.chdir(self._order["cwd"])
             begin(self._order, self._observed_write)
         except Exception as failure:  # noqa: BLE001 - the last frame of this process
             traceback.print_exc()
-            line = json.dumps({"saw": "unable", "why": f"{type(failure).__name__}: {failure}"})
+            why = str(failure) if isinstance(failure, sandbox.Refused) else f"{type(failure).__name__}: {failure}"
+            line = json.dumps({"saw": "unable", "at": time.monotonic(), "why": why})
             os.write(self._observed_write, line.encode() + b"\n")
             os._exit(127)
 
@@ -224,10 +251,17 @@ class _Arm:
         for source, target in ((nothing, 0), (self._log_write, 1), (self._log_write, 2)):
             os.dup2(source, target)
         self._selector.close()
-        for fd in (nothing, self._log_write, self._log_read, self._observed_read):
-            os.close(fd)
-        for one in (self._wake_read, self._wake_write, self._control):
+        for one in (
+            self._wake_read,
+            self._wake_write,
+            self._control,
+        ):  # as objects, else they close others' numbers later
             one.close()
+        kept = self._inherited | {0, 1, 2, self._observed_write}
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd not in kept:
+                with contextlib.suppress(OSError):  # the folder that was listed
+                    os.close(fd)
 
     def watch(self) -> dict[str, Any]:
         sample_at = self._started
@@ -331,7 +365,7 @@ class _Arm:
     def _sample(self) -> None:
         if self._reason:
             return
-        tree = descendants()
+        tree = [pid for pid in descendants() if pid != self._init]
         limit = self._limits["memory_bytes"]
         used = sum(_memory_bytes(pid) for pid in tree)
         if len(tree) > 1 and used > min(limit, self._peak_bytes):
@@ -341,6 +375,21 @@ class _Arm:
             self._stop("over_memory", self._kill_now)
         elif len(tree) > self._limits["processes"]:
             self._stop("over_processes", self._kill_now)
+        elif self._is_over_disk():
+            self._stop("over_disk", self._kill_now)
+
+    def _is_over_disk(self) -> bool:
+        """Too little left on the disk: looked at each time. Too much in the scratch folder: as often as it is cheap."""
+        told = os.statvfs(self._order["cwd"])
+        if told.f_bavail * told.f_frsize < min(_SPARE_BYTES, self._free_at_start):
+            return True
+        now = time.monotonic()
+        if now < self._walk_at:
+            return False
+        used = _disk_bytes(self._order["cwd"])
+        took = time.monotonic() - now
+        self._walk_at = now + max(10 * _SAMPLE_S, _SCRATCH_SHARE * took)
+        return bool(used > self._limits["scratch_bytes"])
 
     def _drain(self) -> None:
         """Everything that could write is dead, so the pipes end."""
@@ -350,6 +399,20 @@ class _Arm:
         until = time.monotonic() + _DRAIN_S
         while self._selector.get_map() and time.monotonic() < until:
             self._hear(until - time.monotonic())
+
+
+def _disk_bytes(folder: str) -> int:
+    """What the files below a folder take on its disk, holes not counted. Files come and go while it looks."""
+    used = 0
+    unread = [folder]
+    while unread:
+        with contextlib.suppress(OSError), os.scandir(unread.pop()) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    used += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        unread.append(entry.path)
+    return used
 
 
 def _limit(name: str, wanted: int) -> None:

@@ -26,17 +26,9 @@ _T = TypeVar("_T")
 
 _PROBE_S = 20
 
-# os.unshare came with Python 3.12. NEWNET alone needs a privilege; together with NEWUSER it needs none where the kernel
-# allows user namespaces at all. The child tries and exits, so that this process stays where it is.
-_UNSHARE = """
-import ctypes, sys
-libc = ctypes.CDLL(None, use_errno=True)
-NEWUSER, NEWNET = 0x10000000, 0x40000000
-sys.exit(0 if libc.unshare(NEWNET) == 0 or libc.unshare(NEWUSER | NEWNET) == 0 else 1)
-"""
 
-
-def describe_machine(environ: Mapping[str, str] = os.environ) -> Machine:
+def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str, ...] = ("process",)) -> Machine:
+    """`sandbox` is what shuts arms off here (see isolation), which takes longer to find out than all the rest."""
     model, isa = parse_cpuinfo(_text(Path("/proc/cpuinfo")))
     limits = read_cgroup_limits(Path("/sys/fs/cgroup"), _text(Path("/proc/self/cgroup")))
     driver, driver_cuda, gpus = read_gpus(environ)
@@ -54,7 +46,7 @@ def describe_machine(environ: Mapping[str, str] = os.environ) -> Machine:
         driver=driver,
         driver_cuda=driver_cuda,
         gpus=gpus,
-        sandbox=("process", "no-network") if can_unshare_network() else ("process",),
+        sandbox=sandbox,
     )
 
 
@@ -130,15 +122,6 @@ def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return ran.stdout.partition("\n")[0].strip() if ran.returncode == 0 else ""
-
-
-def can_unshare_network() -> bool:
-    """Whether a process may leave the network here. Tried, not read from settings: containers forbid it variously."""
-    command = [sys.executable, "-I", "-S", "-c", _UNSHARE]
-    try:
-        return subprocess.run(command, capture_output=True, timeout=_PROBE_S, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from workers.host import host_trouble
 from workers.index import Index
 from workers.installer import Cancelled, Fault, Installer, InstallerFailed, Watch
 from workers.interpreters import find_interpreter
+from workers.locks import turn
 from workers.proof import Proofs
 from workers.pylock import Lock, Wheel
 from workers.resolve import ProvisionFailure, Resolver, environment_key, trouble_of
@@ -37,6 +38,8 @@ __all__ = ["Cancelled", "Environment", "ProvisionFailure", "Provisioner", "choos
 _PLENTY = 16 << 30
 _RESERVE = 500 << 20
 _TRIES = 3
+# At a time on one host: a host with eight GPUs would else fetch eight builds of 3 GB side by side.
+_DOWNLOADS = 2
 _POLL_S = 0.2
 
 
@@ -134,8 +137,8 @@ class Provisioner:
     ) -> Environment:
         """A lease on the environment of `build` with `request`, made where there is none. Safe in many processes.
 
-        `on_progress(phase, detail, done_bytes, total_bytes)` hears of resolve, sync, compile and probe. Raises
-        ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
+        `on_progress(phase, detail, done_bytes, total_bytes)` hears of resolve, sync, compile and probe, and of wait
+        while others make theirs. Raises ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
         """
         began, made = monotonic(), 0
         if self._is_adopted(build, request):
@@ -206,8 +209,14 @@ class Provisioner:
             if descriptor is None or self.shelf.load(key) is not None:
                 return False  # another process is making it, or made it just now
             watch = Watch(is_cancelled=is_cancelled, inherited=(descriptor,))
+
+            def wait() -> None:
+                watch.check()
+                on_progress("wait", "others download on this host", 0, 0)
+
             try:
-                self._make(build, request, key, watch, on_progress)
+                with turn("downloads", _DOWNLOADS, wait):
+                    self._make(build, request, key, watch, on_progress)
             except BaseException:
                 self.shelf.discard(key)
                 raise

@@ -247,6 +247,11 @@ class Shelf:
             return set()
 
 
+def list_ready(root: Path) -> frozenset[str]:
+    """The keys of the environments below a shelf's root that are ready; none of them is looked into."""
+    return frozenset(path.parent.name for path in root.glob(f"*/{_READY}"))
+
+
 def _try_lock(descriptor: int, kind: int) -> bool:
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)

@@ -3,9 +3,12 @@
 from enum import IntEnum
 
 from app.domain.errors import (
+    BadBackup,
     BadBundle,
     BadPack,
     BadSnapshot,
+    FleetUnusable,
+    IndexUnusable,
     KnownGoodError,
     PortTaken,
     ServerUnusable,
@@ -23,7 +26,17 @@ class Exit(IntEnum):
     UNUSABLE = 4
 
 
-_UNUSABLE = (StoreUnusable, BadBundle, BadPack, BadSnapshot, ServerUnusable, PortTaken)
+_UNUSABLE = (
+    StoreUnusable,
+    BadBackup,
+    BadBundle,
+    BadPack,
+    BadSnapshot,
+    ServerUnusable,
+    PortTaken,
+    FleetUnusable,
+    IndexUnusable,
+)
 
 
 def exit_of(error: KnownGoodError) -> Exit:

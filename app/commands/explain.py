@@ -75,7 +75,7 @@ def _told(text: str, build: str) -> "Told":
         with reading(engine) as session:
             edition = load_edition(session, now)
     measured = measured_of(edition)
-    library = Recogniser().library(engine, edition)
+    library = Recogniser().open_library(engine, edition)
     return Told(explained(text, library, measured, build), library.issues, measured)
 
 

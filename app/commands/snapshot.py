@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from app.commands.opening import read_settings, root
+from app.commands.opening import make_data_dir, read_settings, root
 from app.domain.errors import BadRequest
 
 _KEY = "snapshot-key.pem"
@@ -44,9 +44,11 @@ def snapshot(
 
 
 def _private_key(named: Path | None) -> bytes:
-    path = named or root(read_settings()) / _KEY
+    settings = read_settings()
+    path = named or root(settings) / _KEY
     try:
         if named is None and not path.exists():
+            make_data_dir(settings)  # with a store elsewhere, nothing has needed it yet
             _make(path)
         return path.read_bytes()
     except OSError as error:

@@ -20,13 +20,15 @@ Place = tuple[str, str, str]
 
 class Cause(StrEnum):
     """What made cells change: a run here, an imported bundle, an edit of the catalogue, what somebody said of a cell,
-    or that they were derived anew by other rules.
+    that all results of a worker were voided or count again, or that they were derived anew by other rules.
     """
 
     RUN = "run"
     IMPORT = "import"
     CATALOGUE = "catalogue"
     NOTE = "note"
+    VOID = "void"
+    UNVOID = "unvoid"
     DERIVED = "derived"
 
 

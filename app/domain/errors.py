@@ -25,6 +25,10 @@ class BadEnvironment(KnownGoodError):
     """A lock file or list of packages that cannot be read. Its text says where, what was expected and what to do."""
 
 
+class BadBackup(KnownGoodError):
+    """A backup that is damaged, foreign, or of tables that this release does not know. Nothing of it was restored."""
+
+
 class BadPack(KnownGoodError):
     """A pack that is damaged, incomplete, foreign, or cannot be made as asked. Nothing was run from it."""
 
@@ -47,3 +51,11 @@ class BadSnapshot(KnownGoodError):
 
 class ServerUnusable(KnownGoodError):
     """A server of ours that does not answer, or not as one of ours."""
+
+
+class FleetUnusable(KnownGoodError):
+    """A fleet that cannot be joined or led from here: no Ray, no token, no head at the address, or a machine unfit."""
+
+
+class IndexUnusable(KnownGoodError):
+    """A package index that cannot be asked, or whose answer makes no sense."""

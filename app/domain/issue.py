@@ -248,7 +248,7 @@ def environment_request(issue: Issue, build: Build) -> EnvironmentRequest:
     """What `issue` needs beside `build`. Issues that ask for nothing share the bare environment of the build."""
     packages = issue.packages
     asked = packages.per_release.get(build.minor, packages.requirements)
-    release = build.build_id.version.public
+    release = build.build_id.version.public if asked else ""
     filled = tuple(sorted(text.replace("{torch}", release) for text in asked))
     bare = {text.partition("==")[0].strip() for text in packages.no_deps}
     return EnvironmentRequest(

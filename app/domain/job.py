@@ -59,7 +59,8 @@ class JobStarted:
 class Provisioning:
     """Progress of the environment. `phase` is resolve, sync, compile, probe; bytes are 0 where unknown.
 
-    Phase `wait` comes later: the environment is there, and another job holds the GPU.
+    Phase `wait` is none of these: no worker of the fleet has room yet, others download on that host, or the environment
+    is there and another job holds the GPU. `detail` says which.
     """
 
     job: str

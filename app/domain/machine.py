@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
+from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import digest
 
 CPU_CLASS = "cpu-x86_64"
@@ -29,7 +30,7 @@ class Machine:
 
     `isa` is the widest vector extension (`avx512`, `avx2`, `none`); `compiler` is what `g++ --version` says first
     (empty: none found); `driver_cuda` is the highest CUDA the driver supports; `sandbox` names what isolates an arm
-    here: `process` always, `no-network` where the kernel allows a network namespace.
+    here: `process` always, what else the kernel allows and the worker is set to (see isolation).
     """
 
     cpu_model: str
@@ -53,6 +54,11 @@ class Machine:
     def hardware(self) -> tuple[str, ...]:
         """The hardware classes this host can measure."""
         return (CPU_CLASS, *sorted({gpu.hardware for gpu in self.gpus}))
+
+    @property
+    def isolation(self) -> Isolation:
+        """How far it shuts arms off."""
+        return isolation_of(self.sandbox)
 
     @property
     def in_words(self) -> str:

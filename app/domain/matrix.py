@@ -14,7 +14,7 @@ from functools import lru_cache
 from app.domain.build import DEFAULT_PYTHON, Build, BuildId
 from app.domain.history import is_release
 from app.domain.issue import Issue, Requires, unmet
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict, stale_before
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict, stale_before, stays_fresh
 
 CellKey = tuple[str, str, str]  # issue, build, hardware class
 
@@ -107,6 +107,8 @@ def fold(builds: Iterable[Build], cells: Iterable[Cell]) -> tuple[Column, ...]:
     """
     families = _families(tuple(builds))
     heads = {build.id: family.head.id for family in families if len(family.builds) > 1 for build in family.builds}
+    if not heads:
+        return families
     answers: dict[CellKey, set[Verdict]] = defaultdict(set)
     for cell in cells:
         if cell.build in heads and cell.verdict in CONCLUSIVE:
@@ -214,6 +216,11 @@ def stale_cells(cells: Iterable[Cell], builds: Mapping[str, Build], now: datetim
     )
 
 
+def stale_after(cells: Iterable[Cell], builds: Mapping[str, Build]) -> datetime | None:
+    """The moment after which one of them is stale (None: never); `builds` holds the build of each."""
+    return min((cell.measured_at + stays_fresh(builds[cell.build]) for cell in cells if cell.measured_at), default=None)
+
+
 def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
     """`stale` are the stale ones among `cells`."""
     cells = list(cells)
@@ -225,4 +232,16 @@ def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
         unsure=counts[Verdict.INCONCLUSIVE],
         stale=len(stale),
         newest=max((cell.measured_at for cell in cells if cell.measured_at is not None), default=None),
+    )
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """What several selections, none of which shares a cell with another, add up to together."""
+    parts = list(tallies)
+    return Tally(
+        applicable=sum(part.applicable for part in parts),
+        measured=sum(part.measured for part in parts),
+        unsure=sum(part.unsure for part in parts),
+        stale=sum(part.stale for part in parts),
+        newest=max((part.newest for part in parts if part.newest is not None), default=None),
     )

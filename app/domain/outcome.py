@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from app.domain.build import Build, difference
+from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
 
 
@@ -31,6 +32,7 @@ class Ending(StrEnum):
     TIMED_OUT = "timed_out"
     OVER_MEMORY = "over_memory"
     OVER_PROCESSES = "over_processes"
+    OVER_DISK = "over_disk"
     CANCELLED = "cancelled"
     NOT_STARTED = "not_started"  # the environment never came to be, or the process could not be made
 
@@ -83,7 +85,7 @@ class RunRecord:
     `probes` counts what the harness saw happen (`inductor_cpp`: graphs compiled, ...); `observed` is what the arm
     reported; `imported` what the process imported. Seconds are wall time: `wall_s` of the whole process, `own_s` from
     after `import torch` to the last observation. `peak_bytes` is the largest resident set of the process tree.
-    `sandbox` names what isolated it (`process`, `no-network`, `forked`).
+    `sandbox` names what isolated it (see isolation), and `forked` where it came from a parent that had imported torch.
     """
 
     ending: Ending
@@ -100,6 +102,11 @@ class RunRecord:
     threads: int = 0
     sandbox: tuple[str, ...] = ()
     log_cut_bytes: int = 0
+
+    @property
+    def isolation(self) -> Isolation:
+        """How far it was shut off from its host."""
+        return isolation_of(self.sandbox)
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,10 @@ def _trouble(record: RunRecord) -> Judgement | None:
         return Judgement(Outcome.ENV_ERROR, "used more memory than this worker allows an arm")
     if record.ending is Ending.OVER_PROCESSES:
         return Judgement(Outcome.ENV_ERROR, "started more processes than this worker allows an arm")
+    if record.ending is Ending.OVER_DISK:
+        return Judgement(
+            Outcome.ENV_ERROR, "wrote more to disk than this worker allows an arm, or than its disk had left"
+        )
     if record.ending is Ending.SIGNALLED and record.signal == "SIGKILL":
         return Judgement(
             Outcome.ENV_ERROR, "killed from outside (SIGKILL), most likely by the kernel for want of memory"

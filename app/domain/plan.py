@@ -56,13 +56,16 @@ class Wanted:
     change along the line of releases and ten where mixed; `force` runs `repeat` more, whatever is known.
     With `where_affected` a workaround waits until the issue was seen on that very build: a whole catalogue on many
     builds costs a fraction of the arms, and what is left out could only say "unnecessary" or "harmful".
-    Where `now` is given, a stale cell is measured anew.
+    `baseline` is the number of settled attempts of a baseline alone, where it is the larger; without `workarounds`
+    only the question itself is asked, control and baseline. Where `now` is given, a stale cell is measured anew.
     """
 
     repeat: int = 1
     confirm: bool = False
     force: bool = False
     where_affected: bool = False
+    baseline: int = 1
+    workarounds: bool = True
     now: datetime | None = None
 
 
@@ -104,7 +107,7 @@ def plan_jobs(
             grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
             for issue in issues:
                 if inapplicable(issue, build, class_) is None:
-                    arms = _missing(issue, build, class_, builds, known, wanted)
+                    arms = missing_arms(issue, build, class_, builds, known, wanted)
                     grouped.setdefault(environment_request(issue, build), []).extend(arms)
             jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
     return tuple(jobs)
@@ -165,21 +168,26 @@ def _once_more(issue: Issue, build: Build, hardware: str, known: Known) -> Itera
             yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 
-def _missing(
+def missing_arms(
     issue: Issue, build: Build, hardware: str, builds: Sequence[Build], known: Known, wanted: Wanted
 ) -> list[PlannedArm]:
+    """What one cell still needs, controls first; nothing where it has its answer. The issue must apply to the build.
+
+    `builds` are those among which changes are looked for.
+    """
     request = environment_request(issue, build)
     cell = known.cells.get((issue.id, build.id, hardware))
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
     is_seen = cell is not None and cell.verdict in {Verdict.AFFECTED, Verdict.FLAKY}
-    waits = wanted.where_affected and not is_seen
+    waits = not wanted.workarounds or (wanted.where_affected and not is_seen)
     planned = []
     for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
         if arm_inapplicable(arm, build) or (waits and arm.id not in {CONTROL, BASELINE}):
             continue
         for variant in variants_of(issue, arm.id):
             key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
-            needed = wanted.repeat if is_old else _needed(arm, variant, key, builds, known, wanted)
+            asked = _asked(arm, wanted)
+            needed = asked if is_old else _needed(arm, variant, key, builds, known, wanted)
             first = known.ordinals.get(key, 0) + 1
             planned += [
                 PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
@@ -192,11 +200,15 @@ def _rank(arm: str) -> int:
     return {CONTROL: 0, BASELINE: 1}.get(arm, 2)
 
 
+def _asked(arm: Arm, wanted: Wanted) -> int:
+    return max(wanted.repeat, wanted.baseline) if arm.id == BASELINE else wanted.repeat
+
+
 def _needed(arm: Arm, variant: Variant, key: ArmKey, builds: Sequence[Build], known: Known, wanted: Wanted) -> int:
+    target = _asked(arm, wanted)
     if wanted.force:
-        return wanted.repeat
+        return target
     settled = sum(1 for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE)
-    target = wanted.repeat
     if wanted.confirm and arm.id == BASELINE:
         target = max(target, _confirming(variant, key, builds, known))
     return max(0, target - settled)
@@ -233,7 +245,7 @@ class Price:
     guessed: int
 
 
-_GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
+GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
 ENVIRONMENT_S = 20.0  # a new environment of cached wheels, its bytecode compiled once (measured 2026-11)
 
 
@@ -248,7 +260,7 @@ def price_of(
     `environment_s` those of making one environment.
     """
     keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
-    work = sum(durations.get(key, _GUESS_S) for key in keys)
+    work = sum(durations.get(key, GUESS_S) for key in keys)
     return Price(
         jobs=len(planned),
         arms=len(keys),

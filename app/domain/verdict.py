@@ -97,8 +97,8 @@ class Cell:
     """(issue, build, hardware class) and what is known of it now.
 
     `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome (None: not run); `line` is
-    the newest line that matched the signature; `superseded` counts attempts bound to an older repro; `evidence` is the
-    id of the attempt that says most.
+    the newest line that matched the signature; `superseded` counts attempts bound to an older repro, `voided` those of
+    a worker that somebody said not to count; `evidence` is the id of the attempt that says most.
     """
 
     issue: str
@@ -113,6 +113,7 @@ class Cell:
     variants: tuple[VariantFinding, ...] = ()
     workarounds: Mapping[str, WorkaroundFinding] = field(default_factory=dict)
     superseded: int = 0
+    voided: int = 0
     evidence: str = ""
 
 
@@ -136,8 +137,11 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
     )
 
 
-def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judged], superseded: int = 0) -> Cell:
-    """Say what all counted attempts of one cell mean together.
+def derive_cell(
+    issue: Issue, build: Build, hardware: str, judged: Iterable[Judged], superseded: int = 0, voided: int = 0
+) -> Cell:
+    """Say what all counted attempts of one cell mean together. `superseded` and `voided` are how many there are beside
+    them that do not count.
 
     Guarantees, held by properties in tests: not_affected only with a proven pass of every baseline variant on this very
     build; nothing infrastructural yields affected, not_affected or different_failure; the order of `judged` and
@@ -146,7 +150,8 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
     """
     absent = inapplicable(issue, build, hardware)
     if absent:
-        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent, superseded=superseded)
+        cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
+        return replace(cell, superseded=superseded, voided=voided)
     made = _in_stable_order(judged)
     attempts = [one for one in made if not one.unserved]
     baseline = [one for one in attempts if one.arm == BASELINE]
@@ -161,6 +166,8 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
     if verdict is Verdict.NOT_RUN and refused:
         telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
         reason = refused[-1].reason
+    if not made and voided:
+        reason = f"{voided} {'attempt' if voided == 1 else 'attempts'} of a worker whose results were voided"
     return Cell(
         issue=issue.id,
         build=build.id,
@@ -178,6 +185,7 @@ def derive_cell(issue: Issue, build: Build, hardware: str, judged: Iterable[Judg
             if arm.id not in {BASELINE, CONTROL}
         },
         superseded=superseded,
+        voided=voided,
         evidence=telling.attempt if telling else "",
     )
 
@@ -425,4 +433,9 @@ def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
 
 def stale_before(build: Build, now: datetime) -> datetime:
     """What was measured on `build` before this moment is stale `now`."""
-    return now - (NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER)
+    return now - stays_fresh(build)
+
+
+def stays_fresh(build: Build) -> timedelta:
+    """How long after it was measured a result on `build` may be leant on."""
+    return NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER

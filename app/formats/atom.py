@@ -168,6 +168,10 @@ def because(change: Change) -> str:
             return "derived anew from the stored evidence after an edit of the catalogue"
         case Cause.NOTE:
             return "voided or restored by a person"
+        case Cause.VOID:
+            return "results of a worker were voided"
+        case Cause.UNVOID:
+            return "voided results of a worker count again"
         case Cause.DERIVED:
             return "derived anew from the stored evidence by other rules"
 

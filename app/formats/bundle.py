@@ -15,10 +15,13 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from io import BufferedReader
+from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -40,6 +43,10 @@ LOG_LIMIT_BYTES = 1 << 20
 
 _LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
 _TOTAL_LIMIT_BYTES = 16 << 30
+_KEPT_BYTES = 8 << 20  # of lines; about 5,000 attempts, which take three times as much memory as values
+_MOST_ORDINAL = 1_000_000  # the next one is planned from it, and its column ends at two thousand million
+_EARLIEST = datetime(2016, 1, 1, tzinfo=UTC)  # before there was any torch; the first years of all have no UTC
+_BUFFER_BYTES = 1 << 18  # lines are read from it without asking Python's gzip for each
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -82,12 +89,16 @@ Item = Machine | Lock | Environment | Log | Attempt
 
 @dataclass(frozen=True)
 class Checked:
-    """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds."""
+    """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds.
+
+    `items` are what it holds, where that is little enough to be kept; else None, and they are read once more.
+    """
 
     path: Path
     header: Header
     counts: Mapping[str, int]
     sha256: str
+    items: tuple[Item, ...] | None = None
 
 
 _HEADER = TypeAdapter(Header)
@@ -135,25 +146,49 @@ def check_bundle(path: Path) -> Checked:
     header = _header(path, first)
     read.update(first)
     counts: Counter[str] = Counter()
+    kept = _Kept()
     for number, line in enumerate(lines, start=2):
-        kind, fields = _parsed(path, number, line)
+        kind, found = _parsed(path, number, line)
         if kind == "footer":
             if next(lines, None) is not None:
                 raise BadBundle(f"{path.name} goes on after its last line; it was put together from several files")
-            return _checked(path, header, counts, read.hexdigest(), fields)
+            checked = _checked(path, header, counts, read.hexdigest(), orjson.loads(line))
+            return replace(checked, items=kept.items)
         read.update(line)
         counts[kind] += 1
         if kind in _KINDS:
-            _item(path, number, kind, fields)
+            kept.add(_item(path, number, kind, found), len(line))
     raise _cut_off(path)
+
+
+class _Kept:
+    """The items read so far, until they are too many to be held: most bundles then are read once and not twice."""
+
+    def __init__(self) -> None:
+        self._items: list[Item] | None = []
+        self._bytes = 0
+
+    def add(self, item: Item, length: int) -> None:
+        self._bytes += length
+        if self._bytes > _KEPT_BYTES:
+            self._items = None
+        if self._items is not None:
+            self._items.append(item)
+
+    @property
+    def items(self) -> tuple[Item, ...] | None:
+        return tuple(self._items) if self._items is not None else None
 
 
 def read_items(checked: Checked) -> Iterator[Item]:
     """The items of a bundle that was checked, in its order."""
+    if checked.items is not None:
+        yield from checked.items
+        return
     for number, line in enumerate(_lines(checked.path), start=1):
-        kind, fields = _parsed(checked.path, number, line)
+        kind, item = _parsed(checked.path, number, line)
         if kind in _KINDS:
-            yield _item(checked.path, number, kind, fields)
+            yield _valid(checked.path, number, kind, item)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -182,8 +217,8 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         is_packed = file.read(2) == _GZIP_MAGIC
         file.seek(0)
         if is_packed:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield cast(BinaryIO, unpacked)
+            with gzip.GzipFile(fileobj=file) as unpacked, BufferedReader(unpacked, _BUFFER_BYTES) as buffered:
+                yield buffered
         else:
             yield file
 
@@ -218,7 +253,11 @@ def _header(path: Path, line: bytes) -> Header:
         raise BadBundle(f"{path.name}, line 1: {_first(error)}") from None
 
 
-def _parsed(path: Path, number: int, line: bytes) -> tuple[str, dict[str, Any]]:
+def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str, Any]]:
+    """The kind of a line, and what its fields are read from: the line itself where it begins as ours do."""
+    begun = _BEGINS.match(line)
+    if begun is not None and begun[1].decode() in _KINDS:
+        return begun[1].decode(), line
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -236,11 +275,22 @@ def _checked(path: Path, header: Header, counts: Counter[str], sha256: str, foot
     return Checked(path=path, header=header, counts=dict(counts), sha256=sha256)
 
 
-def _item(path: Path, number: int, kind: str, fields: Mapping[str, Any]) -> Item:
+_BEGINS = re.compile(rb'\{"kind":"([a-z]{1,20})",')
+
+
+def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
+    """Straight from JSON: half the time of reading fields first and then making a value of them."""
     try:
-        item = _KINDS[kind].validate_python(fields)
+        read = _KINDS[kind].validate_json if isinstance(found, bytes) else _KINDS[kind].validate_python
+        return read(found)  # type: ignore[arg-type]  # each is given what it reads
     except ValidationError as error:
+        if error.errors(include_url=False, include_context=False)[0]["type"] == "json_invalid":
+            raise BadBundle(f"{path.name}, line {number} is no JSON ({_first(error)}); the file is damaged") from None
         raise BadBundle(f"{path.name}, line {number}, {kind}: {_first(error)}") from None
+
+
+def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
+    item = _valid(path, number, kind, found)
     problem = _problem(item)
     if problem:
         raise BadBundle(f"{path.name}, line {number}, {kind}: {problem}")
@@ -285,20 +335,32 @@ def _digest_problem(text: str) -> str | None:
 
 
 def _attempt_problem(attempt: Attempt) -> str | None:
-    named = {"issue": attempt.issue, "arm": attempt.arm, "variant": attempt.variant}
-    for what, name in named.items():
-        if not _NAME.match(name):
-            return f'{what} "{name[:40]}" is no name'
+    place = _place_problem(attempt.issue, attempt.arm, attempt.variant, attempt.hardware, attempt.build)
+    if place:
+        return place
     for text in (attempt.log_digest, attempt.lock_digest, attempt.machine):
         if text and _digest_problem(text):
             return _digest_problem(text)
     if not _ID.match(attempt.id) or not _ID.match(attempt.job):
         return f'id "{attempt.id[:40]}" of job "{attempt.job[:40]}" is no id of ours'
-    if not _HARDWARE.match(attempt.hardware):
-        return f'hardware "{attempt.hardware[:40]}" is no hardware class'
+    if not 1 <= attempt.ordinal <= _MOST_ORDINAL:
+        return f"its ordinal {attempt.ordinal} is none of ours; they count from 1"
+    if not isfinite(attempt.record.wall_s) or not isfinite(attempt.record.own_s):
+        return "its seconds are no number"
     if not _ORIGIN.match(attempt.origin) or not _DIGEST.match(attempt.binding):
         return "its origin or binding is no such thing"
-    return _build_problem(attempt.build) or _time_problem(attempt)
+    return _time_problem(attempt)
+
+
+@lru_cache(maxsize=4096)
+def _place_problem(issue: str, arm: str, variant: str, hardware: str, build: str) -> str | None:
+    """What is the same in many attempts of a bundle, looked at once."""
+    for what, name in (("issue", issue), ("arm", arm), ("variant", variant)):
+        if not _NAME.match(name):
+            return f'{what} "{name[:40]}" is no name'
+    if not _HARDWARE.match(hardware):
+        return f'hardware "{hardware[:40]}" is no hardware class'
+    return _build_problem(build)
 
 
 def _build_problem(build: str) -> str | None:
@@ -312,6 +374,8 @@ def _build_problem(build: str) -> str | None:
 def _time_problem(attempt: Attempt) -> str | None:
     if attempt.started_at.tzinfo is None or attempt.finished_at.tzinfo is None:
         return "its times do not say their zone"
+    if attempt.started_at < _EARLIEST:
+        return f"it started in {attempt.started_at.year}, before there was any torch"
     if attempt.finished_at < attempt.started_at:
         return "it finished before it started"
     return None

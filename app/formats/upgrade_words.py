@@ -33,8 +33,6 @@ RATING_WORDS: Mapping[Rating, str] = {
 COLUMN_WORDS = ("fixed", "still", "new", "cure", "unknown", "measured")
 """Heads of the table of candidates, in the order in which `figures` gives them."""
 
-_PYTORCH_INDEX = "https://download.pytorch.org/whl"
-
 
 def figures(candidate: Candidate) -> tuple[str, ...]:
     counts = candidate.counts
@@ -126,7 +124,7 @@ def requirements(build: Build) -> tuple[str, ...]:
     if build.origin == "default":
         lines = [f"torch=={build.requirement}"]
     else:
-        index = f"--extra-index-url {_PYTORCH_INDEX}/{build.origin}"
+        index = f"--extra-index-url https://download.pytorch.org/whl/{build.origin}"
         lines = [index, f"torch=={build.torch}"]
     return (*lines, *([f"triton=={build.triton}"] if build.is_mismatched and build.triton else []))
 

@@ -14,13 +14,16 @@ from app.domain.outcome import Outcome
 from app.formats import wire
 from app.store.tables import attempts, builds, environments
 
+TIMED = 50
+"""Of so many attempts the cost of a cell's workarounds is taken."""
+
 FORKED = "forked"
 """What the sandbox of an attempt says where its process came from a parent that had imported torch."""
 
 
 @dataclass(frozen=True)
 class Glance:
-    """One attempt as a line of history. `outcome` is None where it is superseded; `seconds` is its wall time."""
+    """One attempt as a line of history. `outcome` is None where it does not count; `seconds` is its wall time."""
 
     id: str
     build: str
@@ -29,6 +32,7 @@ class Glance:
     variant: str
     ordinal: int
     outcome: Outcome | None
+    is_voided: bool
     seconds: float
     finished_at: datetime
 
@@ -44,7 +48,8 @@ class Installed:
 def load_glances(s: Session, issue: str, limit: int) -> tuple[Glance, ...]:
     """The newest attempts of an issue, on builds of the catalogue."""
     a = attempts.c
-    columns = (a.id, a.build, a.hardware, a.arm, a.variant, a.ordinal, a.counts_as, a.started_at, a.finished_at)
+    named = (a.id, a.build, a.hardware, a.arm, a.variant, a.ordinal)
+    columns = (*named, a.counts_as, a.void, a.started_at, a.finished_at)
     known = sa.and_(builds.c.id == a.build, builds.c.is_present)
     query = sa.select(*columns).join(builds, known).where(a.issue == issue).order_by(a.finished_at.desc(), a.id)
     return tuple(_glance(row) for row in s.execute(query.limit(limit)))
@@ -59,18 +64,20 @@ def _glance(row: Any) -> Glance:  # noqa: ANN401 - a row of the driver
         variant=row.variant,
         ordinal=row.ordinal,
         outcome=Outcome(row.counts_as) if row.counts_as else None,
+        is_voided=row.void is not None,
         seconds=(row.finished_at - row.started_at).total_seconds(),
         finished_at=row.finished_at,
     )
 
 
 def load_timed(s: Session, issue: str, build: str, hardware: str) -> tuple[Timed, ...]:
-    """The passes of one cell that count, with what they took."""
+    """The newest passes of one cell that count, with what they took: a median wants no more of a long history."""
     a = attempts.c
     query = sa.select(a.arm, a.variant, a.machine, a.lock_digest, a.record).where(
         a.issue == issue, a.build == build, a.hardware == hardware, a.counts_as == Outcome.PASS.value
     )
-    return tuple(_timed(row) for row in s.execute(query.order_by(a.id)))
+    newest = query.order_by(a.finished_at.desc(), a.id).limit(TIMED)
+    return tuple(_timed(row) for row in s.execute(newest))
 
 
 def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver

@@ -1,5 +1,6 @@
 """Cells as stored: derived whenever evidence or catalogue changes, so that reading them costs no history."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -14,9 +15,10 @@ from app.domain.build import Build
 from app.domain.issue import Issue
 from app.domain.job import Attempt
 from app.domain.triage import Note, NoteKind, standing_void, voided
-from app.domain.verdict import Cell, derive_cell
+from app.domain.verdict import Cell, Judged, derive_cell
 from app.formats import wire
 from app.store import evidence
+from app.store.counters import attempt_counter, count
 from app.store.rows import CellChange
 from app.store.tables import attempts, builds, cells, events, issues, logs, meta, notes
 
@@ -24,6 +26,9 @@ _CELLS_AT_ONCE = 50
 
 CHANGED, IMPORTED = "cell_changed", "imported"
 """The kinds of the events that tell a cell's change, and of those that tell where a bundle came from."""
+
+VOIDED, UNVOIDED = "results_voided", "results_unvoided"
+"""The kinds of the events that tell what became of all results of a worker."""
 
 
 @dataclass(frozen=True, order=True)
@@ -111,6 +116,7 @@ class _Listed:
     variant: str
     binding: str
     counts_as: str | None
+    void: int | None
 
 
 def _rederive_some(s: Session, catalogue: Catalogue, keys: Sequence[CellKey]) -> list[CellChange]:
@@ -122,6 +128,7 @@ def _rederive_some(s: Session, catalogue: Catalogue, keys: Sequence[CellKey]) ->
     said = load_notes(s, keys)
     derived = {key: _derive(catalogue, key, listed[key], counted[key], said[key]) for key in keys}
     _mark(s, derived.values())
+    count(s, Counter(name for one in derived.values() for name in one.counters))
     after = {key: one.doc for key, one in derived.items() if one.doc}
     _store(s, {key: derived[key] for key in keys if before.get(key) != after.get(key)})
     return [
@@ -157,11 +164,14 @@ def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[
 
 @dataclass(frozen=True)
 class _Derived:
-    """A cell with its text (none where there is no attempt), and the attempts whose mark is out of date."""
+    """A cell with its text (none where there is no attempt), and the attempts whose mark is out of date. `counters`
+    are those of the attempts that did not count before.
+    """
 
     cell: Cell | None
     doc: str | None
     marks: tuple[dict[str, str | None], ...]
+    counters: tuple[str, ...] = ()
 
 
 def _derive(
@@ -176,7 +186,9 @@ def _derive(
         return _Derived(None, None, ())
     judged = evidence.judge_all(counted, *known)
     outcomes = {one.attempt: one.outcome.value for one in judged}
-    cell = derive_cell(*known, key.hardware, judged, superseded=len(listed) - len(counted))
+    not_counted = sum(one.void is not None for one in listed)
+    superseded = len(listed) - len(counted) - not_counted
+    cell = derive_cell(*known, key.hardware, judged, superseded=superseded, voided=not_counted)
     void = standing_void(said)
     cell = voided(cell, void) if void else cell
     return _Derived(
@@ -185,7 +197,16 @@ def _derive(
         marks=tuple(
             {"key": one.id, "outcome": outcomes.get(one.id)} for one in listed if outcomes.get(one.id) != one.counts_as
         ),
+        counters=_new_counters(listed, counted, judged),
     )
+
+
+def _new_counters(
+    listed: Sequence[_Listed], counted: Sequence[tuple[Attempt, str]], judged: Sequence[Judged]
+) -> tuple[str, ...]:
+    new = {one.id for one in listed if one.counts_as is None}
+    pairs = zip(counted, judged, strict=True)
+    return tuple(attempt_counter(attempt, one.outcome) for (attempt, _), one in pairs if attempt.id in new)
 
 
 def _among(table: sa.Table, keys: Sequence[CellKey]) -> sa.ColumnElement[bool]:
@@ -215,19 +236,19 @@ def _load_counted(
     wanted: Mapping[CellKey, Mapping[tuple[str, str], str]],
     until: datetime | None = None,
 ) -> Mapping[CellKey, list[tuple[Attempt, str]]]:
-    """The attempts that count, with their logs. Superseded evidence is not even read."""
+    """The attempts that count, with their logs. Superseded and voided evidence is not even read."""
     counted: dict[CellKey, list[tuple[Attempt, str]]] = {key: [] for key in keys}
     current = sorted({bound for bindings in wanted.values() for bound in bindings.values()})
     query = (
-        sa.select(attempts, logs.c.zlib)
+        sa.select(*evidence.TOLD, logs.c.zlib)
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
-        .where(_among(attempts, keys), attempts.c.binding.in_(current), _by(until))
+        .where(_among(attempts, keys), attempts.c.binding.in_(current), attempts.c.void.is_(None), _by(until))
     )
-    for row in s.execute(query).mappings():
-        attempt = evidence.parse_attempt(row)
+    for *told, zlib in s.execute(query):
+        attempt = evidence.parse_told(told)
         key = CellKey(attempt.issue, attempt.build, attempt.hardware)
         if evidence.counts(attempt, wanted[key]):
-            counted[key].append((attempt, evidence.unpack(row["zlib"])))
+            counted[key].append((attempt, evidence.unpack(zlib)))
     return counted
 
 
@@ -279,7 +300,8 @@ def _store(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
 
 def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime, run: str) -> None:
     """More of the same evidence is no news; another verdict, of the cell or of a workaround, is."""
-    news = [{"at": now, "run": run, "kind": CHANGED, "data": _news(change)} for change in changes if change.is_news]
+    told = {"at": now, "run": run, "kind": CHANGED}
+    news = [{**told, "issue": change.issue, "data": _news(change)} for change in changes if change.is_news]
     if news:
         s.connection().execute(sa.insert(events), news)
 

@@ -9,11 +9,16 @@ from sqlalchemy.orm import Session
 
 from app.domain.changes import Cause, CellNews, Earlier, Place
 from app.domain.verdict import Verdict, WorkaroundVerdict
-from app.store.cells import CHANGED, IMPORTED
+from app.store.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED
 from app.store.tables import events
 
 RUN_OVER = "run_finished"
-_OTHERWISE = {"catalogue_saved": Cause.CATALOGUE, "cell_noted": Cause.NOTE}
+_OTHERWISE = {
+    "catalogue_saved": Cause.CATALOGUE,
+    "cell_noted": Cause.NOTE,
+    VOIDED: Cause.VOID,
+    UNVOIDED: Cause.UNVOID,
+}
 
 
 def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, line: str = "") -> tuple[CellNews, ...]:
@@ -23,9 +28,7 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     Where that cuts into what one cause did, all of it is left out, unless nothing else would be left: half of a run
     would tell of cells as they were in the middle of it.
     """
-    wanted = [events.c.kind == CHANGED]
-    if issues is not None:
-        wanted.append(events.c.data["issue"].as_string().in_(sorted(issues)))
+    wanted = [events.c.kind == CHANGED] if issues is None else [_steps_of(issues)]
     if line:
         wanted.append(events.c.data["build"].as_string().startswith(f"torch-{line}.", autoescape=True))
     newest = sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit + 1)
@@ -40,13 +43,19 @@ def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int
     """The newest steps of one cell, in the order in which they happened."""
     data = events.c.data
     of_cell = sa.and_(
-        events.c.kind == CHANGED,
-        data["issue"].as_string() == issue,
+        _steps_of([issue]),
         data["build"].as_string() == build,
         data["hardware"].as_string() == hardware,
     )
     newest = sa.select(events).where(of_cell).order_by(events.c.id.desc()).limit(limit)
     return _all_news(s, s.execute(newest).all()[::-1])
+
+
+def _steps_of(issues: Collection[str]) -> sa.ColumnElement[bool]:
+    """The changes of cells of these issues: no other event has an issue. Said so that the index of those is used, which
+    neither database sees by itself; by their kind it would look through the changes of all issues.
+    """
+    return sa.and_(events.c.issue.in_(sorted(issues)), sa.text("events.issue <> ''"))
 
 
 def load_news_of_causes(s: Session, after: int, until: int) -> tuple[CellNews, ...]:
@@ -68,8 +77,7 @@ def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
     if not unmeasured:
         return Earlier()
     issues = sorted({place[0] for place in unmeasured})
-    before = sa.and_(events.c.kind == CHANGED, events.c.id < min(one.event for one in news))
-    query = sa.select(events.c.data).where(before, events.c.data["issue"].as_string().in_(issues))
+    query = sa.select(events.c.data).where(_steps_of(issues), events.c.id < min(one.event for one in news))
     verdicts: dict[Place, Verdict] = {}
     workarounds: dict[tuple[Place, str], WorkaroundVerdict] = {}
     for data in s.execute(query.order_by(events.c.id)).scalars():

@@ -2,8 +2,8 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,7 @@ from app.store.tables import attempts, logs
 _CUT = "\n[... {} bytes left out ...]\n"
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # more than a catalogue has: pages ask for all of it, one after the other
 def parse_issue(doc: str) -> Issue:
     return wire.ISSUE.validate_json(doc)
 
@@ -48,13 +48,42 @@ def parse_attempt(row: sa.RowMapping) -> Attempt:
     return Attempt(record=wire.RECORD.validate_json(row["record"]), **fields)
 
 
-def attempt_row(attempt: Attempt) -> dict[str, Any]:
+TOLD = tuple(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels")
+"""The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
+
+
+_RECORD_AT = [column.name for column in TOLD].index("record")
+
+
+def parse_told(row: Sequence[Any]) -> Attempt:
+    """An attempt from the columns TOLD: a hundred thousand of these are judged at once."""
+    values = list(row)
+    values[_RECORD_AT] = wire.RECORD.validate_json(values[_RECORD_AT])
+    return Attempt(*values)
+
+
+@dataclass(frozen=True)
+class Reception:
+    """What this server itself says of a result that comes in, and no worker can claim: when it came, through which
+    token (its id; empty: none), and the void that keeps it from counting (None: there is none).
+    """
+
+    at: datetime
+    token: str = ""
+    void: int | None = None
+
+
+def attempt_row(attempt: Attempt, received: Reception) -> dict[str, Any]:
     """The other way round; what it counts as is derived afterwards."""
-    row = {name: getattr(attempt, name) for name in _PLAIN_COLUMNS}
-    return {**row, "labels": dict(attempt.labels), "record": wire.dump_record(attempt.record).decode()}
+    row = dict(vars(attempt))
+    row["labels"] = dict(attempt.labels)
+    row["record"] = wire.dump_record(attempt.record).decode()
+    row["received_at"], row["token"], row["void"] = received.at, received.token, received.void
+    return row
 
 
-_PLAIN_COLUMNS = tuple(column.name for column in attempts.columns if column.name not in {"record", "counts_as"})
+# What a worker says: the fields of an attempt. What we say of it stands in columns of its own.
+_PLAIN_COLUMNS = tuple(field.name for field in fields(Attempt) if field.name != "record")
 
 
 def pack(text: str) -> bytes:
@@ -94,33 +123,46 @@ def counts(attempt: Attempt, bindings: Mapping[tuple[str, str], str]) -> bool:
     return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
 
 
-def load_evidence(s: Session, issue: str, build: str, hardware: str) -> list[tuple[Attempt, str]]:
-    """Every attempt of one cell with its log, newest first."""
+@dataclass(frozen=True)
+class Stored:
+    """An attempt with its log and, where it is voided, the number of the void."""
+
+    attempt: Attempt
+    log: str
+    void: int | None
+
+
+def load_evidence(s: Session, issue: str, build: str, hardware: str, newest: int | None = None) -> list[Stored]:
+    """Every attempt of one cell (or the newest so many), newest first."""
     rows = s.execute(
         sa.select(attempts, logs.c.zlib)
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
         .where(attempts.c.issue == issue, attempts.c.build == build, attempts.c.hardware == hardware)
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
+        .limit(newest)
     ).mappings()
-    return [(parse_attempt(row), unpack(row["zlib"])) for row in rows]
+    return [Stored(parse_attempt(row), unpack(row["zlib"]), row["void"]) for row in rows]
 
 
-def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[tuple[Attempt, str]]:
-    """The attempts of these ids with their logs, newest first. A record is read only of those that are asked for."""
+def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
+    """The attempts of these ids, newest first. A record is read only of those that are asked for."""
     rows = s.execute(
         sa.select(attempts, logs.c.zlib)
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
         .where(attempts.c.id.in_(ids))
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
     ).mappings()
-    return [(parse_attempt(row), unpack(row["zlib"])) for row in rows]
+    return [Stored(parse_attempt(row), unpack(row["zlib"]), row["void"]) for row in rows]
 
 
 def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judgement:
     """What an attempt means today, for showing it; also where its arm has left the issue since."""
     if attempt.arm not in {arm.id for arm in issue.arms}:
         return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
-    return classify(attempt.record, issue, attempt.arm, build, log)
+    judged = classify(attempt.record, issue, attempt.arm, build, log)
+    if attempt.log_digest and not log:
+        return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")
+    return judged
 
 
 def judge_all(evidence: Sequence[tuple[Attempt, str]], issue: Issue, build: Build) -> list[Judged]:

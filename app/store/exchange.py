@@ -1,7 +1,7 @@
 """Bundles in and out of the store: all of a bundle or nothing, and a second time changes nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -16,11 +16,14 @@ from app.domain.machine import Machine
 from app.formats import bundle, wire
 from app.store import audit, evidence
 from app.store.cells import IMPORTED, Catalogue, CellKey, announce, insert_missing, rederive, touch
-from app.store.rows import ImportReport, Selection
-from app.store.tables import attempts, environments, imports, issues, locks, logs, machines, metadata
+from app.store.rows import ArmState, ImportReport, Selection
+from app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
+from app.store.voiding import load_standing_voids, void_over
 
 _CLOCKS_DIFFER = timedelta(days=1)
 _ROWS_AT_ONCE = 200
+_BATCH_BYTES = 8 << 20  # what is held before it is written; an item without a text is taken for as much as an attempt
+_ITEM_BYTES = 4096
 
 
 def export_bundle(
@@ -33,6 +36,7 @@ def export_bundle(
 ) -> Mapping[str, int]:
     """Write evidence as a bundle, all of it or a selection; tell how many items of each kind.
 
+    What is voided stays here: a bundle has no word for it, and wherever it went it would count.
     `origin` names this store to whoever imports it. Addresses in locks are cut to file names.
     """
     header = bundle.Header(created_at=now, origin=origin, catalogue=_revisions(s))
@@ -40,7 +44,9 @@ def export_bundle(
 
 
 def _where(selection: Selection) -> sa.ColumnElement[bool]:
-    chosen = [attempts.c.counts_as.is_not(None)] if selection.only_counted else []
+    chosen = [attempts.c.void.is_(None)]
+    if selection.only_counted:
+        chosen.append(attempts.c.counts_as.is_not(None))
     if selection.issues is not None:
         chosen.append(attempts.c.issue.in_(sorted(selection.issues)))
     if selection.builds is not None:
@@ -84,15 +90,19 @@ def import_bundle(
     """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
-    another state of a repro come in as superseded. Raises BadBundle, and nothing was imported.
+    another state of a repro come in as superseded, those that a void covers as voided. Raises BadBundle, and nothing
+    was imported. A bundle that was taken in before is not even looked through.
     `by` is whom the audit log names. With `vouched` every attempt's origin is their name, whatever the bundle says of
-    itself: a bundle that came over the network is known by its token alone.
+    itself, and each keeps the token that it came through: a bundle that came over the network is known by that alone.
     """
     checked = bundle.check_bundle(path)
+    origin = by.name if by and vouched else checked.header.origin
+    n = checked.counts.get("attempt", 0)
+    if _is_known(s, checked.sha256):
+        return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
     touch(s)
     catalogue = Catalogue(s)
-    origin = by.name if by and vouched else checked.header.origin
-    intake = _Intake(s, catalogue, origin, now, vouched=vouched)
+    intake = _Intake(s, catalogue, _Sender(origin, by.token if by and vouched else "", vouched=vouched), now)
     for item in bundle.read_items(checked):
         intake.take(item)
     intake.store()
@@ -105,66 +115,117 @@ def import_bundle(
     return ImportReport(
         origin=origin,
         added=intake.added,
-        known=checked.counts.get("attempt", 0) - intake.added,
+        known=n - intake.added,
         unknown=intake.unknown,
         superseded=intake.superseded,
+        voided=intake.voided,
         changed=changed,
     )
+
+
+def _is_known(s: Session, digest: str) -> bool:
+    return s.execute(sa.select(imports.c.digest).where(imports.c.digest == digest)).first() is not None
+
+
+@dataclass(frozen=True)
+class _Sender:
+    """Who brings a bundle. `vouched` where they came over the network, through this token."""
+
+    origin: str
+    token: str
+    vouched: bool
 
 
 class _Intake:
     """Items on their way into the tables, in batches, so that memory does not grow with the bundle."""
 
-    def __init__(self, s: Session, catalogue: Catalogue, origin: str, now: datetime, *, vouched: bool) -> None:
+    def __init__(self, s: Session, catalogue: Catalogue, sender: _Sender, now: datetime) -> None:
         self._s = s
-        self._vouched = vouched
-        self._origin = origin
+        self._sender = sender
         self._now = now
         self._catalogue = catalogue
-        self._rows: dict[str, list[Mapping[str, Any]]] = {}
-        self._attempts: dict[str, Attempt] = {}
+        self._voids = load_standing_voids(s)
+        self._held: dict[type[bundle.Item], dict[str, bundle.Item]] = {}
+        self._held_bytes = 0
         self.keys: set[CellKey] = set()
-        self.added = self.unknown = self.superseded = 0
+        self.added = self.unknown = self.superseded = self.voided = 0
 
     def take(self, item: bundle.Item) -> None:
-        match item:
-            case Machine():
-                self._put(machines, {"digest": item.digest, "doc": wire.MACHINE.dump_json(item).decode()})
-            case bundle.Lock() | bundle.Log():
-                table = locks if isinstance(item, bundle.Lock) else logs
-                self._put(table, {"digest": item.digest, "zlib": evidence.pack(item.text)})
-            case bundle.Environment():
-                self._put(environments, asdict(item))
-            case Attempt():
-                self._take_attempt(item)
-
-    def _put(self, table: sa.Table, row: Mapping[str, Any]) -> None:
-        rows = self._rows.setdefault(table.name, [])
-        rows.append(row)
-        if len(rows) >= _ROWS_AT_ONCE:
+        if isinstance(item, Attempt) and item.finished_at > self._now + _CLOCKS_DIFFER:
+            raise BadBundle(f"attempt {item.id} finished at {item.finished_at}, which is still to come")
+        self._held.setdefault(type(item), {}).setdefault(_key_of(item), item)
+        self._held_bytes += _ITEM_BYTES + (len(item.text) if isinstance(item, bundle.Lock | bundle.Log) else 0)
+        if self._held_bytes >= _BATCH_BYTES:
             self.store()
 
-    def _take_attempt(self, attempt: Attempt) -> None:
-        if attempt.finished_at > self._now + _CLOCKS_DIFFER:
-            raise BadBundle(f"attempt {attempt.id} finished at {attempt.finished_at}, which is still to come")
-        origin = self._origin if self._vouched or attempt.origin == LOCAL else attempt.origin
-        self._attempts[attempt.id] = attempt
-        self._put(attempts, evidence.attempt_row(replace(attempt, origin=origin)))
-
     def store(self) -> None:
-        """Write what has gathered; of the attempts, count those that were new."""
-        for name, rows in self._rows.items():
-            new = insert_missing(self._s, metadata.tables[name], rows)
-            if name == attempts.name:
-                self._count([self._attempts[id_] for id_ in new])
-        self._rows.clear()
-        self._attempts.clear()
+        """Write what has gathered and is not here yet."""
+        for kind, items in self._held.items():
+            table = _TABLES[kind]
+            key = next(iter(table.primary_key.columns))
+            known = set(self._s.execute(sa.select(key).where(key.in_(items))).scalars())
+            new = [item for id_, item in items.items() if id_ not in known]
+            rows = [self._attempt_row(item) if isinstance(item, Attempt) else _row(item) for item in new]
+            if kind is Attempt:
+                self._refuse_planned(set(items) - known)
+            if rows:
+                # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
+                self._s.connection().execute(sa.insert(table), rows)
+        self._held.clear()
+        self._held_bytes = 0
 
-    def _count(self, new: Sequence[Attempt]) -> None:
-        for attempt in new:
-            key = CellKey(attempt.issue, attempt.build, attempt.hardware)
-            bindings = self._catalogue.bindings(key)
-            self.keys.add(key)
-            self.added += 1
-            self.unknown += bindings is None
-            self.superseded += bindings is not None and not evidence.counts(attempt, bindings)
+    def _attempt_row(self, attempt: Attempt) -> dict[str, Any]:
+        """The row of a new attempt, which is counted."""
+        sender = self._sender
+        key = CellKey(attempt.issue, attempt.build, attempt.hardware)
+        bindings = self._catalogue.bindings(key)
+        void = void_over(attempt, sender.token, self._now, self._voids)
+        self.keys.add(key)
+        self.added += 1
+        self.unknown += bindings is None
+        self.voided += void is not None
+        self.superseded += bindings is not None and not evidence.counts(attempt, bindings)
+        row = evidence.attempt_row(attempt, evidence.Reception(self._now, sender.token, void))
+        if sender.vouched or attempt.origin == LOCAL:
+            row["origin"] = sender.origin
+        return row
+
+    def _refuse_planned(self, ids: Collection[str]) -> None:
+        """What a dispatcher of ours is to measure has its number already, and everybody can read it in the events: a
+        result that comes first under that number would be taken for the measured one.
+        """
+        if not self._sender.vouched:
+            return
+        planned = sa.select(arms.c.attempt).where(arms.c.attempt.in_(sorted(ids)), arms.c.state != ArmState.DONE)
+        found = self._s.execute(planned.limit(1)).scalar()
+        if found is not None:
+            raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
+
+
+_TABLES: dict[type[bundle.Item], sa.Table] = {
+    Machine: machines,
+    bundle.Lock: locks,
+    bundle.Environment: environments,
+    bundle.Log: logs,
+    Attempt: attempts,
+}
+
+
+def _key_of(item: bundle.Item) -> str:
+    match item:
+        case Attempt():
+            return item.id
+        case bundle.Environment():
+            return item.lock_digest
+        case _:
+            return item.digest
+
+
+def _row(item: Machine | bundle.Lock | bundle.Log | bundle.Environment) -> dict[str, Any]:
+    match item:
+        case Machine():
+            return {"digest": item.digest, "doc": wire.MACHINE.dump_json(item).decode()}
+        case bundle.Environment():
+            return asdict(item)
+        case _:
+            return {"digest": item.digest, "zlib": evidence.pack(item.text)}

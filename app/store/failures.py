@@ -38,8 +38,8 @@ def load_failures(s: Session, found: Mapping[str, Sequence[str]]) -> dict[str, t
     """The texts of these attempts by issue: the exception with its traceback, and what the process wrote."""
     wanted = sorted({id_ for ids in found.values() for id_ in ids})
     texts: dict[str, list[str]] = {}
-    for attempt, log in evidence.load_named(s, sa.select(attempts.c.id).where(attempts.c.id.in_(wanted))):
-        raised = attempt.record.raised
-        said = raised.text if raised and raised.text not in log else ""
-        texts.setdefault(attempt.issue, []).append(f"{log}\n{said}\n{raised.message if raised else ''}")
+    for one in evidence.load_named(s, sa.select(attempts.c.id).where(attempts.c.id.in_(wanted))):
+        raised = one.attempt.record.raised
+        said = raised.text if raised and raised.text not in one.log else ""
+        texts.setdefault(one.attempt.issue, []).append(f"{one.log}\n{said}\n{raised.message if raised else ''}")
     return {issue: tuple(each) for issue, each in texts.items()}

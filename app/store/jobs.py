@@ -133,12 +133,13 @@ def claim_job(
     One statement chooses and takes, so that two claimers never get the same job; PostgreSQL passes over rows that
     another claimer is looking at, SQLite has one writer at a time.
     """
-    waiting = sa.select(jobs.c.id).where(jobs.c.state == JobState.QUEUED)
+    waiting = _waiting(hardware, run)
     if hardware is not None:
-        waiting = waiting.where(jobs.c.hardware.in_(sorted(hardware)))
-    if run is not None:
-        waiting = waiting.where(jobs.c.run == run)
-    first = waiting.order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id).limit(1).with_for_update(skip_locked=True)
+        longest = _waits_longest(s, hardware, run)
+        if longest is None:
+            return None
+        waiting = _waiting([longest], run)
+    first = waiting.with_for_update(skip_locked=True)
     taken = s.execute(
         sa.update(jobs)
         .where(jobs.c.id == first.scalar_subquery(), jobs.c.state == JobState.QUEUED)
@@ -152,6 +153,29 @@ def claim_job(
         .returning(jobs.c.id)
     ).scalar_one_or_none()
     return _spec(s, taken) if taken is not None else None
+
+
+def _waiting(hardware: Collection[str] | None, run: str | None) -> sa.Select[tuple[str]]:
+    """The queued job that has waited longest."""
+    found = sa.select(jobs.c.id).where(jobs.c.state == JobState.QUEUED)
+    if hardware is not None:
+        # The state in so many words, or neither database uses the index of what is queued.
+        found = found.where(jobs.c.hardware.in_(sorted(hardware)), sa.text("jobs.state = 'queued'"))
+    if run is not None:
+        found = found.where(jobs.c.run == run)
+    return found.order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id).limit(1)
+
+
+def _waits_longest(s: Session, hardware: Collection[str], run: str | None) -> str | None:
+    """The class whose first job has waited longest; None where none waits. One look into an index for each: asked for
+    all at once, what waits for another class is read first, however much that is.
+    """
+    first: list[tuple[datetime, int, str, str]] = []
+    for one in sorted(hardware):
+        columns = (jobs.c.queued_at, jobs.c.position, jobs.c.id, jobs.c.hardware)
+        found = s.execute(_waiting([one], run).with_only_columns(*columns)).one_or_none()
+        first += [tuple(found)] if found is not None else []
+    return min(first)[3] if first else None
 
 
 def _spec(s: Session, id_: str) -> JobSpec:
@@ -324,3 +348,8 @@ def take_lease(s: Session, name: str, holder: str, now: datetime, lease_s: float
 
 def give_lease_back(s: Session, name: str, holder: str) -> None:
     s.execute(sa.delete(leases).where(leases.c.name == name, leases.c.holder == holder))
+
+
+def find_run_of(s: Session, job: str) -> str:
+    """The run that a job belongs to; empty where there is no such job."""
+    return s.execute(sa.select(jobs.c.run).where(jobs.c.id == job)).scalar_one_or_none() or ""

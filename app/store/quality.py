@@ -50,16 +50,16 @@ def load_trials(s: Session) -> tuple[Trial, ...]:
                 machine=row.machine,
             ),
         )
-        for row in s.execute(query)
+        for row in s.execute(query.order_by(a.id))
     )
 
 
 def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
     """How many attempts count as each outcome, by hardware class."""
     grouped = (attempts.c.hardware, attempts.c.counts_as)
-    query = sa.select(*grouped, sa.func.count().label("n")).where(grouped[1].is_not(None)).group_by(*grouped)
+    query = sa.select(*grouped, sa.func.count().label("n")).where(grouped[1].is_not(None))
     found: dict[str, dict[Outcome, int]] = defaultdict(dict)
-    for row in s.execute(query):
+    for row in s.execute(query.group_by(*grouped).order_by(*grouped)):
         found[row.hardware][Outcome(row.counts_as)] = row.n
     return {hardware: found[hardware] for hardware in sorted(found)}
 
@@ -95,23 +95,27 @@ def _took(record: str) -> Took:
 
 
 def load_provisioned(s: Session) -> Provisioned:
-    """Of the jobs that ran through this store and whose events are still here: imported attempts bring none."""
+    """Of the jobs that ran through this store and have an attempt that counts: imported ones bring no time of theirs.
+
+    What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
+    """
     ready = s.execute(sa.select(events.c.data).where(events.c.kind == "environment_ready")).scalars().all()
     jobs: Mapping[str, float] = {str(data["job"]): float(data["seconds"]) for data in ready}
     if not jobs:
         return Provisioned()
     a = attempts.c
-    local = s.execute(sa.select(a.job, a.started_at, a.finished_at).where(a.origin == LOCAL))
-    took = [row for row in local if row.job in jobs]
+    counted = sa.and_(a.origin == LOCAL, a.counts_as.is_not(None))
+    took = [row for row in s.execute(sa.select(a.job, a.started_at, a.finished_at).where(counted)) if row.job in jobs]
+    of_jobs = {row.job for row in took}
     return Provisioned(
-        environments=len(jobs),
-        seconds=sum(jobs.values()),
+        environments=len(of_jobs),
+        seconds=sum(seconds for job, seconds in jobs.items() if job in of_jobs),
         attempts=len(took),
         processes_s=sum((row.finished_at - row.started_at).total_seconds() for row in took),
     )
 
 
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
-    """All attempts of a cell as judged today, each with its ordinal and binding."""
-    found = evidence.load_evidence(s, issue.id, build.id, hardware)
-    return tuple((attempt.ordinal, attempt.binding, judge(attempt, issue, build, log)) for attempt, log in found)
+    """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
+    found = [one for one in evidence.load_evidence(s, issue.id, build.id, hardware) if one.void is None]
+    return tuple((one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log)) for one in found)

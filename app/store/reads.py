@@ -1,7 +1,7 @@
 """Every question that pages, the command line and the planner ask. Frozen values out; nothing is written here."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -16,6 +16,7 @@ from app.domain.job import LOCAL
 from app.domain.outcome import Outcome
 from app.domain.plan import ArmKey, Known
 from app.domain.verdict import Cell
+from app.domain.voiding import Void
 from app.formats import wire
 from app.store import evidence
 from app.store.rows import (
@@ -26,6 +27,7 @@ from app.store.rows import (
     JobRow,
     JobState,
     Lease,
+    Reception,
     RunRow,
     RunState,
     UnknownAttempt,
@@ -46,7 +48,9 @@ from app.store.tables import (
     machines,
     meta,
     runs,
+    tokens,
 )
+from app.store.voiding import load_named_voids
 
 __all__ = [
     "ArmState",
@@ -56,6 +60,7 @@ __all__ = [
     "JobRow",
     "JobState",
     "Lease",
+    "Reception",
     "RunRow",
     "RunState",
     "UnknownAttempt",
@@ -139,15 +144,33 @@ def load_measured_builds(s: Session, hardware: str) -> frozenset[str]:
     return frozenset(s.execute(query).scalars())
 
 
-def load_attempts(s: Session, issue: str, build: str, hardware: str) -> tuple[AttemptRow, ...]:
-    """A cell's evidence, newest first, superseded attempts too. Empty for what the catalogue does not know."""
+def load_attempts(
+    s: Session, issue: str, build: str, hardware: str, newest: int | None = None
+) -> tuple[AttemptRow, ...]:
+    """A cell's evidence (or the newest so many), newest first, superseded and voided attempts too. Empty for what the
+    catalogue does not know.
+    """
     known = _issue_and_build(s, issue, build)
     if known is None:
         return ()
     bindings = evidence.current_bindings(*known)
-    return tuple(
-        AttemptRow(attempt, evidence.judgement_of(attempt, *known, log), evidence.counts(attempt, bindings))
-        for attempt, log in evidence.load_evidence(s, issue, build, hardware)
+    found = evidence.load_evidence(s, issue, build, hardware, newest)
+    voids = load_named_voids(s, {one.void for one in found})
+    return tuple(_attempt_row(one, *known, bindings, voids) for one in found)
+
+
+def _attempt_row(
+    one: evidence.Stored,
+    issue: Issue,
+    build: Build,
+    bindings: Mapping[tuple[str, str], str],
+    voids: Mapping[int | None, Void],
+) -> AttemptRow:
+    return AttemptRow(
+        one.attempt,
+        evidence.judgement_of(one.attempt, issue, build, one.log),
+        one.void is None and evidence.counts(one.attempt, bindings),
+        voids.get(one.void),
     )
 
 
@@ -177,25 +200,29 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
         query = query.where(_older(attempts.c.finished_at, attempts.c.id, after))
     newest = query.order_by(attempts.c.finished_at.desc(), attempts.c.id).limit(limit)
     found = evidence.load_named(s, newest)
-    bindings = {id_: evidence.current_bindings(one, known[id_]) for id_ in {attempt.build for attempt, _ in found}}
+    bindings = {id_: evidence.current_bindings(one, known[id_]) for id_ in {each.attempt.build for each in found}}
+    voids = load_named_voids(s, {each.void for each in found})
     return tuple(
-        AttemptRow(
-            attempt,
-            evidence.judgement_of(attempt, one, known[attempt.build], log),
-            evidence.counts(attempt, bindings[attempt.build]),
-        )
-        for attempt, log in found
+        _attempt_row(each, one, known[each.attempt.build], bindings[each.attempt.build], voids) for each in found
     )
 
 
 def load_attempt(s: Session, id_: str) -> AttemptDetail:
     """Raises UnknownAttempt."""
     row = s.execute(
-        sa.select(attempts, logs.c.zlib, locks.c.zlib.label("lock"), environments.c.packages, machines.c.doc)
+        sa.select(
+            attempts,
+            logs.c.zlib,
+            locks.c.zlib.label("lock"),
+            environments.c.packages,
+            machines.c.doc,
+            tokens.c.name.label("token_name"),
+        )
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
         .join(locks, locks.c.digest == attempts.c.lock_digest, isouter=True)
         .join(environments, environments.c.lock_digest == attempts.c.lock_digest, isouter=True)
         .join(machines, machines.c.digest == attempts.c.machine, isouter=True)
+        .join(tokens, tokens.c.id == attempts.c.token, isouter=True)
         .where(attempts.c.id == id_)
     ).mappings()
     found = row.one_or_none()
@@ -203,14 +230,17 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
     if found is None or known is None:
         raise UnknownAttempt(f'no attempt "{id_}" of an issue and build in the catalogue')
     attempt, log = evidence.parse_attempt(found), evidence.unpack(found["zlib"])
+    is_current = evidence.counts(attempt, evidence.current_bindings(*known))
     return AttemptDetail(
         attempt=attempt,
         judgement=evidence.judgement_of(attempt, *known, log),
-        counted=evidence.counts(attempt, evidence.current_bindings(*known)),
+        counted=found["void"] is None and is_current,
+        void=load_named_voids(s, {found["void"]}).get(found["void"]),
         log=log,
         lock=evidence.unpack(found["lock"]),
         packages=found["packages"] or {},
         machine=wire.MACHINE.validate_json(found["doc"]) if found["doc"] else None,
+        reception=Reception(found["received_at"], found["token"], found["token_name"] or ""),
     )
 
 

@@ -19,11 +19,12 @@ from app.domain.job import (
 )
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
-from app.store import evidence
+from app.store import counters, evidence
 from app.store.cells import CellKey, announce, insert_missing, rederive, touch
 from app.store.jobs import HeldJob, arms_left, held_job, settle
 from app.store.rows import ArmState, JobState, StaleEvent
 from app.store.tables import arms, attempts, environments, jobs, locks, logs, machines
+from app.store.voiding import load_standing_voids, void_over
 
 LOSS_LIMIT = 3
 """After how many losses in a row an arm, or a job that starts none, is given up."""
@@ -69,6 +70,7 @@ def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> 
     digest = event.machine.digest
     insert_missing(s, machines, [{"digest": digest, "doc": wire.MACHINE.dump_json(event.machine).decode()}])
     s.execute(sa.update(jobs).where(jobs.c.id == job.id).values(machine=digest))
+    counters.note_seen(s, digest, now)
     announce(s, "job_started", now, run=job.run, job=job.id, build=job.build, hardware=job.hardware, try_no=job.try_no)
 
 
@@ -76,6 +78,7 @@ def _environment_ready(s: Session, job: HeldJob, event: EnvironmentReady, now: d
     insert_missing(s, locks, [{"digest": event.lock_digest, "zlib": evidence.pack(event.lock)}])
     observed = {"packages": dict(event.packages), "imported": dict(event.imported)}
     insert_missing(s, environments, [{"lock_digest": event.lock_digest, **observed}])
+    counters.count(s, {counters.PROVISIONED: 1, counters.PROVISION_MS: int(event.seconds * 1000)})
     announce(
         s,
         "environment_ready",
@@ -104,6 +107,7 @@ def _arm_finished(s: Session, job: HeldJob, event: ArmFinished, now: datetime) -
         s.execute(sa.update(arms).where(arms.c.attempt == event.attempt).values(state=ArmState.PLANNED))
         return
     _store_result(s, job, arm, event, now)
+    counters.note_seen(s, event.machine, now)
     s.execute(sa.update(jobs).where(jobs.c.id == job.id).values(losses=0))
 
 
@@ -129,10 +133,13 @@ def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: 
         started_at=event.started_at,
         finished_at=event.finished_at,
     )
-    insert_missing(s, attempts, [evidence.attempt_row(attempt)])
+    received = evidence.Reception(now, void=void_over(attempt, "", now, load_standing_voids(s)))
+    insert_missing(s, attempts, [evidence.attempt_row(attempt, received)])
     s.execute(sa.update(arms).where(arms.c.attempt == arm.attempt).values(state=ArmState.DONE))
     rederive(s, [CellKey(arm.issue, job.build, job.hardware)], now, run=job.run)
     counted = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == arm.attempt)).scalar_one()
+    took_ms = max(0, int((event.finished_at - event.started_at).total_seconds() * 1000))
+    counters.count(s, {counters.named(counters.ARM_MS, job.hardware): took_ms})
     announce(s, "arm_finished", now, run=job.run, **_named(job, arm), outcome=counted)
 
 
@@ -179,6 +186,7 @@ def _lose(s: Session, job: HeldJob, reason: str, now: datetime) -> None:
     if job.is_cancelled:
         settle(s, job, JobState.QUEUED, now, reason)
         return
+    counters.count(s, {counters.LOSSES: 1})
     running = _load_arms(s, job, arms.c.state == ArmState.RUNNING)
     ids = [arm.attempt for arm in running]
     s.execute(sa.update(arms).where(arms.c.attempt.in_(ids)).values(losses=arms.c.losses + 1))

@@ -10,6 +10,7 @@ from app.domain.job import Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import Judgement
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.voiding import Void
 
 
 class UnknownRun(KnownGoodError):
@@ -48,11 +49,25 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True)
 class AttemptRow:
-    """One line of a cell's evidence. `counted` is False where it is bound to what the repro no longer is."""
+    """One line of a cell's evidence. `counted` is False where it is bound to what the repro no longer is, and where it
+    was voided: then `void` says by whom, when and why.
+    """
 
     attempt: Attempt
     judgement: Judgement
     counted: bool
+    void: Void | None = None
+
+
+@dataclass(frozen=True)
+class Reception:
+    """What this server says of how a result came in: when (None: before that was kept), and through which token, by its
+    name and its id (both empty: made here, or imported at the command line).
+    """
+
+    at: datetime | None
+    token: str
+    token_name: str
 
 
 @dataclass(frozen=True)
@@ -62,10 +77,12 @@ class AttemptDetail:
     attempt: Attempt
     judgement: Judgement
     counted: bool
+    void: Void | None
     log: str
     lock: str
     packages: Mapping[str, str]
     machine: Machine | None
+    reception: Reception
 
 
 @dataclass(frozen=True)
@@ -158,7 +175,8 @@ def _workarounds(cell: Cell | None) -> dict[str, WorkaroundVerdict]:
 @dataclass(frozen=True)
 class ImportReport:
     """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
-    this catalogue does not have: kept, and shown once it has them. `changed` are the cells that came out differently.
+    this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count.
+    `changed` are the cells that came out differently.
     """
 
     origin: str
@@ -166,6 +184,7 @@ class ImportReport:
     known: int
     unknown: int
     superseded: int
+    voided: int
     changed: tuple[CellChange, ...]
 
 
@@ -180,12 +199,27 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class PruneReport:
-    """How many rows of each kind went."""
+class Removed:
+    """`size` is in bytes of what the rows held; the database's own overhead and indexes are not in it."""
 
-    attempts: int
-    logs: int
-    locks: int
-    machines: int
-    events: int
-    runs: int
+    rows: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True)
+class PruneReport:
+    """What of each kind went. `jobs` and `arms` are those of the runs that went."""
+
+    logs: Removed
+    attempts: Removed
+    locks: Removed
+    machines: Removed
+    events: Removed
+    runs: Removed
+    jobs: Removed
+    arms: Removed
+
+    @property
+    def size(self) -> int:
+        removed: list[Removed] = list(vars(self).values())
+        return sum(one.size for one in removed)

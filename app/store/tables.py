@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
 from app.domain.triage import NoteKind
+from app.domain.voiding import Clock
 from app.domain.webhook import DeliveryState
 from app.store.rows import ArmState, JobState
 
@@ -116,6 +117,16 @@ jobs = sa.Table(
     sa.Column("problem", sa.Text, nullable=False),
     _one_of("state", *JobState),
     sa.Index(None, "state", "queued_at", "position"),
+    # What a claim looks through: of each hardware class, what waits longest.
+    sa.Index(
+        "ix_jobs_waiting",
+        "hardware",
+        "queued_at",
+        "position",
+        "id",
+        sqlite_where=sa.text("state = 'queued'"),
+        postgresql_where=sa.text("state = 'queued'"),
+    ),
 )
 
 arms = sa.Table(
@@ -154,14 +165,52 @@ attempts = sa.Table(
     sa.Column("record", sa.Text, nullable=False),
     sa.Column("log_digest", sa.String(32), nullable=False, index=True),
     sa.Column("lock_digest", sa.String(32), nullable=False, index=True),
-    sa.Column("machine", sa.String(32), nullable=False, index=True),
+    sa.Column("machine", sa.String(32), nullable=False),
     sa.Column("started_at", UtcDateTime, nullable=False),
     sa.Column("finished_at", UtcDateTime, nullable=False),
     sa.Column("origin", sa.String(100), nullable=False),
     sa.Column("labels", sa.JSON, nullable=False),
-    # Derived, like cells: the outcome it counts as now; NULL where it is superseded or its issue is unknown.
+    # What this server says of it, which no bundle can: when it came in (NULL: before that was kept), through which
+    # token (empty: made here, or brought at the command line), and the void that keeps it from counting.
+    sa.Column("received_at", UtcDateTime),
+    sa.Column("token", sa.String(16), nullable=False, server_default=sa.text("''")),
+    sa.Column("void", sa.BigInteger),
+    # Derived, like cells: the outcome it counts as now; NULL where it is superseded, voided or its issue is unknown.
     sa.Column("counts_as", sa.String(20)),
     sa.Index(None, "issue", "build", "hardware", "finished_at"),
+    # The newest of an issue, on whatever build, are shown on its page.
+    sa.Index(None, "issue", "finished_at"),
+    # All that is told of machines, so that no row is read for it.
+    sa.Index("ix_attempts_by_machine", "machine", "hardware", "origin", "finished_at"),
+    sa.Index(
+        "ix_attempts_token", "token", sqlite_where=sa.text("token <> ''"), postgresql_where=sa.text("token <> ''")
+    ),
+    sa.Index(
+        "ix_attempts_void",
+        "void",
+        sqlite_where=sa.text("void IS NOT NULL"),
+        postgresql_where=sa.text("void IS NOT NULL"),
+    ),
+)
+
+# One row for each time that somebody said: nothing of this worker from then to then counts. Rows are never removed.
+voids = sa.Table(
+    "voids",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column("machine", sa.String(32), nullable=False),
+    sa.Column("token", sa.String(16), nullable=False),
+    sa.Column("clock", sa.String(16), nullable=False),
+    sa.Column("since", UtcDateTime),
+    sa.Column("until", UtcDateTime, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("actor", sa.String(100), nullable=False),
+    sa.Column("at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
+    sa.Column("ended_by", sa.String(100), nullable=False),
+    sa.Column("ended_reason", sa.Text, nullable=False),
+    _one_of("clock", *Clock),
+    sqlite_autoincrement=True,
 )
 
 cells = sa.Table(
@@ -213,7 +262,17 @@ events = sa.Table(
     sa.Column("at", UtcDateTime, nullable=False, index=True),
     sa.Column("run", sa.String(32), nullable=False, index=True),
     sa.Column("kind", sa.String(40), nullable=False),
+    # Of a change of a cell; empty for all else. What is told of one issue is found without looking through all.
+    sa.Column("issue", sa.String(100), nullable=False, server_default=sa.text("''")),
     sa.Column("data", sa.JSON, nullable=False),
+    sa.Index(None, "kind", "id"),
+    sa.Index(
+        "ix_events_issue",
+        "issue",
+        "id",
+        sqlite_where=sa.text("issue <> ''"),
+        postgresql_where=sa.text("issue <> ''"),
+    ),
     # Without AUTOINCREMENT SQLite gives the ids of pruned events out again, and a reader of "all after 7" misses some.
     sqlite_autoincrement=True,
 )

@@ -11,7 +11,7 @@ from app.domain.machine import Machine
 from app.domain.workers import Doing, Stay, Tally
 from app.formats import wire
 from app.store.rows import ArmState, JobState
-from app.store.tables import arms, attempts, jobs, machines
+from app.store.tables import arms, attempts, issues, jobs, machines
 
 
 def load_tallies(s: Session) -> tuple[Tally, ...]:
@@ -39,10 +39,12 @@ def load_machines(s: Session) -> dict[str, Machine]:
 
 
 def load_stays(s: Session, since: datetime) -> tuple[Stay, ...]:
-    """Attempts that ended since then, on machines that are known."""
+    """Attempts at issues that the catalogue has or had which ended since then, on machines that are known."""
     a = attempts.c
     query = sa.select(a.machine, a.hardware, a.issue, a.build, a.started_at, a.finished_at)
-    return tuple(Stay(*row) for row in s.execute(query.where(a.finished_at >= since, a.machine != "")))
+    # Each issue by itself: an index leads to the newest of an issue, none to the newest of all.
+    lately = query.where(a.issue.in_(sa.select(issues.c.id)), a.finished_at >= since, a.machine != "")
+    return tuple(Stay(*row) for row in s.execute(lately))
 
 
 def load_doing(s: Session, now: datetime) -> tuple[Doing, ...]:

@@ -17,7 +17,7 @@ from app.web.api import changes as api_changes
 from app.web.api import compare as api_compare
 from app.web.api import coverage as api_coverage
 from app.web.api import docs as api_docs
-from app.web.api import errors_api, health
+from app.web.api import errors_api, health, metrics
 from app.web.api import events as api_events
 from app.web.api import exports as api_exports
 from app.web.api import gate as api_gate
@@ -29,6 +29,7 @@ from app.web.api import quality as api_quality
 from app.web.api import results as api_results
 from app.web.api import runs as api_runs
 from app.web.api import upgrade as api_upgrade
+from app.web.api import voids as api_voids
 from app.web.api import watch_lists as api_watch_lists
 from app.web.api import whoami as api_whoami
 from app.web.api import workers as api_workers
@@ -38,6 +39,7 @@ from app.web.doorkeeper import Doorkeeper
 from app.web.errors import ErrorPage
 from app.web.known import Knowledge
 from app.web.limits import BodyLimit
+from app.web.metrics import Instruments
 from app.web.pages import (
     attempt,
     audit,
@@ -71,6 +73,7 @@ from app.web.repeating import Repeater
 from app.web.security import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
 from app.web.templating import make_templates
 from app.web.visit import API, Answers, House, Streams, visit_from
+from app.web.watching import Watcher
 
 DESCRIPTION = (
     "Which PyTorch / CUDA / Triton build is known good for the bugs you care about. Every page of the site has its "
@@ -90,7 +93,12 @@ in our words. uvicorn's own limit is 64 KiB, and its refusal names nothing.
 
 
 def create_app(
-    engine: Engine, *, clock: Callable[[], datetime], version: str = "0", rules: Rules | None = None
+    engine: Engine,
+    *,
+    clock: Callable[[], datetime],
+    version: str = "0",
+    rules: Rules | None = None,
+    instruments: Instruments | None = None,
 ) -> FastAPI:
     """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
     rules = rules or Rules()
@@ -115,9 +123,12 @@ def create_app(
         Knowledge(engine, clock),
         rules,
         rules.buckets(),
+        instruments=instruments or Instruments(),
     )
+    app.state.results_buckets = rules.results_buckets()
     app.include_router(_api())
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.include_router(static_router(assets))
     pages = (
         matrix,
@@ -158,6 +169,7 @@ def create_app(
     app.add_middleware(ReadFromAnywhere)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadAsGet)
+    app.add_middleware(Watcher)
     app.add_middleware(RequestId)
     return app
 
@@ -171,8 +183,17 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
+def begin_to_stop(app: FastAPI) -> None:
+    """For whoever runs the server, when it is asked to stop: it is not ready any more, and event streams end.
+
+    Everything else is answered on.
+    """
+    app.state.house.streams.is_stopping = True
+    end_streams(app)
+
+
 def end_streams(app: FastAPI) -> None:
-    """End every event stream within a second: for whoever runs the server, when it begins to stop."""
+    """End every event stream within a second."""
     app.state.house.streams.is_closing = True
 
 
@@ -197,6 +218,7 @@ def _api() -> APIRouter:
         ("notes", api_notes),
         ("watchlists", api_watch_lists),
         ("results", api_results),
+        ("voids", api_voids),
         ("whoami", api_whoami),
         ("workers", api_workers),
         ("audit", api_audit),

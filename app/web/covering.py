@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from app.domain.build import Build
 from app.domain.coverage import Gap, Pattern, doubtful, gaps_of, patterns_of
+from app.domain.fleet import Waiting, waiting_of
 from app.domain.hygiene import Remark, Trouble, remarks_on
 from app.domain.issue import Issue
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of
 from app.domain.verdict import Cell
-from app.store.reads import load_builds, load_cells, load_issues
+from app.store.jobs import DISPATCHER
+from app.store.offers import load_offers
+from app.store.reads import load_builds, load_cells, load_issues, load_lease
 from app.store.session import Session
+from app.store.workers import load_queued
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,15 @@ def load_coverage(session: Session) -> Coverage:
             if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
         ),
     )
+
+
+def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
+    """What of the queue nobody can take, and why."""
+    queued = load_queued(session)
+    if not queued:
+        return ()
+    lease = load_lease(session, DISPATCHER)
+    return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
 
 
 def _class(issues: Sequence[Issue], builds: dict[str, Build], hardware: str, cells: Sequence[Cell]) -> ClassCoverage:

@@ -34,8 +34,8 @@ _NAMES = {
 }
 SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it"}
 _SHELVES = {
-    "use": ("start", "query", "upgrade", "api", "ci", "access"),
-    "understand": ("glossary", "decisions", "changelog"),
+    "use": ("start", "query", "upgrade", "bisect", "scheduling", "api", "ci", "access", "results", "fleet", "slurm"),
+    "understand": ("glossary", "decisions", "threat-model", "changelog"),
     "add": ("writing-issues",),
 }
 _OTHERS = "use"  # a new file of docs/ is about use until somebody says otherwise
@@ -46,6 +46,7 @@ MEDIA = {
     ".svg": "image/svg+xml",
     ".toml": "text/plain; charset=utf-8",
     ".webp": "image/webp",
+    ".yaml": "text/plain; charset=utf-8",
     ".yml": "text/plain; charset=utf-8",
 }
 _OTHER_FILES = (

@@ -74,6 +74,10 @@ class Busy(KnownGoodError):
     """More is asked for at once than this server gives; the text says what to do instead."""
 
 
+class Stopping(KnownGoodError):
+    """The server was asked to stop."""
+
+
 class NotModified(Exception):
     """No fault: the copy that the reader holds is still right."""
 
@@ -99,7 +103,9 @@ class MadeBefore(Exception):
 
 
 class Problem(BaseModel):
-    """RFC 9457. `suggestions` are addresses that the caller may have meant; `errors` name the fields at fault."""
+    """RFC 9457. `suggestions` are addresses that the caller may have meant; `errors` name the fields at fault;
+    `request_id` finds the request in the server's log.
+    """
 
     type: str = "about:blank"
     title: str
@@ -108,6 +114,7 @@ class Problem(BaseModel):
     instance: str
     suggestions: Annotated[list[str], Field(default_factory=list)]
     errors: Annotated[list[FieldFault], Field(default_factory=list)]
+    request_id: str = ""
 
 
 _LONGEST_NAME = 200  # comparing takes as long as both names together, and ours are short
@@ -135,6 +142,7 @@ STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
     (WrongKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (BadQuestion, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
+    (Stopping, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
     (KnownGoodError, HTTPStatus.UNPROCESSABLE_ENTITY),
 )
@@ -189,7 +197,7 @@ def install(app: FastAPI, show: ShowError) -> None:
 
     @app.exception_handler(KnownGoodError)
     def refused(request: Request, error: KnownGoodError) -> Response:
-        return answer(request, _page_of(request, error), headers_of(error))
+        return answer(request, _page_of(error), headers_of(error))
 
     # For middleware, which stands outside of where exceptions become answers.
     app.state.refuse = refused
@@ -228,17 +236,17 @@ def install(app: FastAPI, show: ShowError) -> None:
         """Our fault. The server prints the traceback by itself; the answer gives nothing away."""
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         name = request.scope.get(REQUEST_ID, "")  # the middleware that logs and sends it is left by now
-        logger.error("request failed", path=request.url.path, error=type(error).__name__, request_id=name)
+        logger.error("request failed", error=type(error).__name__, request_id=name)
         detail = "This is a fault of the server, not of your question. Its log says more; the data is unharmed."
         # The outermost middleware answers here, outside of the one that adds the security headers.
         return answer(request, ErrorPage(status, status.phrase, detail, ()), {**HEADERS, "X-Request-ID": name})
 
 
-def _page_of(request: Request, error: KnownGoodError) -> ErrorPage:
+def _page_of(error: KnownGoodError) -> ErrorPage:
     """The reason why the store cannot be used names files and addresses of the server, so only its log gets it."""
     status = status_of(error)
     if isinstance(error, StoreUnusable):
-        logger.error("the store cannot be used", path=request.url.path, reason=str(error))
+        logger.error("the store cannot be used", reason=str(error))  # which request it was says the line of the request
         detail = "The database cannot be used at the moment; the server's log says why. Nothing is lost; try again."
         return ErrorPage(status, status.phrase, detail, ())
     suggestions = error.nearest if isinstance(error, NotHere) else ()
@@ -274,8 +282,11 @@ def _unreadable(cause: BaseException | None) -> str:
             return "cannot be read"
 
 
+_FOR_PROGRAMS = ("/api/v1", "/openapi.json", "/healthz", "/readyz", "/metrics", "/feeds/", "/badge/")
+
+
 def is_for_a_program(request: Request) -> bool:
-    return request.url.path.startswith(("/api/v1", "/openapi.json", "/healthz", "/readyz", "/feeds/", "/badge/"))
+    return request.url.path.startswith(_FOR_PROGRAMS)
 
 
 def _problem(request: Request, page: ErrorPage) -> Response:
@@ -286,6 +297,7 @@ def _problem(request: Request, page: ErrorPage) -> Response:
         instance=request.url.path,
         suggestions=[address for _, address in page.nearest],
         errors=[FieldFault(field=_sendable(one.field), detail=_sendable(one.detail)) for one in page.faults],
+        request_id=request.scope.get(REQUEST_ID, ""),
     )
     return Response(body.model_dump_json(), page.status, media_type=PROBLEM_MEDIA)
 

@@ -22,6 +22,11 @@ from app.web.selection import known_cells, known_classes
 CHANGES_SHOWN = 20
 """How many steps of a cell's history its page and its JSON tell."""
 
+ATTEMPTS_SHOWN = 100
+"""Of one cell. More would be judged anew for each look at a cell that is measured every night for years; the list of an
+issue's attempts (`/api/v1/attempts`) has them all, in parts.
+"""
+
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
 
 LEAD_WORDS = {
@@ -38,7 +43,7 @@ LEAD_WORDS = {
 
 @dataclass(frozen=True)
 class CellEvidence:
-    """A cell with all attempts, superseded ones too. `classes` are those this issue and build were measured on.
+    """A cell with its newest attempts, superseded ones too. `classes` are those this issue and build were measured on.
 
     `telling` is the attempt that says most; None where there was none, or where it was pruned.
     """
@@ -78,7 +83,7 @@ def load_cell_evidence(
     class_ = _class(hardware, measured)
     cells = complete([issue], [build], [class_], stored)
     cell = cells[issue.id, build.id, class_]
-    attempts = load_attempts(session, issue.id, build.id, class_)
+    attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
     if at is not None:
         attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
     return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell))

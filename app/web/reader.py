@@ -27,9 +27,14 @@ class Rules:
     burst: int = 5000
     body_limit: int = 8 * _MIB
     results_limit: int = 512 * _MIB
+    results_per_minute: float = 60.0
 
     def buckets(self) -> Buckets:
         return Buckets(self.requests_per_s, self.burst)
+
+    def results_buckets(self) -> Buckets:
+        """For bundles, by token: each holds the only write lock for a while, so that few do what many questions do."""
+        return Buckets(self.results_per_minute / 60, max(1, round(self.results_per_minute)))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class Recogniser:
         self._made_of: object = None
         self._library: Library | None = None
 
-    def library(self, engine: Engine, edition: Edition) -> Library:
+    def open_library(self, engine: Engine, edition: Edition) -> Library:
         """The library as of `edition`, or a newer one."""
         library = self._library
         if library is not None and self._generation == edition.generation:
@@ -89,6 +89,6 @@ def explained(text: str, library: Library, measured: Measured, build: str = "") 
 
 def told_of(house: "House", text: str, build: str) -> Told:
     edition = house.knowledge.now()
-    library = house.recogniser.library(house.engine, edition)
+    library = house.recogniser.open_library(house.engine, edition)
     measured = measured_of(edition)
     return Told(explained(text, library, measured, build), library.issues, measured)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from itertools import chain
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -17,10 +19,12 @@ from app.domain.query_match import View, columns_left, matching, needs_cells, of
 from app.domain.verdict import Cell, Verdict
 from app.formats.query_json import LONGEST as LONGEST_QUERY
 from app.formats.query_json import read_query
+from app.store.kept_cells import KeptCells
 from app.store.past import load_cells_at
 from app.store.reads import load_builds, load_cells, load_issues
 from app.store.session import Session
 from app.web.errors import BadQuestion, QueryRefused, nearest, or_nearest
+from app.web.sameness import Same
 
 _LONGEST = 200  # a parameter is a name or a few words
 
@@ -85,16 +89,17 @@ class MatrixQuery(BaseModel):
 class Selection:
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
-    `asked` is the query `q`, and `offered` are the builds it leaves to be chosen from. `rows` have the cell that stands
-    for each column. `stored` has the cells of all builds, also of those that are no column: what a row says of history
-    comes from there. `measured` are the builds they were measured on.
+    `asked` is the query `q`, and `offered` are the builds it leaves to be chosen from. `rows` have, by issue and class,
+    the cell that stands for each column. `stored` has in the same way the cells of all builds, also of those that are
+    no column: what a row says of history comes from there. `measured` are the builds they were measured on. Columns,
+    and a row's cells, are the very same objects as before where nothing of them changed.
     """
 
     issues: tuple[Issue, ...]
     columns: tuple[Column, ...]
     classes: tuple[str, ...]
     rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    stored: tuple[Cell, ...]
+    stored: Mapping[tuple[str, str], tuple[Cell, ...]]
     measured: frozenset[str]
     all_issues: tuple[Issue, ...]
     all_builds: tuple[Build, ...]
@@ -108,13 +113,15 @@ def select(  # noqa: PLR0913 - each by its name
     classes: Sequence[str],
     columns: Columns,
     *,
+    kept: KeptCells,
     now: datetime,
     folded: bool = False,
     at: datetime | None = None,
 ) -> Selection:
     """Load what `query` asks for on the hardware `classes`; `columns` counts where no builds are named.
 
-    With `at`, cells are as they were known at that moment (see `app.store.past`); ages are counted by `now`.
+    What `kept` holds is not read again. With `at`, cells are as they were known at that moment (see `app.store.past`);
+    ages are counted by `now`.
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
     Raises BadQuestion for names we do not have, with the nearest ones.
@@ -122,19 +129,19 @@ def select(  # noqa: PLR0913 - each by its name
     asked = read_asked(query.q)
     issues, builds = load_issues(session), load_builds(session)
     wanted = _issues(issues, query, asked)
-    ids = None if len(wanted) == len(issues) else [one.id for one in wanted]
-    stored = known_cells(session, at, issues=ids, hardware=classes)
-    measured = frozenset(cell.build for cell in stored if cell.measured_at is not None)
+    ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
+    stored = _now(session, kept, classes, ids) if at is None else _then(session, at, classes, ids)
+    measured = frozenset[str]().union(*(_measured_on(Same(cells)) for cells in stored.values()))
     named = named_builds(builds, query.builds)
     offered = _offered(named or _of_python(builds, query.python), asked, query.q)
     # What the query names is shown, also where these columns would leave it out.
     chosen = offered if named else choose_columns(offered, measured, columns) or offered
     apart = named or columns is Columns.ALL or not folded
-    standing = unfolded(chosen) if apart else fold(chosen, stored)
-    rows = rows_of(wanted, standing, classes, stored)
+    standing = _as_before(unfolded(chosen) if apart else fold(chosen, chain.from_iterable(stored.values())))
+    rows = _rows(wanted, standing, classes, stored)
     if needs_cells(asked):
-        each = unfolded(chosen)
-        lines = rows if standing == each else rows_of(wanted, each, classes, stored)
+        each = _as_before(unfolded(chosen))
+        lines = rows if standing is each else _rows(wanted, each, classes, stored)
         view = View(chosen, now)
         wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
@@ -149,6 +156,55 @@ def select(  # noqa: PLR0913 - each by its name
         offered=offered,
         asked=asked,
     )
+
+
+_Stored = Mapping[tuple[str, str], tuple[Cell, ...]]
+
+
+def _now(session: Session, kept: KeptCells, classes: Sequence[str], issues: Collection[str] | None) -> _Stored:
+    return {
+        (issue, class_): cells
+        for class_ in classes
+        for issue, cells in kept.load(session, class_).items()
+        if issues is None or issue in issues
+    }
+
+
+def _then(session: Session, at: datetime, classes: Sequence[str], issues: Collection[str] | None) -> _Stored:
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in known_cells(session, at, issues=issues, hardware=classes):
+        found.setdefault((cell.issue, cell.hardware), []).append(cell)
+    return {place: tuple(cells) for place, cells in found.items()}
+
+
+@lru_cache(maxsize=4096)
+def _measured_on(cells: Same[tuple[Cell, ...]]) -> frozenset[str]:
+    return frozenset(cell.build for cell in cells.it if cell.measured_at is not None)
+
+
+@lru_cache(maxsize=64)
+def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The same columns as the same object."""
+    return columns
+
+
+def _rows(
+    issues: Iterable[Issue], columns: tuple[Column, ...], classes: Sequence[str], stored: _Stored
+) -> dict[tuple[str, str], tuple[Cell, ...]]:
+    """What `rows_of` says, row by row: few rows change between two pages."""
+    each = Same(columns)
+    return {
+        (issue.id, class_): _row(Same(issue), each, class_, Same(stored.get((issue.id, class_), ())))
+        for class_ in classes
+        for issue in issues
+    }
+
+
+@lru_cache(maxsize=4096)
+def _row(
+    issue: Same[Issue], columns: Same[tuple[Column, ...]], hardware: str, stored: Same[tuple[Cell, ...]]
+) -> tuple[Cell, ...]:
+    return rows_of([issue.it], columns.it, [hardware], stored.it)[issue.it.id, hardware]
 
 
 def read_asked(text: str) -> Query:

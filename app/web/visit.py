@@ -20,6 +20,7 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 from starlette.templating import Jinja2Templates
 
+from app.store.kept_cells import KeptCells
 from app.store.known import Edition
 from app.store.reads import load_generation
 from app.store.session import Engine, Session, reading
@@ -27,6 +28,7 @@ from app.web import words
 from app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, Answer, MadeBefore, NotModified
 from app.web.known import Knowledge
 from app.web.limits import Buckets
+from app.web.metrics import Instruments
 from app.web.reader import Rules, reader_of
 from app.web.recognising import Recogniser
 from app.web.words import Language
@@ -52,6 +54,7 @@ class Streams:
 
     count: int = 0
     is_closing: bool = False
+    is_stopping: bool = False
 
 
 class Answers:
@@ -97,6 +100,8 @@ class House:
     rules: Rules
     buckets: Buckets
     recogniser: Recogniser = field(default_factory=Recogniser)
+    cells: KeptCells = field(default_factory=KeptCells)
+    instruments: Instruments = field(default_factory=Instruments)
 
 
 class Visit:

@@ -1,55 +1,20 @@
 """`knowngood compare A B` as somebody types it: the forms of its answer, and how it ends."""
 
 import json
-import shutil
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
 from app.domain.compare import Transition
-from app.store.session import connect
-from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NEW, OLD, SILENT, fill
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture(scope="module")
-def notebook(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with the filled notebook; nothing here writes to it."""
-    folder = tmp_path_factory.mktemp("compare")
-    path = folder / "knowngood.sqlite3"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
-    fill(engine)
-    engine.dispose()
-    return folder
+from tests.commands.given import Call
+from tests.conftest import NewStore
+from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NEW, OLD, SILENT
 
 
 @pytest.fixture
-def call(notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(notebook))
-    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", "compare", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+def call(call_notebook: Call) -> Call:
+    return partial(call_notebook, "compare")
 
 
 def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> None:
@@ -133,9 +98,10 @@ def test_a_store_that_cannot_be_used_ends_with_4(call: Call, monkeypatch: pytest
 
 
 def test_in_a_new_installation_the_catalogue_is_read_and_nothing_is_claimed(
-    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, new_setting: NewStore
 ) -> None:
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "new"))
+    monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", new_setting())
     done = call("torch-2.5.1+cu124", "torch-2.6.0+cu124")
     assert done.code == 3
     assert ": none fixed, none newly broken, " in " ".join(done.out.split())

@@ -3,50 +3,17 @@
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
-from app.store.session import connect, migrate
-from tests.web.given import BAD, LINE, fill
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    address = f"sqlite:///{tmp_path_factory.mktemp('explain')}/notebook.db"
-    engine = connect(address)
-    migrate(engine)
-    fill(engine)
-    engine.dispose()
-    return address
+from tests.commands.given import Call
+from tests.web.given import BAD, LINE
 
 
 @pytest.fixture
-def call(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process, over the filled notebook."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", database)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+def call(call_notebook: Call) -> Call:
+    return call_notebook
 
 
 @pytest.fixture

@@ -1,42 +1,16 @@
 """`knowngood matrix --query` as people call it: what is printed, and how a mistake is shown."""
 
 import json
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
+from functools import partial
 
 import pytest
 
-from app.__main__ import main
-from tests.given_toys import TOYS
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
+from tests.commands.given import Call, Done
 
 
 @pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process, over the toys, of which nothing was measured."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
-    monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
-    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", "matrix", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+def call(call: Call) -> Call:
+    return partial(call, "matrix")
 
 
 def issues_of(done: Done) -> set[str]:

@@ -7,49 +7,22 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
+from app.settings import read_settings
 from app.store.audit import load_audit
 from app.store.session import connect, reading
 from app.store.tokens import find_token
-from tests.given_toys import ROOT, TOYS
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process, over an installation of the test's own."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
-    monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
-    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+from tests.commands.given import Call
+from tests.given_toys import ROOT
 
 
 def audited(tmp_path: Path) -> list[tuple[str, str]]:
-    with reading(connect(f"sqlite:///{tmp_path}/data/knowngood.sqlite3")) as s:
+    with reading(connect(read_settings().database)) as s:
         return [(row.action, row.subject) for row in reversed(load_audit(s))]
 
 
@@ -60,7 +33,7 @@ def test_a_token_is_printed_alone_and_never_again(call: Call, tmp_path: Path) ->
     done = call("token", "create", "--name", "ci", "--scope", "submit,read", "--expires", "12h")
     assert done.code == 0
     secret = done.out.strip()
-    with reading(connect(f"sqlite:///{tmp_path}/data/knowngood.sqlite3")) as s:
+    with reading(connect(read_settings().database)) as s:
         found = find_token(s, secret, datetime.now(UTC))
     assert found.token is not None
     assert found.token.scopes == ("read", "submit")
@@ -210,7 +183,7 @@ def closed(tmp_path: Path) -> Iterator[str]:
 
 def status_of(address: str, **headers: str) -> int:
     request = urllib.request.Request(address, headers=headers)
-    for _ in range(50):
+    for _ in range(600):
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return int(answer.status)

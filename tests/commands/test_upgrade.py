@@ -1,55 +1,19 @@
 """`knowngood upgrade` as people call it: the answer in the first line, three forms, and what is refused."""
 
 import json
-import shutil
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
-from app.store.session import connect
-from tests.web.given import BAD, GOOD, NEW, fill
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture(scope="module")
-def notebook(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with the filled notebook; nothing here writes to it."""
-    folder = tmp_path_factory.mktemp("upgrade")
-    path = folder / "knowngood.sqlite3"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
-    fill(engine)
-    engine.dispose()
-    return folder
+from tests.commands.given import Call
+from tests.web.given import BAD, GOOD, NEW
 
 
 @pytest.fixture
-def call(notebook: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(notebook))
+def call(call_notebook: Call, monkeypatch: pytest.MonkeyPatch) -> Call:
     monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
-    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", "upgrade", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
+    return partial(call_notebook, "upgrade")
 
 
 def test_the_answer_is_the_first_line(call: Call) -> None:

@@ -4,46 +4,18 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
 from app.domain.outcome import Outcome
+from app.settings import read_settings
 from app.store.audit import load_audit
 from app.store.session import connect, reading
-from tests.given_toys import ROOT, TOYS
+from tests.commands.given import Call
+from tests.given_toys import ROOT
 from tests.web.receiver import answer, receiving
 from tests.web.test_courier import measured, wait_until
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Done]
-
-
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The real command line, in this process, over an installation of the test's own."""
-    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
-    monkeypatch.setenv("KNOWNGOOD_SHIPPED", "false")
-    monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-
-    def calling(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = capsys.readouterr()
-        return Done(int(ended.value.code or 0), told.out, told.err)
-
-    return calling
 
 
 def added(call: Call, url: str, *more: str) -> tuple[str, str]:
@@ -93,7 +65,7 @@ def test_a_webhook_of_a_watch_list_names_it_and_one_that_was_removed_says_so(cal
     assert "ended" in call("webhook", "list").out
     again = call("webhook", "remove", id_)
     assert (again.code, "has ended already: removed" in again.err) == (2, True)
-    with reading(connect(f"sqlite:///{tmp_path}/data/knowngood.sqlite3")) as s:
+    with reading(connect(read_settings().database)) as s:
         actions = [(row.action, row.subject) for row in load_audit(s, 2)]
     assert actions == [("webhook.remove", id_), ("webhook.add", id_)]
 
@@ -134,7 +106,7 @@ def test_a_public_address_that_is_none_is_named(call: Call, monkeypatch: pytest.
 
 def test_the_server_that_runs_sends_what_changes_meanwhile(call: Call, tmp_path: Path) -> None:
     call("webhook", "list")  # makes the store
-    engine = connect(f"sqlite:///{tmp_path}/data/knowngood.sqlite3")
+    engine = connect(read_settings().database)
     measured(engine, Outcome.PASS)
     with receiving() as receiver:
         _, secret = added(call, receiver.address)

@@ -2,10 +2,10 @@
 
 import os
 import random
-from pathlib import Path
 
 import pytest
 
+from tests.conftest import NewStore
 from tests.web.whole_api import ask_everything, served
 
 SOAK_S = int(os.environ.get("KNOWNGOOD_SOAK_API_S", "1200"))
@@ -14,9 +14,9 @@ SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange
 
 @pytest.mark.soak
 @pytest.mark.timeout(SOAK_S + 600)
-def test_the_whole_api_stays_as_documented(migrated_sqlite: Path, tmp_path: Path) -> None:
+def test_the_whole_api_stays_as_documented(new_store: NewStore) -> None:
     """No 5xx, no undocumented status, no answer of another shape. The seed is printed with every failure."""
-    with served(migrated_sqlite, tmp_path) as (address, token):
+    with served(new_store()) as (address, token):
         found = ask_everything(
             address,
             token,

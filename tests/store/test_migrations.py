@@ -1,6 +1,7 @@
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 import sqlalchemy as sa
@@ -10,8 +11,12 @@ from alembic.script import ScriptDirectory
 
 from app.domain.errors import StoreUnusable
 from app.store import reads
+from app.store.cells import touch
 from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
-from app.store.tables import metadata
+from app.store.tables import events, metadata
+from app.store.upkeep import reclassify
+from tests.make import NOON
+from tests.store.given_everything import fill_everything
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -21,6 +26,11 @@ def alembic(connection: sa.Connection) -> Config:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
+
+
+def revisions() -> list[str]:
+    """Every migration, the first one first."""
+    return [script.revision for script in reversed(list(ScriptDirectory(str(MIGRATIONS)).walk_revisions()))]
 
 
 def test_an_empty_database_becomes_ours(empty_url: str) -> None:
@@ -52,6 +62,89 @@ def test_every_migration_goes_down_and_up_again(empty_url: str) -> None:
         command.upgrade(alembic(connection), "head")
         assert set(sa.inspect(connection).get_table_names()) == {*metadata.tables, "alembic_version"}
     engine.dispose()
+
+
+def test_rows_survive_every_migration_down_and_up(empty_url: str) -> None:
+    """What a table holds in the columns that it has before and after stands as it was, in every table."""
+    engine = connect(empty_url)
+    migrate(engine)
+    fill_everything(engine)
+    with engine.begin() as connection:
+        there = stored(connection)
+        assert all(there.values()), "a table without rows would prove nothing"
+        for revision in reversed(revisions()[:-1]):
+            command.downgrade(alembic(connection), revision)
+            there = unchanged(there, stored(connection))
+        for revision in revisions()[1:]:
+            command.upgrade(alembic(connection), revision)
+            there = unchanged(there, stored(connection))
+    require_current(engine)
+    with unit_of_work(engine) as s:
+        reclassify(s, NOON)  # what a migration took away for good is derived again
+    engine.dispose()
+
+
+Stored = dict[str, list[dict[str, object]]]
+
+
+def stored(connection: sa.Connection) -> Stored:
+    found = sa.MetaData()
+    found.reflect(connection)
+    return {
+        table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+        for table in found.sorted_tables
+        if table.name != "alembic_version"
+    }
+
+
+def unchanged(before: Stored, after: Stored) -> Stored:
+    """`after`, once it is sure that it says of all that both know what `before` said."""
+    for name in before.keys() & after.keys():
+        assert len(before[name]) == len(after[name]), name
+        if before[name]:
+            both = sorted(before[name][0].keys() & after[name][0].keys())
+            assert seen(before[name], both) == seen(after[name], both), name
+    return after
+
+
+def seen(rows: list[dict[str, object]], columns: list[str]) -> list[str]:
+    return sorted(repr([row[column] for column in columns]) for row in rows)
+
+
+def test_servers_go_on_while_the_database_is_migrated(empty_url: str) -> None:
+    """From the first tables to the present ones, under units of work and readings that all of them serve."""
+    engine, other = connect(empty_url), connect(empty_url)
+    migrate(engine)
+    with engine.begin() as connection:
+        command.downgrade(alembic(connection), revisions()[0])
+    is_over = Event()
+
+    def work() -> int:
+        done = 0
+        while not is_over.is_set() or done < 5:
+            with unit_of_work(engine) as s:
+                touch(s)
+                told = {"at": NOON, "run": "", "kind": "said", "data": {}}
+                s.execute(sa.insert(table_of_first_release).values(told))
+            with reading(engine) as s:
+                assert reads.load_generation(s) > done
+            done += 1
+        return done
+
+    table_of_first_release = sa.table("events", *(sa.column(c.name, c.type) for c in events.columns))
+    with ThreadPoolExecutor(3) as pool:
+        servers = [pool.submit(work) for _ in range(3)]
+        try:
+            migrate(other)
+        finally:
+            is_over.set()
+        units = sum(server.result() for server in servers)
+    require_current(engine)
+    with reading(engine) as s:
+        assert reads.load_generation(s) == units
+        assert s.execute(sa.select(sa.func.count()).select_from(events)).scalar_one() == units
+    for each in (engine, other):
+        each.dispose()
 
 
 def test_the_migrations_are_one_line() -> None:

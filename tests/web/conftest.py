@@ -1,22 +1,19 @@
 """The application over a filled notebook (read-only, made once) and over a store of the test's own."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.store.session import Engine, connect
+from tests.conftest import NewStore
 from tests.web.asking import client_of
 from tests.web.given import fill
 
 
 @pytest.fixture(scope="session")
-def notebook(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    path = tmp_path_factory.mktemp("web") / "notebook.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+def notebook(new_store: NewStore) -> Iterator[Engine]:
+    engine = connect(new_store())
     fill(engine)
     yield engine
     engine.dispose()
@@ -29,6 +26,6 @@ def client(notebook: Engine) -> TestClient:
 
 
 @pytest.fixture
-def own(sqlite_engine: Engine) -> TestClient:
-    """Pages over an empty store of the test's own (`sqlite_engine`)."""
-    return client_of(sqlite_engine)
+def own(own_engine: Engine) -> TestClient:
+    """Pages over an empty store of the test's own (`own_engine`)."""
+    return client_of(own_engine)

@@ -48,13 +48,13 @@ def test_the_matrix_lists_every_cell_of_the_selection_not_run_ones_too(client: T
 
 
 def test_json_is_never_folded_and_lists_the_pythons_that_were_measured_or_named(
-    own: TestClient, sqlite_engine: Engine
+    own: TestClient, own_engine: Engine
 ) -> None:
     measured, unmeasured = (
         make_build(plain.torch, pinned_triton=plain.pinned_triton, python="3.12") for plain in (BAD, GOOD)
     )
-    given.save(sqlite_engine, [DYNAMO], [BAD, GOOD, measured, unmeasured])
-    given.run(sqlite_engine, Asked([BAD, measured], NOON, issues=[DYNAMO]))
+    given.save(own_engine, [DYNAMO], [BAD, GOOD, measured, unmeasured])
+    given.run(own_engine, Asked([BAD, measured], NOON, issues=[DYNAMO]))
     for columns in ("all", "releases", "minors"):
         cells = cells_of(get(own, f"/api/v1/matrix?columns={columns}"))
         assert {build: cell["verdict"] for (_, build, _), cell in cells.items()} == {
@@ -190,6 +190,8 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/watchlists",
         "/api/v1/watchlists/{name}",
         "/api/v1/results",
+        "/api/v1/voids",
+        "/api/v1/voids/{void}/end",
         "/api/v1/whoami",
         "/api/v1/workers",
         "/api/v1/audit",
@@ -203,6 +205,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/events",
         "/healthz",
         "/readyz",
+        "/metrics",
     }
 
 
@@ -217,7 +220,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("address", "queries"),
     [
-        ("/api/v1/matrix", 5),  # generation, classes, issues, builds, cells
+        ("/api/v1/matrix", 6),  # generation, classes, issues, builds, cells
         ("/api/v1/issues", 2),
         ("/api/v1/issues/pytorch-151290", 4),
         ("/api/v1/builds", 2),
@@ -226,7 +229,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/runs", 3),
         ("/api/v1/changes", 4),  # generation, issues, steps, imports
         (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 5),  # generation, classes, builds, issues, cells
-        ("/api/v1/coverage", 4),  # generation, issues, builds, cells
+        ("/api/v1/coverage", 5),  # generation, issues, builds, cells, queue
         ("/api/v1/quality", 8),  # generation, issues, trials, outcomes, times, cells, events, attempts
         ("/healthz", 0),
     ],

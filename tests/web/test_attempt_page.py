@@ -82,11 +82,11 @@ def test_the_deciding_line_is_lit_once_where_log_and_traceback_both_have_it(clie
     assert client.get(f"/attempts/{failing}").text.count('id="match"') == 1
 
 
-def test_without_a_stored_lock_the_page_says_so_and_resolves_anew(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
-    attempt = attempt_of(sqlite_engine, "fla-160", BAD.id, "baseline")
-    given.forget_locks(sqlite_engine)
+def test_without_a_stored_lock_the_page_says_so_and_resolves_anew(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    attempt = attempt_of(own_engine, "fla-160", BAD.id, "baseline")
+    given.forget_locks(own_engine)
     assert "--exclude-newer 2025-03-01 torch==2.7.1" in page_of(own, attempt).commands.plain
     for file in ("pylock.toml", "requirements.txt"):
         refused = own.get(f"/attempts/{attempt}/{file}")
@@ -94,10 +94,10 @@ def test_without_a_stored_lock_the_page_says_so_and_resolves_anew(own: TestClien
         assert f'href="/attempts/{attempt}"' in refused.text
 
 
-def test_an_attempt_whose_environment_never_came_is_shown(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), tell=lambda _s, _a: Outcome.ENV_ERROR)
-    text = own.get(f"/attempts/{attempt_of(sqlite_engine, 'fla-160', BAD.id, 'baseline')}").text
+def test_an_attempt_whose_environment_never_came_is_shown(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), tell=lambda _s, _a: Outcome.ENV_ERROR)
+    text = own.get(f"/attempts/{attempt_of(own_engine, 'fla-160', BAD.id, 'baseline')}").text
     assert make_record(Outcome.ENV_ERROR).trouble is not None
     assert "no C++ compiler; install g++" in text
 

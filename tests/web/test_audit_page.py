@@ -20,12 +20,12 @@ def noted(engine: Engine, count: int) -> None:
 
 
 @pytest.fixture
-def boss(sqlite_engine: Engine) -> TestClient:
-    return signed_in(sqlite_engine, Scope.ADMIN, name="boss")
+def boss(own_engine: Engine) -> TestClient:
+    return signed_in(own_engine, Scope.ADMIN, name="boss")
 
 
-def test_the_page_and_its_twin_tell_who_changed_what(boss: TestClient, sqlite_engine: Engine) -> None:
-    noted(sqlite_engine, 1)
+def test_the_page_and_its_twin_tell_who_changed_what(boss: TestClient, own_engine: Engine) -> None:
+    noted(own_engine, 1)
     page = shown(boss, "/audit", AuditPage)
     first = page.lines[0]
     assert (first.row.actor, first.row.action, first.row.subject, first.details) == (
@@ -40,8 +40,8 @@ def test_the_page_and_its_twin_tell_who_changed_what(boss: TestClient, sqlite_en
     assert told[0]["data"] == {"version": 0, "owner": ""}
 
 
-def test_a_long_log_comes_in_pages_that_leave_nothing_out(boss: TestClient, sqlite_engine: Engine) -> None:
-    noted(sqlite_engine, SHOWN + 5)
+def test_a_long_log_comes_in_pages_that_leave_nothing_out(boss: TestClient, own_engine: Engine) -> None:
+    noted(own_engine, SHOWN + 5)
     first = shown(boss, "/audit", AuditPage)
     second = shown(boss, first.older_address, AuditPage)
     ids = [line.row.id for page in (first, second) for line in page.lines]
@@ -50,12 +50,12 @@ def test_a_long_log_comes_in_pages_that_leave_nothing_out(boss: TestClient, sqli
     assert len(boss.get(f"/api/v1/audit?before={ids[-2]}").json()["entries"]) == 1
 
 
-def test_only_administrators_see_it(sqlite_engine: Engine, boss: TestClient) -> None:
-    nobody = client_of(sqlite_engine)
+def test_only_administrators_see_it(own_engine: Engine, boss: TestClient) -> None:
+    nobody = client_of(own_engine)
     led = nobody.get("/audit?before=3")
     assert (led.status_code, led.headers["location"]) == (303, "/sign-in?to=%2Faudit%3Fbefore%3D3")
     assert nobody.get("/api/v1/audit").status_code == 401
-    triage = make_token(sqlite_engine, Scope.TRIAGE, Scope.SUBMIT, name="ada")
+    triage = make_token(own_engine, Scope.TRIAGE, Scope.SUBMIT, name="ada")
     assert nobody.get("/api/v1/audit", headers=bearer(triage)).status_code == 403
     assert nobody.get("/audit", headers=bearer(triage)).status_code == 403
     for address in ("/audit", "/api/v1/audit"):
@@ -64,14 +64,14 @@ def test_only_administrators_see_it(sqlite_engine: Engine, boss: TestClient) -> 
         assert "etag" not in response.headers
 
 
-def test_the_way_there_is_shown_to_administrators_alone(boss: TestClient, sqlite_engine: Engine) -> None:
+def test_the_way_there_is_shown_to_administrators_alone(boss: TestClient, own_engine: Engine) -> None:
     assert 'href="/audit"' in boss.get("/sign-in").text
-    ada = signed_in(sqlite_engine, Scope.TRIAGE)
+    ada = signed_in(own_engine, Scope.TRIAGE)
     assert 'href="/audit"' not in ada.get("/sign-in").text
 
 
-def test_what_is_written_in_it_comes_back_as_text(boss: TestClient, sqlite_engine: Engine) -> None:
-    with unit_of_work(sqlite_engine) as s:
+def test_what_is_written_in_it_comes_back_as_text(boss: TestClient, own_engine: Engine) -> None:
+    with unit_of_work(own_engine) as s:
         audit.note(
             s, Actor("lead"), "cell.void", "<img src=x>", NOON, reason="<script>alert(1)</script>", ids=["a", "b"]
         )

@@ -128,47 +128,47 @@ def test_everything_is_readable_without_scripts(browser: Browser, site: str) -> 
         expect(page.locator(".lead")).to_contain_text("1 of 2 attempts ended with the issue's own signature")
 
 
-def test_a_run_is_followed_as_it_goes(page: Page, sqlite_engine: Engine) -> None:
+def test_a_run_is_followed_as_it_goes(page: Page, own_engine: Engine) -> None:
     at = NOW - timedelta(minutes=1)
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    run = given.queue(sqlite_engine, Asked([BAD], at, issues=[DYNAMO]))
-    with served(sqlite_engine) as site:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    run = given.queue(own_engine, Asked([BAD], at, issues=[DYNAMO]))
+    with served(own_engine) as site:
         page.goto(f"{site}/runs/{run}")
         expect(page.locator("h1")).to_contain_text("waiting 0 of 2 attempts done")
-        spec = given.claim(sqlite_engine, at)
+        spec = given.claim(own_engine, at)
         assert spec is not None
-        given.begin(sqlite_engine, spec, at)
-        given.start(sqlite_engine, spec, spec.arms[0], at)
+        given.begin(own_engine, spec, at)
+        given.start(own_engine, spec, spec.arms[0], at)
         expect(page.locator("table")).to_contain_text("running fla-160 control")
         for arm in spec.arms:
-            given.finish(sqlite_engine, spec, arm, Outcome.PASS, at)
-        with unit_of_work(sqlite_engine) as s:
+            given.finish(own_engine, spec, arm, Outcome.PASS, at)
+        with unit_of_work(own_engine) as s:
             writes.record_event(s, JobEnded(spec.job, spec.try_no), at)
         expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
         expect(page.locator("[data-live]")).to_have_count(0)
 
 
-def test_the_matrix_fills_while_it_is_looked_at(page: Page, sqlite_engine: Engine) -> None:
+def test_the_matrix_fills_while_it_is_looked_at(page: Page, own_engine: Engine) -> None:
     at = NOW - timedelta(minutes=1)
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.queue(sqlite_engine, Asked([GOOD], at, issues=[DYNAMO]))
-    with served(sqlite_engine) as site:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.queue(own_engine, Asked([GOOD], at, issues=[DYNAMO]))
+    with served(own_engine) as site:
         page.goto(site)
         expect(page.get_by_role("link", name=f"not run: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
-        spec = given.claim(sqlite_engine, at)
+        spec = given.claim(own_engine, at)
         assert spec is not None
-        given.begin(sqlite_engine, spec, at)
+        given.begin(own_engine, spec, at)
         for arm in spec.arms:
-            given.finish(sqlite_engine, spec, arm, Outcome.PASS, at)
+            given.finish(own_engine, spec, arm, Outcome.PASS, at)
         expect(page.get_by_role("link", name=f"passes: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
         page.goto("about:blank")
 
 
-def test_a_person_signs_in_and_out_in_a_browser(sqlite_engine: Engine, page: Page) -> None:
+def test_a_person_signs_in_and_out_in_a_browser(own_engine: Engine, page: Page) -> None:
     """Real browsers decide by themselves which headers a form is sent with, and which cookies."""
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    secret = given.make_token(sqlite_engine, Scope.READ, name="ada")
-    with served(sqlite_engine, Rules(reads_need_token=True)) as site:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    secret = given.make_token(own_engine, Scope.READ, name="ada")
+    with served(own_engine, Rules(reads_need_token=True)) as site:
         page.goto(f"{site}/runs")
         expect(page).to_have_url(re.compile(r"/sign-in\?to=%2Fruns$"))
         page.get_by_label("Token").fill(secret)

@@ -50,9 +50,9 @@ def test_neighbours_are_one_link_away(client: TestClient) -> None:
     assert page_of(client, NEW.id).newer is None
 
 
-def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, sqlite_engine: Engine) -> None:
+def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, own_engine: Engine) -> None:
     twin = make_build(BAD.torch, pinned_triton=BAD.pinned_triton, python="3.12")
-    given.save(sqlite_engine, given.ISSUES, [*given.BUILDS, twin])
+    given.save(own_engine, given.ISSUES, [*given.BUILDS, twin])
     page = page_of(own, BAD.id)
     assert [(choice.label, choice.is_chosen) for choice in page.pythons] == [("3.11", True), ("3.12", False)]
     assert page.newer is not None
@@ -71,8 +71,8 @@ def test_a_build_nothing_was_measured_on_says_so(client: TestClient) -> None:
     assert "Nothing is measured on this build and hardware yet." in client.get(f"/builds/{NEW.id}").text
 
 
-def test_a_build_without_any_issue_is_no_fault(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, (), [BAD])
+def test_a_build_without_any_issue_is_no_fault(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, (), [BAD])
     assert page_of(own, BAD.id).sections == ()
 
 

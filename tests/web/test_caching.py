@@ -30,10 +30,10 @@ def test_an_unchanged_answer_costs_one_query_and_no_body(
     assert len(said) == 1
 
 
-def test_a_result_changes_every_tag(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+def test_a_result_changes_every_tag(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     before = {address: own.get(address).headers["etag"] for address in [*PAGES, *TWINS]}
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
     for address, etag in before.items():
         assert own.get(address, headers={"If-None-Match": etag}).status_code == 200
 
@@ -79,11 +79,11 @@ def test_what_was_made_for_one_reader_is_given_to_the_next(
         assert (second.content, second.headers) == (first.content, first.headers)
 
 
-def test_what_was_made_before_a_result_is_not_shown_after_it(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW))
+def test_what_was_made_before_a_result_is_not_shown_after_it(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    client = TestClient(create_app(own_engine, clock=lambda: NOW))
     before = {address: client.get(address).content for address in [*PAGES, *TWINS]}
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
     for address, body in before.items():
         after = client.get(address).content
         assert after != body

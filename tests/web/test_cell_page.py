@@ -1,6 +1,8 @@
 """The cell page: why this verdict, from which attempts, and how to see it again."""
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -8,11 +10,14 @@ from starlette.testclient import TestClient
 from app.domain.job import ArmSpec, JobSpec
 from app.domain.outcome import Outcome, RunRecord
 from app.domain.plan import Wanted
-from app.store.session import Engine
+from app.formats.bundle import Header, write_bundle
+from app.store.session import Engine, unit_of_work
+from app.store.writes import import_bundle
+from app.web.evidence import ATTEMPTS_SHOWN
 from app.web.pages.cell import CellPage
 from app.web.signs import Sign
 from tests.conftest import CountStatements
-from tests.make import HARDWARE, NOON, make_record
+from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
 from tests.web.asking import shown
 from tests.web.given import BAD, DYNAMO, NEW, OLD, Asked
@@ -59,14 +64,37 @@ def test_attempts_stand_baseline_first_then_control_then_workarounds(client: Tes
     assert list(dict.fromkeys(arms)) == ["baseline", "control", "eager_mask", "flags"]
 
 
-def test_an_attempt_of_an_older_repro_is_shown_and_not_counted(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, [DYNAMO], [BAD])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
-    given.save(sqlite_engine, [given.with_new_code(DYNAMO)], [BAD])
+def test_an_attempt_of_an_older_repro_is_shown_and_not_counted(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+    given.save(own_engine, [given.with_new_code(DYNAMO)], [BAD])
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
     assert [line.row.counted for line in page.attempts] == [False, False]
     assert "2 of them ran an older repro or environment: shown, not counted." in own.get(where).text
+
+
+def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_are_shown(
+    own: TestClient, own_engine: Engine, tmp_path: Path
+) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
+    made = [
+        replace(make_attempt(issue=DYNAMO, build=BAD, arm=arm, ordinal=n), finished_at=NOON + timedelta(minutes=n))
+        for n in range(1, ATTEMPTS_SHOWN + 2)
+        for arm in ("control", "baseline")
+    ]
+    with (tmp_path / "year.jsonl.gz").open("wb") as out:
+        write_bundle(out, Header(NOON, "lab"), made)
+    with unit_of_work(own_engine) as s:
+        import_bundle(s, tmp_path / "year.jsonl.gz", NOON + timedelta(days=1))
+    where = address("fla-160", BAD.id)
+    page = page_of(own, where)
+    assert len(page.attempts) == ATTEMPTS_SHOWN
+    assert min(line.row.attempt.ordinal for line in page.attempts) > ATTEMPTS_SHOWN // 2
+    assert (page.proof.k, page.proof.n) == (0, ATTEMPTS_SHOWN + 1)
+    assert f"The newest {ATTEMPTS_SHOWN}; all of them are in" in own.get(where).text
+    listed = own.get(page.attempts_address).json()
+    assert (len(listed["attempts"]), listed["next"] is not None) == (100, True)
 
 
 def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
@@ -110,14 +138,14 @@ def test_why_is_told_with_k_of_n_the_control_and_the_path(client: TestClient) ->
     assert (passing.k, passing.seen, passing.unseen) == (0, (("dynamo_graph", 1), ("inductor_cpp", 1)), ())
 
 
-def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, [DYNAMO], [BAD])
+def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
     seen = {"dynamo_graph": 2, "eager": 9}
 
     def record(spec: JobSpec, arm: ArmSpec, outcome: Outcome) -> RunRecord:
         return make_record(outcome, spec.build, probes=seen)
 
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), _baseline_fails, record)
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), _baseline_fails, record)
     sentence = page_of(own, address("fla-160", BAD.id)).sentence
     assert sentence.endswith("signature; control passed; path seen (dynamo_graph 2x).")
     assert own.get(f"/api/v1{address('fla-160', BAD.id)}").json()["sentence"] == sentence
@@ -144,11 +172,11 @@ def test_the_commands_repeat_the_telling_attempt_in_its_own_environment(client: 
     assert page.commands.plain.endswith("known-good-check/bin/python repro.py block=1024")
 
 
-def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, [DYNAMO], [BAD])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda *_: Outcome.PASS)
+def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda *_: Outcome.PASS)
     again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=Wanted(force=True))
-    given.run(sqlite_engine, again, _baseline_fails)
+    given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
     lines = page_of(own, where).changes
     assert (lines[0].before, lines[0].after) == ((Sign.PASSES, "passes"), (Sign.FLAKY, "flaky"))

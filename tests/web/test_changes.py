@@ -120,13 +120,13 @@ def outcome_of_baseline(told: Outcome, _: JobSpec, arm: ArmSpec) -> Outcome:
 
 
 def test_a_feed_tells_of_its_own_thing_alone_and_its_entries_have_ids_of_their_own(
-    own: TestClient, sqlite_engine: Engine
+    own: TestClient, own_engine: Engine
 ) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     for told in (Outcome.PASS, Outcome.MATCH):
         asked = Asked([BAD, GOOD], NOON, issues=[given.MASK, given.DYNAMO], wanted=Wanted(force=True))
-        given.run(sqlite_engine, asked, partial(outcome_of_baseline, told))
-    given.watch(sqlite_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
+        given.run(own_engine, asked, partial(outcome_of_baseline, told))
+    given.watch(own_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
     addresses = [
         "/feeds/changes.atom",
         f"/feeds/issues/{given.MASK.id}.atom",
@@ -189,23 +189,21 @@ def test_an_empty_store_says_that_nothing_changed(own: TestClient) -> None:
     assert feed(own, "/feeds/changes.atom").entries == []
 
 
-def test_a_change_of_many_cells_is_cut_on_the_page_and_whole_in_the_twin(
-    own: TestClient, sqlite_engine: Engine
-) -> None:
+def test_a_change_of_many_cells_is_cut_on_the_page_and_whole_in_the_twin(own: TestClient, own_engine: Engine) -> None:
     issue = make_issue("toy-1", workarounds=())
     builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(1, 7) for patch in range(5)]
-    given.save(sqlite_engine, [issue], builds)
-    given.run(sqlite_engine, Asked(builds, NOON, issues=[issue]), lambda _spec, _arm: Outcome.PASS)
+    given.save(own_engine, [issue], builds)
+    given.run(own_engine, Asked(builds, NOON, issues=[issue]), lambda _spec, _arm: Outcome.PASS)
     (entry,) = shown(own, "/changes?first=true", ChangesPage).entries
     assert ([len(part.lines) for part in entry.parts], entry.more) == ([20], 10)
     assert len(changes(own, "?first=true")[0]["cells"]) == 30
     assert "and 10 more" in own.get("/changes?first=true").text
 
 
-def test_a_watch_list_whose_issue_left_the_catalogue_says_so(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.watch(sqlite_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
-    given.save(sqlite_engine, [given.MASK], given.BUILDS)
+def test_a_watch_list_whose_issue_left_the_catalogue_says_so(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.watch(own_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
+    given.save(own_engine, [given.MASK], given.BUILDS)
     response = own.get("/feeds/watchlists/mine.atom")
     assert (response.status_code, "cannot be read any more" in response.json()["detail"]) == (422, True)
 
@@ -226,10 +224,10 @@ def test_a_badge_tells_one_cell_and_without_a_build_the_newest_release_with_an_a
     assert (on_gpu["label"], on_gpu["message"]) == (f"pytorch-151589 ({GPU_CLASS})", f"fails on {BAD.torch}")
 
 
-def test_what_nobody_measured_is_never_a_pass(client: TestClient, own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_nobody_measured_is_never_a_pass(client: TestClient, own: TestClient, own_engine: Engine) -> None:
     new = badge(client, f"/badge/fla-160.json?build={given.NEW.id.replace('+', '%2B')}")
     assert new["message"] == f"not run on {given.NEW.torch}"
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     assert badge(own, "/badge/fla-160.json")["message"] == "not run"
 
 

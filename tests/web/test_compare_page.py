@@ -245,8 +245,8 @@ def test_with_nothing_in_the_store_the_page_still_asks(own: TestClient) -> None:
     assert (page.options, page.offered) == ((), ())
 
 
-def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, sqlite_engine: Engine) -> None:
-    save(sqlite_engine, ISSUES, BUILDS)
+def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, own_engine: Engine) -> None:
+    save(own_engine, ISSUES, BUILDS)
     body = told(own, BAD.id, GOOD.id)
     assert body["blind"] is True
     assert (body["counts"]["fixed"], body["counts"]["still_ok"]) == (0, 0)

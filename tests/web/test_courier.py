@@ -54,9 +54,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def courier(sqlite_engine: Engine, clock: Clock) -> Courier:
-    measured(sqlite_engine, Outcome.PASS)
-    return Courier(sqlite_engine, clock, Letterbox(limit_s=2), base="https://kg.example")
+def courier(own_engine: Engine, clock: Clock) -> Courier:
+    measured(own_engine, Outcome.PASS)
+    return Courier(own_engine, clock, Letterbox(limit_s=2), base="https://kg.example")
 
 
 def measured(engine: Engine, outcome: Outcome, *, at: datetime = NOON, builds: Any = (BAD,)) -> str:
@@ -80,10 +80,10 @@ def told(received: Received) -> list[tuple[str, str, str]]:
     return [(cell["issue"], cell["before"], cell["after"]) for cell in received.message["data"]["cells"]]
 
 
-def test_what_one_run_turned_is_one_signed_message(sqlite_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_what_one_run_turned_is_one_signed_message(own_engine: Engine, courier: Courier, clock: Clock) -> None:
     with receiving() as receiver:
-        made, secret = hook(sqlite_engine, receiver.address)
-        run = measured(sqlite_engine, Outcome.MATCH)
+        made, secret = hook(own_engine, receiver.address)
+        run = measured(own_engine, Outcome.MATCH)
         assert courier.step() == 1
         assert courier.step() == 0
     (got,) = receiver.received
@@ -94,84 +94,84 @@ def test_what_one_run_turned_is_one_signed_message(sqlite_engine: Engine, courie
     assert (got.message["type"], got.message["data"]["run"]) == ("verdicts.changed", run)
     assert told(got) == [(DYNAMO.id, "not_affected", "flaky"), (MASK.id, "not_affected", "flaky")]
     assert got.message["data"]["cells"][0]["url"].startswith("https://kg.example/cells/fla-160/")
-    assert deliveries(sqlite_engine) == [(DeliveryState.DELIVERED, 1)]
-    with reading(sqlite_engine) as s:
+    assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 1)]
+    with reading(own_engine) as s:
         assert [one.id for one in load_webhooks(s)] == [made.id]
 
 
 def test_first_measurements_and_what_happened_before_it_was_added_are_not_sent(
-    sqlite_engine: Engine, courier: Courier
+    own_engine: Engine, courier: Courier
 ) -> None:
-    measured(sqlite_engine, Outcome.MATCH)
+    measured(own_engine, Outcome.MATCH)
     with receiving() as receiver:
-        hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.PASS, builds=[GOOD])
+        hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.PASS, builds=[GOOD])
         assert courier.step() == 0
         assert receiver.received == []
 
 
-def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(sqlite_engine: Engine, courier: Courier) -> None:
+def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(own_engine: Engine, courier: Courier) -> None:
     with receiving() as receiver:
-        hook(sqlite_engine, receiver.address)
-        given.queue(sqlite_engine, Asked([BAD], NOON, issues=[MASK, DYNAMO], wanted=Wanted(force=True)))
-        spec = given.claim(sqlite_engine, NOON)
+        hook(own_engine, receiver.address)
+        given.queue(own_engine, Asked([BAD], NOON, issues=[MASK, DYNAMO], wanted=Wanted(force=True)))
+        spec = given.claim(own_engine, NOON)
         assert spec is not None
-        given.begin(sqlite_engine, spec, NOON)
+        given.begin(own_engine, spec, NOON)
         for arm in spec.arms:
-            given.finish(sqlite_engine, spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS, NOON)
+            given.finish(own_engine, spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS, NOON)
             assert courier.step() == 0
-        given.end(sqlite_engine, spec, NOON)
+        given.end(own_engine, spec, NOON)
         assert courier.step() == 1
         assert len(receiver.received[0].message["data"]["cells"]) == 2
 
 
-def test_an_edit_of_the_catalogue_is_one_message_with_all_it_turned(sqlite_engine: Engine, courier: Courier) -> None:
-    measured(sqlite_engine, Outcome.MATCH, builds=[BAD, GOOD])
+def test_an_edit_of_the_catalogue_is_one_message_with_all_it_turned(own_engine: Engine, courier: Courier) -> None:
+    measured(own_engine, Outcome.MATCH, builds=[BAD, GOOD])
     with receiving() as receiver:
-        hook(sqlite_engine, receiver.address)
+        hook(own_engine, receiver.address)
         edited = replace(MASK, signature=replace(MASK.signature, pattern="nothing like it"))
-        given.save(sqlite_engine, [edited, *given.ISSUES[1:]], given.BUILDS)
+        given.save(own_engine, [edited, *given.ISSUES[1:]], given.BUILDS)
         assert courier.step() == 1
     data = receiver.received[0].message["data"]
     assert (data["cause"], data["issues"], len(data["cells"])) == ("catalogue", [MASK.id], 2)
 
 
 def test_a_watch_list_hears_of_its_own_issues_alone_and_of_nothing_once_it_is_gone(
-    sqlite_engine: Engine, courier: Courier
+    own_engine: Engine, courier: Courier
 ) -> None:
-    given.watch(sqlite_engine, "mine", Content(Watch(components=("Dynamo",))))
-    given.watch(sqlite_engine, "gpu", Content(Watch(components=("Dynamo",)), ("cuda-sm_90",)))
+    given.watch(own_engine, "mine", Content(Watch(components=("Dynamo",))))
+    given.watch(own_engine, "gpu", Content(Watch(components=("Dynamo",)), ("cuda-sm_90",)))
     with receiving() as mine, receiving() as gpu:
-        hook(sqlite_engine, mine.address, "mine")
-        hook(sqlite_engine, gpu.address, "gpu")
-        measured(sqlite_engine, Outcome.MATCH)
+        hook(own_engine, mine.address, "mine")
+        hook(own_engine, gpu.address, "gpu")
+        measured(own_engine, Outcome.MATCH)
         assert courier.step() == 1
         assert told(mine.received[0]) == [(DYNAMO.id, "not_affected", "flaky")]
         assert mine.received[0].message["data"]["url"] == "https://kg.example/changes?watch=mine"
-        with unit_of_work(sqlite_engine) as s:
+        with unit_of_work(own_engine) as s:
             remove_watch_list(s, "mine", by=Keeper(OPERATOR, overrules=True), now=NOON)
-        given.save(sqlite_engine, [replace(DYNAMO, silent=True), MASK], given.BUILDS)
-        measured(sqlite_engine, Outcome.OTHER_FAILURE)
+        given.save(own_engine, [replace(DYNAMO, silent=True), MASK], given.BUILDS)
+        measured(own_engine, Outcome.OTHER_FAILURE)
         courier.step()
         assert (len(mine.received), len(gpu.received)) == (1, 0)
 
 
 def test_what_fails_is_sent_again_later_under_the_same_id_and_with_a_new_time(
-    sqlite_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, courier: Courier, clock: Clock
 ) -> None:
     with receiving(answer(500), answer(302, Location="/other"), answer(200)) as receiver:
-        _, secret = hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        _, secret = hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         assert courier.step() == 1
         assert courier.step() == 0
-        assert deliveries(sqlite_engine) == [(DeliveryState.WAITING, 1)]
+        assert deliveries(own_engine) == [(DeliveryState.WAITING, 1)]
         clock.passes(seconds=6)
         assert courier.step() == 1
         clock.passes(seconds=6)
         assert courier.step() == 0
         clock.passes(minutes=6)
         assert courier.step() == 1
-    assert deliveries(sqlite_engine) == [(DeliveryState.DELIVERED, 3)]
+    assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 3)]
     assert len({one.id for one in receiver.received}) == 1
     assert len({one.headers["webhook-timestamp"] for one in receiver.received}) == 3
     assert len({one.body for one in receiver.received}) == 1
@@ -179,21 +179,21 @@ def test_what_fails_is_sent_again_later_under_the_same_id_and_with_a_new_time(
 
 
 def test_a_receiver_that_never_answers_is_given_up_in_the_end(
-    sqlite_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, courier: Courier, clock: Clock
 ) -> None:
     with receiving(answer(503)) as receiver:
-        hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         for _ in range(12):
             courier.step()
             clock.passes(hours=30)
         assert len(receiver.received) == 10
-    assert deliveries(sqlite_engine) == [(DeliveryState.FAILED, 10)]
+    assert deliveries(own_engine) == [(DeliveryState.FAILED, 10)]
 
 
-def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(sqlite_engine: Engine, clock: Clock) -> None:
-    measured(sqlite_engine, Outcome.PASS)
-    courier = Courier(sqlite_engine, clock, Letterbox(limit_s=1))
+def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(own_engine: Engine, clock: Clock) -> None:
+    measured(own_engine, Outcome.PASS)
+    courier = Courier(own_engine, clock, Letterbox(limit_s=1))
     at: list[float] = []
 
     def noting(request: BaseHTTPRequestHandler) -> None:
@@ -202,65 +202,65 @@ def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(sqlite_engine:
 
     with receiving(lambda _: time.sleep(3)) as slow, receiving(noting) as quick:
         for receiver in (slow, slow, quick):
-            hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+            hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         began = time.monotonic()
         assert courier.step() == 3
         assert at[0] - began < 0.9
-    assert sorted(deliveries(sqlite_engine)) == [
+    assert sorted(deliveries(own_engine)) == [
         (DeliveryState.DELIVERED, 1),
         (DeliveryState.WAITING, 1),
         (DeliveryState.WAITING, 1),
     ]
 
 
-def test_a_receiver_that_is_gone_ends_its_webhook(sqlite_engine: Engine, courier: Courier) -> None:
+def test_a_receiver_that_is_gone_ends_its_webhook(own_engine: Engine, courier: Courier) -> None:
     with receiving(answer(410)) as receiver:
-        hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         courier.step()
-        measured(sqlite_engine, Outcome.OTHER_FAILURE)
+        measured(own_engine, Outcome.OTHER_FAILURE)
         assert courier.step() == 0
         assert len(receiver.received) == 1
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert load_webhooks(s) == ()
         assert load_webhooks(s, ended=True)[0].ended == "its receiver answered 410 Gone"
 
 
-def test_a_webhook_that_was_removed_gets_nothing_more(sqlite_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_a_webhook_that_was_removed_gets_nothing_more(own_engine: Engine, courier: Courier, clock: Clock) -> None:
     with receiving(answer(500)) as receiver:
-        made, _ = hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        made, _ = hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         courier.step()
-        with unit_of_work(sqlite_engine) as s:
+        with unit_of_work(own_engine) as s:
             remove_webhook(s, made.id, by=OPERATOR, now=clock.now)
         clock.passes(days=1)
         assert courier.step() == 0
-        with unit_of_work(sqlite_engine) as s, pytest.raises(UnknownWebhook, match="has ended"):
+        with unit_of_work(own_engine) as s, pytest.raises(UnknownWebhook, match="has ended"):
             send_again(s, load_deliveries(s, 1)[0][0].id, by=OPERATOR, now=clock.now)
-    assert deliveries(sqlite_engine) == [(DeliveryState.FAILED, 1)]
+    assert deliveries(own_engine) == [(DeliveryState.FAILED, 1)]
 
 
 def test_what_was_given_up_is_sent_again_at_a_persons_wish_with_its_log_kept(
-    sqlite_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, courier: Courier, clock: Clock
 ) -> None:
     with receiving(answer(500)) as receiver:
-        hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         for _ in range(12):
             courier.step()
             clock.passes(hours=30)
         receiver.answers[:] = [answer(200)]
-        with unit_of_work(sqlite_engine) as s:
+        with unit_of_work(own_engine) as s:
             send_again(s, load_deliveries(s, 1)[0][0].id, by=OPERATOR, now=clock.now)
         assert courier.step() == 1
         assert len({one.id for one in receiver.received}) == 1
-    assert deliveries(sqlite_engine) == [(DeliveryState.DELIVERED, 11)]
+    assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 11)]
 
 
-def test_a_test_is_sent_once_and_is_in_the_log(sqlite_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_a_test_is_sent_once_and_is_in_the_log(own_engine: Engine, courier: Courier, clock: Clock) -> None:
     with receiving(answer(200), answer(404, b"no such hook")) as receiver:
-        made, secret = hook(sqlite_engine, receiver.address)
+        made, secret = hook(own_engine, receiver.address)
         delivery, said = courier.try_out(made.id)
         assert (delivery.state, said.is_success) == (DeliveryState.DELIVERED, True)
         delivery, said = courier.try_out(made.id)
@@ -273,11 +273,11 @@ def test_a_test_is_sent_once_and_is_in_the_log(sqlite_engine: Engine, courier: C
         courier.try_out("wh_nothing")
 
 
-def test_of_two_couriers_one_works(sqlite_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_of_two_couriers_one_works(own_engine: Engine, courier: Courier, clock: Clock) -> None:
     with receiving() as receiver:
-        hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
-        with unit_of_work(sqlite_engine) as s:
+        hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
+        with unit_of_work(own_engine) as s:
             assert take_lease(s, COURIER, "another", clock.now, 60.0)
         assert courier.step() == 0
         clock.passes(minutes=2)  # the other one died
@@ -286,9 +286,9 @@ def test_of_two_couriers_one_works(sqlite_engine: Engine, courier: Courier, cloc
 
 
 def test_without_webhooks_a_round_costs_two_queries_and_writes_nothing(
-    sqlite_engine: Engine, courier: Courier, count_statements: CountStatements
+    own_engine: Engine, courier: Courier, count_statements: CountStatements
 ) -> None:
-    with count_statements(sqlite_engine) as said:
+    with count_statements(own_engine) as said:
         assert courier.step() == 0
     assert len(said) == 2
     assert all(one.lstrip().startswith("SELECT") for one in said)
@@ -304,11 +304,11 @@ print(Courier(connect(sys.argv[1]), lambda: datetime.now(UTC)).step())
 
 
 def test_whoever_is_killed_between_sending_and_writing_it_down_has_it_sent_twice_under_one_id(
-    sqlite_engine: Engine, tmp_path: Path
+    own_engine: Engine, tmp_path: Path
 ) -> None:
     """The receiver took it, and kills the sender before it knows. Nothing is lost, and the double can be told."""
-    measured(sqlite_engine, Outcome.PASS)
-    url = str(sqlite_engine.url)
+    measured(own_engine, Outcome.PASS)
+    url = str(own_engine.url)
     processes: list[subprocess.Popen[str]] = []
 
     def killing(request: BaseHTTPRequestHandler) -> None:
@@ -318,17 +318,17 @@ def test_whoever_is_killed_between_sending_and_writing_it_down_has_it_sent_twice
         os.kill(processes[0].pid, signal.SIGKILL)
 
     with receiving(killing, answer(204)) as receiver:
-        _, secret = hook(sqlite_engine, receiver.address)
-        measured(sqlite_engine, Outcome.MATCH)
+        _, secret = hook(own_engine, receiver.address)
+        measured(own_engine, Outcome.MATCH)
         processes.append(run_courier(url))
         processes[0].communicate(timeout=60)
         assert processes[0].returncode == -signal.SIGKILL
-        assert deliveries(sqlite_engine) == [(DeliveryState.WAITING, 0)]
-        with unit_of_work(sqlite_engine) as s:  # its lease runs out; the test does not wait for that
+        assert deliveries(own_engine) == [(DeliveryState.WAITING, 0)]
+        with unit_of_work(own_engine) as s:  # its lease runs out; the test does not wait for that
             s.connection().exec_driver_sql("DELETE FROM leases")
         second = run_courier(url)
         assert second.communicate(timeout=60)[0].endswith("\n1\n")
-    assert deliveries(sqlite_engine) == [(DeliveryState.DELIVERED, 1)]
+    assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 1)]
     first, again = receiver.received
     assert (first.id, first.body) == (again.id, again.body)
     assert first.is_signed_with(secret)
@@ -353,15 +353,15 @@ def test_both_databases_tell_the_same(engine: Engine, clock: Clock) -> None:
     assert deliveries(engine) == [(DeliveryState.DELIVERED, 2)]
 
 
-def test_the_server_beside_which_it_works_sends_and_stops_with_it(sqlite_engine: Engine) -> None:
-    measured(sqlite_engine, Outcome.PASS)
-    courier = Courier(connect(str(sqlite_engine.url)), lambda: NOON, Letterbox(limit_s=2), poll_s=0.05)
+def test_the_server_beside_which_it_works_sends_and_stops_with_it(own_engine: Engine) -> None:
+    measured(own_engine, Outcome.PASS)
+    courier = Courier(connect(str(own_engine.url)), lambda: NOON, Letterbox(limit_s=2), poll_s=0.05)
     with receiving() as receiver:
-        hook(sqlite_engine, receiver.address)
+        hook(own_engine, receiver.address)
         with courier.at_work():
-            measured(sqlite_engine, Outcome.MATCH)
+            measured(own_engine, Outcome.MATCH)
             wait_until(lambda: bool(receiver.received))
-        measured(sqlite_engine, Outcome.OTHER_FAILURE)
+        measured(own_engine, Outcome.OTHER_FAILURE)
         time.sleep(0.3)
         assert len(receiver.received) == 1
 

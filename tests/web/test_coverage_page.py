@@ -4,10 +4,14 @@ from dataclasses import replace
 
 from starlette.testclient import TestClient
 
+from app.domain.fleet import Why
 from app.domain.plan import Wanted
-from app.store.session import Engine
+from app.store.jobs import DISPATCHER, take_lease
+from app.store.offers import offer_classes
+from app.store.session import Engine, unit_of_work
 from app.web.pages.coverage import CoveragePage
 from tests.make import HARDWARE, NOON
+from tests.store.given import given_run
 from tests.web import given
 from tests.web.asking import shown
 from tests.web.given import BAD, DYNAMO, GOOD, MASK, OLD, SILENT, Asked
@@ -53,13 +57,13 @@ def test_doubtful_cells_say_why(client: TestClient) -> None:
     assert all(line.cell.reason and client.get(line.address).status_code == 200 for line in lines)
 
 
-def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, sqlite_engine: Engine) -> None:
+def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, own_engine: Engine) -> None:
     arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "flags" else arm for arm in MASK.arms)
     issue = replace(MASK, arms=arms)
-    given.save(sqlite_engine, [issue], [BAD])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue], wanted=Wanted(where_affected=True)))
+    given.save(own_engine, [issue], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[issue], wanted=Wanted(where_affected=True)))
     assert [line.gap.workaround for line in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue]))
+    given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     assert shown(own, "/coverage", CoveragePage).gaps == ()
 
 
@@ -71,4 +75,28 @@ def test_with_nothing_measured_the_page_says_what_to_run(own: TestClient) -> Non
         "doubtful": [],
         "unproven": [],
         "contradictions": [],
+        "waiting": [],
     }
+
+
+def test_what_nobody_can_take_is_said_with_its_reason(own: TestClient, own_engine: Engine) -> None:
+    given_run(own_engine, at=NOON)
+    assert [one.why for one in shown(own, "/coverage", CoveragePage).waiting] == [Why.NO_DISPATCHER]
+    assert "No dispatcher is at work" in own.get("/coverage").text
+    with unit_of_work(own_engine) as s:
+        take_lease(s, DISPATCHER, "dispatcher-1", given.NOW, 60.0)
+        offer_classes(s, ["cuda-sm_90"], "dispatcher-1", given.NOW, 60.0)
+    assert f"No worker of class {HARDWARE} has joined." in own.get("/coverage").text
+    assert own.get("/api/v1/coverage").json()["waiting"] == [
+        {
+            "hardware": HARDWARE,
+            "jobs": 1,
+            "why": "no_worker",
+            "reason": f"no worker of class {HARDWARE} has joined; none ever has",
+            "last_seen_at": None,
+        }
+    ]
+    with unit_of_work(own_engine) as s:
+        offer_classes(s, [HARDWARE], "dispatcher-1", given.NOW, 60.0)
+    assert shown(own, "/coverage", CoveragePage).waiting == ()
+    assert own.get("/api/v1/coverage").json()["waiting"] == []

@@ -40,12 +40,14 @@ OPERATIONS = {
     "get_issue",
     "get_issues",
     "get_matrix",
+    "get_metrics",
     "get_notes",
     "get_quality",
     "get_readyz",
     "get_run",
     "get_runs",
     "get_upgrade",
+    "get_voids",
     "get_watch_list",
     "get_watch_lists",
     "get_whoami",
@@ -54,6 +56,8 @@ OPERATIONS = {
     "post_gate",
     "post_note",
     "post_results",
+    "post_void",
+    "post_void_end",
     "put_watch_list",
 }
 
@@ -149,7 +153,7 @@ def test_every_refusal_is_a_problem_with_an_example(document: dict[str, Any]) ->
 
 
 IDS_OF_A_RUN = {"get_attempt", "get_run", "get_events", "get_watch_list"}
-FOR_ADMINISTRATORS = {"get_audit"}
+FOR_ADMINISTRATORS = {"get_audit", "get_voids"}
 
 
 def test_what_the_examples_ask_is_answered(client: TestClient, document: dict[str, Any]) -> None:

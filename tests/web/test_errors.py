@@ -43,7 +43,7 @@ def test_a_problem_has_the_shape_of_rfc_9457(client: TestClient) -> None:
     assert response.headers["content-type"] == PROBLEM
     assert response.headers["cache-control"] == "no-store"
     body = response.json()
-    assert list(body) == ["type", "title", "status", "detail", "instance", "suggestions", "errors"]
+    assert list(body) == ["type", "title", "status", "detail", "instance", "suggestions", "errors", "request_id"]
     assert (body["title"], body["status"], body["instance"]) == ("Not Found", 404, "/api/v1/issues/nothing")
     assert body["detail"] == 'no issue is called "nothing" here'
 

@@ -67,8 +67,8 @@ def test_a_stream_that_cannot_be_is_refused_before_it_begins(client: TestClient,
     assert response.headers["content-type"] == "application/problem+json"
 
 
-def test_there_is_an_end_to_how_many_streams_are_open(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+def test_there_is_an_end_to_how_many_streams_are_open(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     house_of(own).streams.count = 100
     response = own.get("/api/v1/events")
     assert response.status_code == 503

@@ -43,14 +43,14 @@ def test_each_file_has_its_name_its_media_type_and_its_tag(client: TestClient, f
 
 
 def test_a_tag_changes_with_the_store_and_costs_one_query(
-    own: TestClient, sqlite_engine: Engine, count_statements: CountStatements
+    own: TestClient, own_engine: Engine, count_statements: CountStatements
 ) -> None:
-    given.save(sqlite_engine, ISSUES, BUILDS)
+    given.save(own_engine, ISSUES, BUILDS)
     etag = own.get("/api/v1/export/csv").headers["etag"]
-    with count_statements(sqlite_engine) as said:
+    with count_statements(own_engine) as said:
         assert own.get("/api/v1/export/csv", headers={"If-None-Match": etag}).status_code == 304
     assert len(said) == 1
-    given.run(sqlite_engine, Asked([BAD], NOON))
+    given.run(own_engine, Asked([BAD], NOON))
     assert own.get("/api/v1/export/csv", headers={"If-None-Match": etag}).status_code == 200
 
 
@@ -84,9 +84,9 @@ def test_markdown_has_a_table_for_each_hardware_class(client: TestClient) -> Non
         assert line.count(" | ") in {0, 7}, line  # one column each, the issue and its history
 
 
-def test_what_an_issue_says_cannot_leave_its_field_of_the_markdown(own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_an_issue_says_cannot_leave_its_field_of_the_markdown(own: TestClient, own_engine: Engine) -> None:
     hostile = make_issue("toy-1", title="a | b\n| c | <b>[d](e)</b> `f` @g #1")
-    given.save(sqlite_engine, [hostile], [BAD])
+    given.save(own_engine, [hostile], [BAD])
     (row,) = (line for line in own.get("/api/v1/export/markdown").text.splitlines() if "toy" in line)
     assert row.count(" | ") == 2
     assert "<b>" not in row

@@ -196,12 +196,12 @@ def test_a_question_asked_a_moment_ago_is_answered_without_asking_the_store(
     assert len(said) <= 1, "the generation, where a moment has passed"
 
 
-def test_a_repeated_question_is_answered_anew_when_the_store_has_moved(sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, ISSUES, BUILDS)
-    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW))
+def test_a_repeated_question_is_answered_anew_when_the_store_has_moved(own_engine: Engine) -> None:
+    given.save(own_engine, ISSUES, BUILDS)
+    client = TestClient(create_app(own_engine, clock=lambda: NOW))
     address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&issues={DYNAMO.id}&hardware=cpu-x86_64"
     assert {client.get(address).json()["decision"] for _ in range(3)} == {"insufficient_evidence"}
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS)
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS)
     until = time.monotonic() + 1
     while (decision := client.get(address).json()["decision"]) != "pass" and time.monotonic() < until:
         time.sleep(0.02)
@@ -220,19 +220,19 @@ def test_a_watch_list_is_looked_up_by_its_name(client: TestClient) -> None:
     assert decided(client, build=BAD.id, watch=[name])["counts"]
 
 
-def test_every_process_sees_what_one_of_them_wrote_within_a_second(sqlite_engine: Engine) -> None:
+def test_every_process_sees_what_one_of_them_wrote_within_a_second(own_engine: Engine) -> None:
     """Each application has a memory of its own, as each process of a server has."""
-    given.save(sqlite_engine, ISSUES, BUILDS)
-    clients = [client_of(sqlite_engine) for _ in range(3)]
+    given.save(own_engine, ISSUES, BUILDS)
+    clients = [client_of(own_engine) for _ in range(3)]
     asked = {"build": BAD.id, "issues": [DYNAMO.id], "hardware": ["cpu-x86_64"]}
     assert {decided(client, **asked)["decision"] for client in clients} == {"insufficient_evidence"}
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.MATCH)
-    given.run(sqlite_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.MATCH)
+    given.run(own_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
     until = time.monotonic() + 1
     generations = set[int]()
-    while time.monotonic() < until and generations != {generation_of(sqlite_engine)}:
+    while time.monotonic() < until and generations != {generation_of(own_engine)}:
         generations = {house_of(client).knowledge.now().generation for client in clients}
-    assert generations == {generation_of(sqlite_engine)}
+    assert generations == {generation_of(own_engine)}
     assert len({decided(client, **asked)["why"] for client in clients}) == 1
 
 

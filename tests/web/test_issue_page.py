@@ -40,12 +40,12 @@ def test_the_newest_failing_release_is_chosen_and_its_cures_come_first(client: T
     ]
 
 
-def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_workaround_for_other_releases_is_named_and_not_offered(own: TestClient, own_engine: Engine) -> None:
     arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "flags" else arm for arm in MASK.arms)
     issue = replace(MASK, arms=arms)
-    given.save(sqlite_engine, [issue], [BAD, GOOD])
+    given.save(own_engine, [issue], [BAD, GOOD])
     unmeasured = page_of(own, f"{ADDRESS}?build={BAD.id.replace('+', '%2B')}")
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue]))
+    given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     for page in (unmeasured, page_of(own)):
         assert [remedy.id for remedy in page.remedies] == ["eager_mask"]
         assert [(one.id, one.note) for one in page.elsewhere] == [
@@ -75,11 +75,11 @@ def test_a_strip_has_a_square_for_every_release_and_what_was_measured_beside_the
     assert {square.head.id for square in strip.squares} == {OLD.id, BAD.id, GOOD.id, NEW.id}
 
 
-def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, own_engine: Engine) -> None:
     twins = [make_build(one.torch, pinned_triton=one.pinned_triton, python="3.12") for one in (BAD, GOOD, NEW)]
-    given.save(sqlite_engine, ISSUES, [*BUILDS, *twins])
-    given.run(sqlite_engine, Asked([BAD, twins[1]], NOON, issues=[MASK]))
-    given.run(sqlite_engine, Asked([twins[0]], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
+    given.save(own_engine, ISSUES, [*BUILDS, *twins])
+    given.run(own_engine, Asked([BAD, twins[1]], NOON, issues=[MASK]))
+    given.run(own_engine, Asked([twins[0]], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
     page = page_of(own)
     (strip,) = page.strips
     assert [(square.head.label, square.build, square.sign) for square in strip.squares] == [
@@ -95,12 +95,12 @@ def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, s
 
 
 def test_the_build_shown_is_of_the_default_python_where_nothing_else_decides(
-    own: TestClient, sqlite_engine: Engine
+    own: TestClient, own_engine: Engine
 ) -> None:
     twin = make_build(NEW.torch, pinned_triton=NEW.pinned_triton, python="3.13")
-    given.save(sqlite_engine, ISSUES, [*BUILDS, twin])
+    given.save(own_engine, ISSUES, [*BUILDS, twin])
     assert page_of(own).build == NEW
-    given.run(sqlite_engine, Asked([twin], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
+    given.run(own_engine, Asked([twin], NOON, issues=[MASK]), lambda *_: Outcome.PASS)
     assert page_of(own).build == twin
 
 
@@ -146,15 +146,15 @@ def test_an_issue_of_gpus_opens_on_the_class_it_was_measured_on(client: TestClie
     assert page.build == BAD
 
 
-def test_an_issue_that_was_never_run_says_how(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, ISSUES, BUILDS)
+def test_an_issue_that_was_never_run_says_how(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, ISSUES, BUILDS)
     text = own.get(ADDRESS).text
     assert "No attempt is stored yet." in text
     assert f"knowngood run --builds {NEW.id} --issues {MASK.id}" in text
 
 
-def test_a_catalogue_without_builds_is_no_fault(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, ISSUES, ())
+def test_a_catalogue_without_builds_is_no_fault(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, ISSUES, ())
     response = own.get(ADDRESS)
     assert response.status_code == 422
     assert "knowngood up" in response.text
@@ -176,7 +176,7 @@ def test_the_interval_is_told_from_both_sides(client: TestClient) -> None:
     assert "not yet: 2.7.1, the newest measured, fails" in text
 
 
-def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestClient, own_engine: Engine) -> None:
     claims = (
         Claim("Fixed in `2.7.1`.", "a blog", says="fixed", about="==2.7.1"),
         Claim("Fails on 2.7.", "the report", says="affected", about=">=2.7,<2.8"),
@@ -186,8 +186,8 @@ def test_a_claim_that_can_be_wrong_is_held_against_what_was_measured(own: TestCl
         Claim("A regression.", "upstream", says="cause"),
     )
     issue = replace(MASK, claims=claims)
-    given.save(sqlite_engine, [issue], [BAD, NEW])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[issue]))
+    given.save(own_engine, [issue], [BAD, NEW])
+    given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     page = page_of(own)
     assert [[(held.standing, held.sentence) for held in one.held] for one in page.claims] == [
         [(Standing.CONTRADICTED, "2.7.1 fails here")],
@@ -221,10 +221,10 @@ def test_where_nothing_comparable_was_measured_no_cost_is_told(client: TestClien
     assert "Measured cost" not in client.get(f"{ADDRESS}?build={NEW.id.replace('+', '%2B')}").text
 
 
-def test_what_stands_between_backticks_is_code_and_all_else_is_text(own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_stands_between_backticks_is_code_and_all_else_is_text(own: TestClient, own_engine: Engine) -> None:
     title, trade = "Calling `f<b>` and *g*", "Costs `<i>` a lot; a lone ` stays"
     workaround = Workaround("eager_mask", "Use `g`", "```python\nx\n```", trade)
-    given.save(sqlite_engine, [replace(MASK, title=title, workarounds=(workaround, MASK.workarounds[1]))], BUILDS)
+    given.save(own_engine, [replace(MASK, title=title, workarounds=(workaround, MASK.workarounds[1]))], BUILDS)
     text = own.get(ADDRESS).text
     assert "<h1>Calling <code>f&lt;b&gt;</code> and *g*</h1>" in text
     assert f"<title>{MASK.id}: Calling f&lt;b&gt; and *g* · Known Good</title>" in text
@@ -280,15 +280,13 @@ def test_a_copy_made_for_one_remembered_build_is_not_shown_to_another_reader(cli
     assert (len(tags), len(same)) == (2, 1)
 
 
-def test_the_latest_attempts_stand_newest_first_with_superseded_ones_named(
-    own: TestClient, sqlite_engine: Engine
-) -> None:
-    given.save(sqlite_engine, [DYNAMO], [BAD])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[DYNAMO]))
+def test_the_latest_attempts_stand_newest_first_with_superseded_ones_named(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
     lines = page_of(own, "/issues/fla-160").attempts
     assert sorted(line.attempt.arm for line in lines) == ["baseline", "control"]
     assert {line.word for line in lines} == {"passed"}
-    given.save(sqlite_engine, [given.with_new_code(DYNAMO)], [BAD])
+    given.save(own_engine, [given.with_new_code(DYNAMO)], [BAD])
     assert {line.word for line in page_of(own, "/issues/fla-160").attempts} == {"superseded"}
 
 

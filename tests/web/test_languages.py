@@ -88,10 +88,10 @@ def test_no_page_says_a_text_that_the_catalogue_does_not_know(client: TestClient
     client.cookies.clear()
 
 
-def test_a_row_without_chinese_text_says_so(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_row_without_chinese_text_says_so(own: TestClient, own_engine: Engine) -> None:
     told = make_issue("pytorch-1", title="No twin", summary="Of one line.")
     twin = make_issue("pytorch-2", title="A twin", title_zh="有中文")
-    given.save(sqlite_engine, [told, twin], BUILDS)
+    given.save(own_engine, [told, twin], BUILDS)
     text = own.get("/?lang=zh").text
     assert f"No twin {NOT_YET}" in text
     assert "有中文</a>" in text

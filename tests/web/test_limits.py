@@ -103,8 +103,8 @@ def test_a_household_is_one_asker(one: str, other: str, is_same: bool) -> None:
     assert (asker_at(one) == asker_at(other)) is is_same
 
 
-def test_too_many_requests_are_a_problem_that_says_when_to_come_back(sqlite_engine: Engine) -> None:
-    client = client_of(sqlite_engine, SLOW)
+def test_too_many_requests_are_a_problem_that_says_when_to_come_back(own_engine: Engine) -> None:
+    client = client_of(own_engine, SLOW)
     answers = [client.get("/api/v1/runs") for _ in range(5)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
     refused = answers[-1]
@@ -115,21 +115,21 @@ def test_too_many_requests_are_a_problem_that_says_when_to_come_back(sqlite_engi
     assert client.get("/").status_code == 429
 
 
-def test_a_token_has_a_bucket_of_its_own_wherever_it_is_used(sqlite_engine: Engine) -> None:
-    client = client_of(sqlite_engine, SLOW)
-    first, second = (bearer(make_token(sqlite_engine, Scope.READ, name=name)) for name in ("a", "b"))
+def test_a_token_has_a_bucket_of_its_own_wherever_it_is_used(own_engine: Engine) -> None:
+    client = client_of(own_engine, SLOW)
+    first, second = (bearer(make_token(own_engine, Scope.READ, name=name)) for name in ("a", "b"))
     for headers in (None, first, second):
         statuses = [client.get("/api/v1/whoami", headers=headers).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]
 
 
 def test_a_flood_of_wrong_tokens_ends_without_more_queries_and_hinders_no_right_one(
-    sqlite_engine: Engine, count_statements: Any
+    own_engine: Engine, count_statements: Any
 ) -> None:
-    client = client_of(sqlite_engine, SLOW)
+    client = client_of(own_engine, SLOW)
     wrong = bearer("kg_0123456789ab_" + "0" * 64)
     assert [client.get("/api/v1/whoami", headers=wrong).status_code for _ in range(4)] == [401, 401, 401, 429]
-    with count_statements(sqlite_engine) as said:
+    with count_statements(own_engine) as said:
         assert client.get("/api/v1/whoami", headers=wrong).status_code == 429
     assert said == []
     assert client.get("/api/v1/whoami").status_code == 200
@@ -142,8 +142,8 @@ def test_a_flood_of_wrong_tokens_ends_without_more_queries_and_hinders_no_right_
 @pytest.mark.parametrize(
     ("method", "address"), [("PUT", "/api/v1/watchlists/mine"), ("POST", "/api/v1/gate"), ("POST", "/sign-in")]
 )
-def test_a_body_beyond_the_limit_is_refused(sqlite_engine: Engine, method: str, address: str, is_told: bool) -> None:
-    client = client_of(sqlite_engine, Rules(body_limit=1000))
+def test_a_body_beyond_the_limit_is_refused(own_engine: Engine, method: str, address: str, is_told: bool) -> None:
+    client = client_of(own_engine, Rules(body_limit=1000))
     body: Any = b"x" * 2000 if is_told else iter([b"x" * 600, b"x" * 1400])
     kind = "application/x-www-form-urlencoded" if address == "/sign-in" else "application/json"
     headers = {"Origin": "http://testserver", "Content-Type": kind}
@@ -206,8 +206,9 @@ def test_every_line_of_the_log_carries_the_name(capsys: pytest.CaptureFixture[st
     finally:
         structlog.configure(**before)
     written = "\n".join(capsys.readouterr())  # to standard error once a command was run in this process
-    (line,) = [json.loads(one) for one in written.splitlines() if one.startswith("{")]
-    assert (line["request_id"], line["path"]) == ("abc-123", "/api/v1/runs")
+    lines = [json.loads(one) for one in written.splitlines() if one.startswith("{")]
+    assert [line["event"] for line in lines] == ["the store cannot be used", "request"]
+    assert {line["request_id"] for line in lines} == {"abc-123"}
 
 
 # -- other sites -------------------------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ def test_cells_stand_in_the_order_asked_for_and_unmeasured_ones_last(client: Tes
     assert set(newest_first[len(measured) :]) == set(oldest_first[len(measured) :]) == {None}
 
 
-def test_severities_and_releases_have_their_own_order(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, ISSUES, [make_build("2.10.0+cu128"), make_build("2.9.0+cu128"), OLD])
+def test_severities_and_releases_have_their_own_order(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, ISSUES, [make_build("2.10.0+cu128"), make_build("2.9.0+cu128"), OLD])
     assert [one["id"] for one in get(own, "/api/v1/builds")["builds"]] == [
         OLD.id,
         "torch-2.9.0+cu128",
@@ -110,10 +110,10 @@ def test_severities_and_releases_have_their_own_order(own: TestClient, sqlite_en
 
 @pytest.mark.parametrize("sort", ["", "&sort=-measured_at", "&sort=-issue", "&sort=verdict"])
 def test_what_comes_in_between_two_parts_repeats_nothing_and_hides_nothing(
-    own: TestClient, sqlite_engine: Engine, sort: str
+    own: TestClient, own_engine: Engine, sort: str
 ) -> None:
-    given.save(sqlite_engine, ISSUES, BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOON))
+    given.save(own_engine, ISSUES, BUILDS)
+    given.run(own_engine, Asked([BAD], NOON))
     before = {(cell["issue"], cell["build"]) for cell in get(own, "/api/v1/matrix")["cells"]}
     issues, builds = list(ISSUES), list(BUILDS)
 
@@ -122,7 +122,7 @@ def test_what_comes_in_between_two_parts_repeats_nothing_and_hides_nothing(
         issues.append(make_issue(f"aaa-{n}", title=f"New {n}", component="Accelerator"))
         issues.append(make_issue(f"zzz-{n}", title=f"New {n}", component="Zoo"))
         builds.append(make_build(f"2.1.{n}+cu121"))
-        given.save(sqlite_engine, issues[:12], builds[:12])
+        given.save(own_engine, issues[:12], builds[:12])
 
     cells = parts_of(own, f"/api/v1/matrix?limit=3{sort}", "cells", more)
     keys = [(cell["issue"], cell["build"]) for cell in cells]
@@ -130,12 +130,12 @@ def test_what_comes_in_between_two_parts_repeats_nothing_and_hides_nothing(
     assert before <= set(keys)
 
 
-def test_runs_that_come_in_between_do_not_move_older_ones(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, ISSUES, BUILDS)
-    made = [given.queue(sqlite_engine, Asked([build], NOON)) for build in (OLD, BAD, GOOD)]
+def test_runs_that_come_in_between_do_not_move_older_ones(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, ISSUES, BUILDS)
+    made = [given.queue(own_engine, Asked([build], NOON)) for build in (OLD, BAD, GOOD)]
 
     def one_more() -> None:
-        given.queue(sqlite_engine, Asked([NEW], NOON + timedelta(hours=1)))
+        given.queue(own_engine, Asked([NEW], NOON + timedelta(hours=1)))
 
     assert {run["id"] for run in parts_of(own, "/api/v1/runs?limit=1", "runs", one_more)} == set(made)
 

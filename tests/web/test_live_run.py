@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 from tests.web.browsing import opened_browser, reading_with
 
@@ -29,12 +30,12 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def installation(tmp_path: Path) -> Installation:
+def installation(tmp_path: Path, new_setting: NewStore) -> Installation:
     small = tmp_path / "catalogue"
     small.mkdir()
     for name in ("builds.toml", *NAMES):
         (small / name).symlink_to(TOYS / name)
-    here = make_installation(tmp_path, toy_wheels(tmp_path), catalogue=small)
+    here = make_installation(tmp_path, toy_wheels(tmp_path), catalogue=small, store=new_setting())
     assert here.command("migrate").returncode == 0
     return here
 

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from app.domain.outcome import Outcome
-from app.store.session import Engine
+from app.store.session import Engine, connect
+from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given
 from tests.web.browsing import HUGE, NARROW, WIDE, WIDTHS, opened_browser, reading_with, served
@@ -234,18 +234,18 @@ def test_a_view_is_copied_as_its_address_and_as_markdown(page: Page, site: str) 
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('**1 issue '))")
 
 
-def test_a_run_fills_cells_under_a_readers_eyes_and_moves_nothing(page: Page, sqlite_engine: Engine) -> None:
+def test_a_run_fills_cells_under_a_readers_eyes_and_moves_nothing(page: Page, own_engine: Engine) -> None:
     at = NOW - timedelta(minutes=1)
-    given.save(sqlite_engine, given.ISSUES, BUILDS)
-    given.queue(sqlite_engine, Asked([GOOD], at, issues=[DYNAMO]))
-    with served(sqlite_engine) as site:
+    given.save(own_engine, given.ISSUES, BUILDS)
+    given.queue(own_engine, Asked([GOOD], at, issues=[DYNAMO]))
+    with served(own_engine) as site:
         page.goto(f"{site}/?columns=releases")
         cell(page, f"not run: fla-160 on {GOOD.id}").focus()
         page.evaluate("window.kept = document.activeElement")
-        spec = given.claim(sqlite_engine, at)
+        spec = given.claim(own_engine, at)
         assert spec is not None
-        given.begin(sqlite_engine, spec, at)
-        given.finish(sqlite_engine, spec, spec.arms[0], Outcome.PASS, at)
+        given.begin(own_engine, spec, at)
+        given.finish(own_engine, spec, spec.arms[0], Outcome.PASS, at)
         expect(page.locator(".banner")).to_contain_text("1 of 2 attempts done")
         assert page.evaluate("document.activeElement === window.kept")
         page.goto("about:blank")
@@ -300,15 +300,9 @@ def test_on_a_telephone_each_issue_is_a_card_with_its_strip(browser: Browser, si
 
 
 @pytest.fixture(scope="module")
-def wide_site(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def wide_site(new_store: NewStore) -> Iterator[str]:
     """40 issues x 40 builds, of which nothing is measured: larger than any window both ways."""
-    import shutil
-
-    from app.store.session import connect
-
-    path = tmp_path_factory.mktemp("wide") / "wide.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+    engine = connect(new_store())
     issues = [make_issue(f"toy-{n}", title=f"An issue with a title of some length, number {n}") for n in range(1, 41)]
     given.save(engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(1, 41)])
     with served(engine) as address:

@@ -167,12 +167,12 @@ def asker(notebook: Engine) -> TestClient:
 
 
 @pytest.fixture
-def writer(sqlite_engine: Engine) -> TestClient:
+def writer(own_engine: Engine) -> TestClient:
     """Reads and writes, in a store of its own."""
-    fill(sqlite_engine)
-    with unit_of_work(sqlite_engine) as s:
+    fill(own_engine)
+    with unit_of_work(own_engine) as s:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)
-    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW), raise_server_exceptions=False)
+    client = TestClient(create_app(own_engine, clock=lambda: NOW), raise_server_exceptions=False)
     client.headers["Authorization"] = f"Bearer {made.secret}"
     return client
 

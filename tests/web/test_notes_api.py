@@ -17,15 +17,15 @@ CELL = f"/api/v1/cells/{MASK.id}/{GOOD.id}"
 
 
 @pytest.fixture
-def own(sqlite_engine: Engine) -> TestClient:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([GOOD], NOON, issues=[MASK]))
-    return client_of(sqlite_engine)
+def own(own_engine: Engine) -> TestClient:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([GOOD], NOON, issues=[MASK]))
+    return client_of(own_engine)
 
 
 @pytest.fixture
-def judge(sqlite_engine: Engine) -> dict[str, str]:
-    return bearer(make_token(sqlite_engine, Scope.TRIAGE, name="ada"))
+def judge(own_engine: Engine) -> dict[str, str]:
+    return bearer(make_token(own_engine, Scope.TRIAGE, name="ada"))
 
 
 def say(client: TestClient, headers: dict[str, str], kind: str, reason: str = "the host overheats", **more: Any) -> Any:
@@ -113,14 +113,14 @@ def test_a_cell_that_is_not_there_has_no_notes(own: TestClient, judge: dict[str,
 
 
 @pytest.mark.parametrize(("scope", "status"), [(Scope.READ, 403), (Scope.SUBMIT, 403), (Scope.ADMIN, 201)])
-def test_only_who_may_judge_is_listened_to(own: TestClient, sqlite_engine: Engine, scope: Scope, status: int) -> None:
-    assert say(own, bearer(make_token(sqlite_engine, scope)), "annotate").status_code == status
+def test_only_who_may_judge_is_listened_to(own: TestClient, own_engine: Engine, scope: Scope, status: int) -> None:
+    assert say(own, bearer(make_token(own_engine, scope)), "annotate").status_code == status
 
 
-def test_every_note_is_in_the_audit_log(own: TestClient, sqlite_engine: Engine, judge: dict[str, str]) -> None:
+def test_every_note_is_in_the_audit_log(own: TestClient, own_engine: Engine, judge: dict[str, str]) -> None:
     say(own, judge, "void")
     say(own, judge, "restore", "a new fan")
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         rows = load_audit(s, 2)
     assert [(row.actor, row.action, row.data["reason"]) for row in rows] == [
         ("ada", "cell.restore", "a new fan"),

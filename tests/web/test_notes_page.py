@@ -22,10 +22,10 @@ NOTES = notes_address(MASK.id, BAD.id, HARDWARE)
 
 
 @pytest.fixture
-def ada(sqlite_engine: Engine) -> TestClient:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
-    return signed_in(sqlite_engine, Scope.TRIAGE)
+def ada(own_engine: Engine) -> TestClient:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
+    return signed_in(own_engine, Scope.TRIAGE)
 
 
 def say(client: TestClient, kind: str, reason: str = "the host overheats") -> Any:
@@ -79,14 +79,14 @@ def test_what_cannot_be_said_is_told_and_what_was_typed_is_kept(
     assert page.lines == ()
 
 
-def test_whoever_may_not_judge_reads_and_is_shown_the_door(ada: TestClient, sqlite_engine: Engine) -> None:
+def test_whoever_may_not_judge_reads_and_is_shown_the_door(ada: TestClient, own_engine: Engine) -> None:
     say(ada, "dispute")
-    nobody = client_of(sqlite_engine)
+    nobody = client_of(own_engine)
     page = shown(nobody, NOTES, NotesPage)
     assert (len(page.lines), page.choices) == (1, ())
     assert "/sign-in?to=" in nobody.get(NOTES).text
     assert nobody.post(NOTES, data={"kind": "void", "reason": "so"}, headers=HERE).status_code == 403
-    reader = signed_in(sqlite_engine, Scope.READ, name="reader")
+    reader = signed_in(own_engine, Scope.READ, name="reader")
     assert shown(reader, NOTES, NotesPage).choices == ()
     assert send(reader, NOTES, "/sign-in", kind="void", reason="so").status_code == 403
 

@@ -55,8 +55,8 @@ def addresses(client: TestClient) -> dict[str, str]:
 FOR_SIGNED_IN = {"watch_list_form.html": "/watchlists/~new", "audit.html": "/audit"}
 
 
-def test_pages_of_people_who_are_signed_in_keep_the_rules_of_all_pages(own: TestClient, sqlite_engine: Engine) -> None:
-    boss = signed_in(sqlite_engine, Scope.ADMIN)
+def test_pages_of_people_who_are_signed_in_keep_the_rules_of_all_pages(own: TestClient, own_engine: Engine) -> None:
+    boss = signed_in(own_engine, Scope.ADMIN)
     for template, address in FOR_SIGNED_IN.items():
         assert template_of(boss, address) == template
         for language in ("en", "zh"):

@@ -50,11 +50,11 @@ ADDRESSES = (
 
 
 @pytest.fixture
-def told(sqlite_engine: Engine) -> Told:
-    told = Told(sqlite_engine)
-    given.save(sqlite_engine, ISSUES, BUILDS)
+def told(own_engine: Engine) -> Told:
+    told = Told(own_engine)
+    given.save(own_engine, ISSUES, BUILDS)
     for asked, then in STEPS:
-        given.run(sqlite_engine, asked)
+        given.run(own_engine, asked)
         told.times.append(then)
         told.answers[then] = {address: told.get(address) for address in ADDRESSES}
     told.times.append(NOW)

@@ -99,9 +99,9 @@ def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str, t
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS.values(), ids=list(NOTEBOOKS))
-def test_whatever_an_issue_says_overflows_nothing(browser: Browser, sqlite_engine: Engine, notebook: Notebook) -> None:
-    notebook.fill(sqlite_engine)
-    with served(sqlite_engine) as address, reading_with(browser, viewport=NARROW) as context:
+def test_whatever_an_issue_says_overflows_nothing(browser: Browser, own_engine: Engine, notebook: Notebook) -> None:
+    notebook.fill(own_engine)
+    with served(own_engine) as address, reading_with(browser, viewport=NARROW) as context:
         page = context.new_page()
         page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
         page.goto(f"{address}/errors")

@@ -170,18 +170,18 @@ def test_it_is_answered_where_the_store_is_empty(own: TestClient) -> None:
     assert not answer.is_known
 
 
-def test_a_new_issue_is_known_at_once(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_new_issue_is_known_at_once(own: TestClient, own_engine: Engine) -> None:
     assert explained(own, LINE)["known"] is False
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     house_of(own).knowledge._look_at = 0.0  # the store is asked at most five times a second
     assert explained(own, LINE)["known"] is True
 
 
 @pytest.fixture(params=NOTEBOOKS.values(), ids=list(NOTEBOOKS))
-def at_an_edge(request: pytest.FixtureRequest, sqlite_engine: Engine) -> TestClient:
+def at_an_edge(request: pytest.FixtureRequest, own_engine: Engine) -> TestClient:
     notebook: Notebook = request.param
-    notebook.fill(sqlite_engine)
-    return client_of(sqlite_engine)
+    notebook.fill(own_engine)
+    return client_of(own_engine)
 
 
 def test_every_answer_is_sound_html_at_every_edge(at_an_edge: TestClient) -> None:

@@ -32,16 +32,16 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def site(sqlite_engine: Engine) -> Iterator[str]:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
-    with served(sqlite_engine) as address:
+def site(own_engine: Engine) -> Iterator[str]:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
+    with served(own_engine) as address:
         yield address
 
 
 @pytest.fixture
-def secret(sqlite_engine: Engine) -> str:
-    return make_token(sqlite_engine, Scope.ADMIN, name="ada")
+def secret(own_engine: Engine) -> str:
+    return make_token(own_engine, Scope.ADMIN, name="ada")
 
 
 def sign_in(page: Page, site: str, secret: str) -> None:

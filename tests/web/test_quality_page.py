@@ -64,17 +64,17 @@ def test_time_is_told_with_what_it_rests_on(client: TestClient) -> None:
 
 
 def test_machines_that_disagree_are_listed_apart(
-    own: TestClient, sqlite_engine: Engine, monkeypatch: pytest.MonkeyPatch
+    own: TestClient, own_engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given.save(sqlite_engine, [DYNAMO], [GOOD])
-    given.run(sqlite_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
+    given.save(own_engine, [DYNAMO], [GOOD])
+    given.run(own_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
     monkeypatch.setattr(given, "CPU_MACHINE", replace(given.CPU_MACHINE, isa="avx512"))
 
     def fails(_: JobSpec, arm: ArmSpec) -> Outcome:
         return Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS
 
     again = Asked([GOOD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=Wanted(force=True))
-    given.run(sqlite_engine, again, fails)
+    given.run(own_engine, again, fails)
     page = shown(own, "/quality", QualityPage)
     assert (page.pairs, [line.one.issue for line in page.varying]) == (0, [DYNAMO.id])
     assert [chip.word for chip in page.varying[0].chips] == ["passes", "fails"]
@@ -92,9 +92,9 @@ def test_with_nothing_measured_nobody_can_say(own: TestClient) -> None:
     }
 
 
-def test_an_attempt_of_an_older_repro_is_part_of_no_pair(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, [MASK], [BAD])
-    given.run(sqlite_engine, Asked([BAD], NOON, issues=[MASK], wanted=Wanted(repeat=2)))
+def test_an_attempt_of_an_older_repro_is_part_of_no_pair(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [MASK], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[MASK], wanted=Wanted(repeat=2)))
     assert shown(own, "/quality", QualityPage).pairs == 2
-    given.save(sqlite_engine, [given.with_new_code(MASK)], [BAD])
+    given.save(own_engine, [given.with_new_code(MASK)], [BAD])
     assert shown(own, "/quality", QualityPage).pairs == 0

@@ -31,14 +31,14 @@ def bundle(notebook: Engine) -> bytes:
 
 
 @pytest.fixture
-def own(sqlite_engine: Engine) -> TestClient:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    return client_of(sqlite_engine)
+def own(own_engine: Engine) -> TestClient:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    return client_of(own_engine)
 
 
 @pytest.fixture
-def worker(sqlite_engine: Engine) -> dict[str, str]:
-    return bearer(make_token(sqlite_engine, Scope.SUBMIT, name="gpu-host-1"))
+def worker(own_engine: Engine) -> dict[str, str]:
+    return bearer(make_token(own_engine, Scope.SUBMIT, name="gpu-host-1"))
 
 
 def post(client: TestClient, headers: dict[str, str], body: bytes) -> Any:
@@ -51,9 +51,9 @@ def attempts(engine: Engine) -> int:
 
 
 def test_a_bundle_fills_the_matrix(
-    own: TestClient, client: TestClient, sqlite_engine: Engine, worker: dict[str, str], bundle: bytes
+    own: TestClient, client: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes
 ) -> None:
-    assert attempts(sqlite_engine) == 0
+    assert attempts(own_engine) == 0
     report = post(own, worker, bundle)
     assert report.status_code == 200
     told = report.json()
@@ -73,16 +73,16 @@ def test_the_same_bundle_again_changes_nothing(own: TestClient, worker: dict[str
 
 
 def test_the_origin_is_the_tokens_name_whatever_the_bundle_says(
-    own: TestClient, sqlite_engine: Engine, worker: dict[str, str], bundle: bytes
+    own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes
 ) -> None:
     post(own, worker, bundle)
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         rows = load_attempts(s, MASK, BAD.id, HARDWARE)
     assert {row.attempt.origin for row in rows} == {"gpu-host-1"}
 
 
 def test_a_bundle_that_went_through_another_store_is_still_its_senders(
-    own: TestClient, sqlite_engine: Engine, worker: dict[str, str], bundle: bytes, tmp_path: Path
+    own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes, tmp_path: Path
 ) -> None:
     """Attempts that name an origin of their own cannot pretend to be another worker's."""
     assert bundle.count(b"") > 0
@@ -90,10 +90,10 @@ def test_a_bundle_that_went_through_another_store_is_still_its_senders(
     assert b'"origin":"somebody else"' in plain
     post(own, worker, bundle)
     out = io.BytesIO()
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         writes.export_bundle(s, out, now=NOW, origin="here")
     assert b'"origin":"gpu-host-1"' in gzip.decompress(out.getvalue())
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         (row,) = [row for row in load_audit(s) if row.action == "results.import"]
     assert (row.actor, row.data["origin"]) == ("gpu-host-1", "gpu-host-1")
 
@@ -112,22 +112,22 @@ def test_a_bundle_that_went_through_another_store_is_still_its_senders(
     ],
 )
 def test_a_bundle_that_is_not_whole_is_refused_whole_with_a_sentence(
-    own: TestClient, sqlite_engine: Engine, worker: dict[str, str], bundle: bytes, damage: Any, sentence: str
+    own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes, damage: Any, sentence: str
 ) -> None:
     response = post(own, worker, damage(bundle))
     assert response.status_code == 422
     assert sentence in response.json()["detail"]
     assert "/tmp" not in response.json()["detail"]  # noqa: S108 - no path of ours is told
-    assert attempts(sqlite_engine) == 0
-    with reading(sqlite_engine) as s:
+    assert attempts(own_engine) == 0
+    with reading(own_engine) as s:
         assert not [row for row in load_audit(s) if row.action == "results.import"]
 
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_bundle_beyond_the_limit_is_refused_whether_or_not_it_says_its_length(
-    sqlite_engine: Engine, worker: dict[str, str], bundle: bytes, is_told: bool
+    own_engine: Engine, worker: dict[str, str], bundle: bytes, is_told: bool
 ) -> None:
-    client = client_of(sqlite_engine, Rules(results_limit=1000))
+    client = client_of(own_engine, Rules(results_limit=1000))
     body: Any = bundle if is_told else iter([bundle[:600], bundle[600:]])
     response = client.post("/api/v1/results", content=body, headers=worker)
     assert response.status_code == 413
@@ -137,14 +137,27 @@ def test_a_bundle_beyond_the_limit_is_refused_whether_or_not_it_says_its_length(
 @pytest.mark.parametrize(
     ("scope", "status"), [(Scope.READ, 403), (Scope.TRIAGE, 403), (Scope.SUBMIT, 422), (Scope.ADMIN, 422)]
 )
-def test_only_who_may_submit_is_read_from(own: TestClient, sqlite_engine: Engine, scope: Scope, status: int) -> None:
-    assert post(own, bearer(make_token(sqlite_engine, scope)), b"hello\n").status_code == status
+def test_only_who_may_submit_is_read_from(own: TestClient, own_engine: Engine, scope: Scope, status: int) -> None:
+    assert post(own, bearer(make_token(own_engine, scope)), b"hello\n").status_code == status
     assert post(own, {}, b"hello\n").status_code == 401
 
 
 def test_a_worker_submits_where_reads_are_closed_and_reads_nothing(
-    own: TestClient, sqlite_engine: Engine, worker: dict[str, str], bundle: bytes
+    own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes
 ) -> None:
-    closed = client_of(sqlite_engine, Rules(reads_need_token=True))
+    closed = client_of(own_engine, Rules(reads_need_token=True))
     assert post(closed, worker, bundle).status_code == 200
     assert closed.get("/api/v1/matrix", headers=worker).status_code == 403
+
+
+def test_a_token_that_sends_without_end_is_told_when_to_go_on_and_its_body_is_not_read(
+    own_engine: Engine, worker: dict[str, str], bundle: bytes
+) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    client = client_of(own_engine, Rules(results_per_minute=2))
+    assert [post(client, worker, bundle).status_code for _ in range(2)] == [200, 200]
+    third = post(client, worker, b"hello\n")
+    assert (third.status_code, int(third.headers["retry-after"]) > 0) == (429, True)
+    other = bearer(make_token(own_engine, Scope.SUBMIT, name="gpu-host-2"))
+    assert post(client, other, bundle).status_code == 200
+    assert client.get("/api/v1/matrix").status_code == 200

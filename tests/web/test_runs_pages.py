@@ -41,8 +41,8 @@ def test_an_empty_list_says_how_to_fill_it(own: TestClient) -> None:
     assert "knowngood up" in own.get("/runs").text
 
 
-def test_a_waiting_run_is_followed_with_and_without_scripts(own: TestClient, sqlite_engine: Engine) -> None:
-    run = given_queue(sqlite_engine)
+def test_a_waiting_run_is_followed_with_and_without_scripts(own: TestClient, own_engine: Engine) -> None:
+    run = given_queue(own_engine)
     page = run_page(own, run)
     assert not page.is_over
     assert page.left_s is None
@@ -53,19 +53,19 @@ def test_a_waiting_run_is_followed_with_and_without_scripts(own: TestClient, sql
     assert "0 of 4 attempts done" in " ".join(text.split())
 
 
-def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestClient, sqlite_engine: Engine) -> None:
-    run = given_queue(sqlite_engine)
-    spec = given.claim(sqlite_engine, EARLIER)
+def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestClient, own_engine: Engine) -> None:
+    run = given_queue(own_engine)
+    spec = given.claim(own_engine, EARLIER)
     assert spec is not None
     downloading = Provisioning(spec.job, spec.try_no, "sync", "torch", 1_400_000_000, 3_100_000_000)
-    with unit_of_work(sqlite_engine) as s:
+    with unit_of_work(own_engine) as s:
         writes.record_event(s, downloading, EARLIER)
     assert run_page(own, run).jobs[0].doing == "environment, sync: torch, 1.4 GB of 3.1 GB"
-    given.begin(sqlite_engine, spec, EARLIER)
+    given.begin(own_engine, spec, EARLIER)
     assert run_page(own, run).jobs[0].doing == "environment ready after 12 s"
-    given.start(sqlite_engine, spec, spec.arms[0], EARLIER)
+    given.start(own_engine, spec, spec.arms[0], EARLIER)
     assert run_page(own, run).jobs[0].doing == "running fla-160 control"
-    given.finish(sqlite_engine, spec, spec.arms[0], Outcome.PASS, EARLIER)
+    given.finish(own_engine, spec, spec.arms[0], Outcome.PASS, EARLIER)
     page = run_page(own, run)
     assert page.left_s == 3 * 120
     assert (page.share, page.run.state) == (25, RunState.RUNNING)
@@ -81,20 +81,20 @@ def test_a_finished_run_stands_still(client: TestClient) -> None:
     assert "refresh" not in text
 
 
-def test_a_job_that_was_given_up_says_why(own: TestClient, sqlite_engine: Engine) -> None:
-    run = given_queue(sqlite_engine)
-    spec = given.claim(sqlite_engine, EARLIER)
+def test_a_job_that_was_given_up_says_why(own: TestClient, own_engine: Engine) -> None:
+    run = given_queue(own_engine)
+    spec = given.claim(own_engine, EARLIER)
     assert spec is not None
     for _ in range(writes.LOSS_LIMIT):
-        with unit_of_work(sqlite_engine) as s:
+        with unit_of_work(own_engine) as s:
             writes.lose_job(s, spec.job, spec.try_no, "the worker was killed", EARLIER)
-        spec = given.claim(sqlite_engine, EARLIER) or spec
+        spec = given.claim(own_engine, EARLIER) or spec
     assert "the worker was killed" in own.get(f"/runs/{run}").text
 
 
-def test_a_cancelled_run_says_so(own: TestClient, sqlite_engine: Engine) -> None:
-    run = given_queue(sqlite_engine)
-    with unit_of_work(sqlite_engine) as s:
+def test_a_cancelled_run_says_so(own: TestClient, own_engine: Engine) -> None:
+    run = given_queue(own_engine)
+    with unit_of_work(own_engine) as s:
         writes.cancel_run(s, run, NOW)
     assert run_page(own, run).run.state is RunState.CANCELLED
 

@@ -1,18 +1,17 @@
 """schemathesis asks the application everything that its document allows, and much that it does not."""
 
-from pathlib import Path
-
 import pytest
 
+from tests.conftest import NewStore
 from tests.web.whole_api import ask_everything, served
 
 BUDGET_S = 25
 
 
 @pytest.mark.timeout(180)
-def test_the_whole_api_is_as_documented(migrated_sqlite: Path, tmp_path: Path) -> None:
+def test_the_whole_api_is_as_documented(new_store: NewStore) -> None:
     """Every check is on. Seeded, and cut off after BUDGET_S on a slow host; `make soak` asks for twenty minutes."""
-    with served(migrated_sqlite, tmp_path) as (address, token):
+    with served(new_store()) as (address, token):
         found = ask_everything(
             address,
             token,

@@ -3,10 +3,8 @@
 The other stories: test_browser.py (an issue), test_paste_in_browser.py, test_compare_browser.py, test_upgrade_story.py.
 """
 
-import shutil
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +13,7 @@ from app.domain.outcome import Outcome
 from app.domain.plan import Wanted
 from app.store import writes
 from app.store.session import Engine, connect, unit_of_work
+from tests.conftest import NewStore
 from tests.web import given
 from tests.web.browsing import WIDTHS, opened_browser, reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
@@ -45,11 +44,9 @@ def site(notebook: Engine) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def running(migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, str]]:
+def running(new_store: NewStore) -> Iterator[tuple[Engine, str]]:
     """A store in which nothing is measured yet, and its server."""
-    path = tmp_path_factory.mktemp("running") / "notebook.db"
-    shutil.copy(migrated_sqlite, path)
-    engine = connect(f"sqlite:///{path}")
+    engine = connect(new_store())
     given.save(engine, given.ISSUES, given.BUILDS)
     with served(engine) as address:
         yield engine, address

@@ -218,17 +218,17 @@ def test_the_empty_form_asks_for_the_build(client: TestClient, own: TestClient) 
     assert own.get("/upgrade?from=2.7.1").status_code == 422
 
 
-def test_nothing_measured_is_not_a_reason_to_stay(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
+def test_nothing_measured_is_not_a_reason_to_stay(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
     answer = answer_of(own, EVERYTHING)
     assert (answer.decision, answer.verdict) == (Decision.CANNOT_SAY, "Cannot say yet.")
     assert answer.find_out.startswith(f"knowngood run --builds {BAD.id} --issues ")
     assert answer.rows == ()
 
 
-def test_words_of_a_catalogue_are_only_words(own: TestClient, sqlite_engine: Engine) -> None:
-    given.fill(sqlite_engine)
-    given.watch(sqlite_engine, "odd", Content(Watch(issues=(MASK.id,)), (HARDWARE,), "<b>bold</b>"))
+def test_words_of_a_catalogue_are_only_words(own: TestClient, own_engine: Engine) -> None:
+    given.fill(own_engine)
+    given.watch(own_engine, "odd", Content(Watch(issues=(MASK.id,)), (HARDWARE,), "<b>bold</b>"))
     text = own.get(f"/upgrade?{FROM}&watch=odd").text
     assert "<script>alert" not in text
     assert "&#34;conflicting declaration&#34;" in text

@@ -22,9 +22,9 @@ NEW, EDIT, REMOVE = "/watchlists/~new", "/watchlists/mine/edit", "/watchlists/mi
 
 
 @pytest.fixture
-def engine_with_issues(sqlite_engine: Engine) -> Engine:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    return sqlite_engine
+def engine_with_issues(own_engine: Engine) -> Engine:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    return own_engine
 
 
 @pytest.fixture

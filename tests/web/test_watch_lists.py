@@ -22,14 +22,14 @@ ADDRESS = "/api/v1/watchlists/mine"
 
 
 @pytest.fixture
-def own(sqlite_engine: Engine) -> TestClient:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    return client_of(sqlite_engine)
+def own(own_engine: Engine) -> TestClient:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    return client_of(own_engine)
 
 
 @pytest.fixture
-def mine(sqlite_engine: Engine) -> dict[str, str]:
-    return bearer(make_token(sqlite_engine, Scope.TRIAGE, name="ada"))
+def mine(own_engine: Engine) -> dict[str, str]:
+    return bearer(make_token(own_engine, Scope.TRIAGE, name="ada"))
 
 
 def put(client: TestClient, headers: dict[str, str], **change: Any) -> Any:
@@ -113,11 +113,11 @@ def test_what_is_no_json_is_told_so(own: TestClient, mine: dict[str, str]) -> No
 
 
 def test_a_list_belongs_to_its_owner_and_to_administrators(
-    own: TestClient, sqlite_engine: Engine, mine: dict[str, str]
+    own: TestClient, own_engine: Engine, mine: dict[str, str]
 ) -> None:
     put(own, mine)
-    other = bearer(make_token(sqlite_engine, Scope.TRIAGE, name="other"))
-    admin = bearer(make_token(sqlite_engine, Scope.ADMIN, name="admin"))
+    other = bearer(make_token(own_engine, Scope.TRIAGE, name="other"))
+    admin = bearer(make_token(own_engine, Scope.ADMIN, name="admin"))
     for response in (put(own, other), own.delete(ADDRESS, headers=other)):
         assert (response.status_code, "belongs to ada" in response.json()["detail"]) == (403, True)
     changed = put(own, admin, components=["Dynamo"]).json()
@@ -144,8 +144,8 @@ def test_a_change_made_for_another_version_is_a_conflict(own: TestClient, mine: 
     assert put(own, mine, components=["Dynamo"], version=1).json()["version"] == 2
 
 
-def test_of_two_who_make_one_list_at_once_one_has_it(own: TestClient, sqlite_engine: Engine) -> None:
-    tokens = [bearer(make_token(sqlite_engine, Scope.TRIAGE, name=f"team-{n}")) for n in range(4)]
+def test_of_two_who_make_one_list_at_once_one_has_it(own: TestClient, own_engine: Engine) -> None:
+    tokens = [bearer(make_token(own_engine, Scope.TRIAGE, name=f"team-{n}")) for n in range(4)]
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(put, own, token) for token in tokens]
     statuses = sorted(one.result().status_code for one in asked)
@@ -154,11 +154,11 @@ def test_of_two_who_make_one_list_at_once_one_has_it(own: TestClient, sqlite_eng
 
 
 def test_every_change_is_in_the_audit_log_under_its_token(
-    own: TestClient, sqlite_engine: Engine, mine: dict[str, str]
+    own: TestClient, own_engine: Engine, mine: dict[str, str]
 ) -> None:
     put(own, mine)
     own.delete(ADDRESS, headers=mine)
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         rows = load_audit(s, 2)
     assert [(row.actor, row.action, row.subject) for row in rows] == [
         ("ada", "watch_list.remove", "mine"),
@@ -194,18 +194,18 @@ def test_an_earlier_version_says_that_it_is_one(own: TestClient, mine: dict[str,
 
 
 def test_a_list_whose_issue_left_the_catalogue_says_so(
-    own: TestClient, sqlite_engine: Engine, mine: dict[str, str]
+    own: TestClient, own_engine: Engine, mine: dict[str, str]
 ) -> None:
     put(own, mine)
-    given.save(sqlite_engine, [given.MASK], given.BUILDS)
+    given.save(own_engine, [given.MASK], given.BUILDS)
     page = shown(own, "/watchlists/mine", WatchListPage)
     assert (page.watched, page.matrix_address) == ((), "")
     assert 'no issue is called "fla-160"' in page.remarks[0]
 
 
-def test_what_a_person_wrote_comes_back_as_text(own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_a_person_wrote_comes_back_as_text(own: TestClient, own_engine: Engine) -> None:
     said = "<img src=x onerror=alert(1)>"
-    given.watch(sqlite_engine, "mine", Content(Watch(issues=("fla-160",)), (), said))
+    given.watch(own_engine, "mine", Content(Watch(issues=("fla-160",)), (), said))
     for address in ("/watchlists", "/watchlists/mine"):
         assert "<img src=x" not in own.get(address).text
         assert "&lt;img" in own.get(address).text

@@ -30,9 +30,9 @@ TWINS = ["/api/v1/matrix", "/api/v1/runs", "/api/v1/watchlists", "/openapi.json"
 
 
 @pytest.fixture
-def closed(sqlite_engine: Engine) -> TestClient:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    return client_of(sqlite_engine, CLOSED)
+def closed(own_engine: Engine) -> TestClient:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    return client_of(own_engine, CLOSED)
 
 
 def revoke(engine: Engine, name: str = "ci") -> None:
@@ -53,8 +53,8 @@ def form_token(client: TestClient) -> str:
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
-def test_whoami_tells_a_token_what_it_may(own: TestClient, sqlite_engine: Engine) -> None:
-    secret = make_token(sqlite_engine, Scope.SUBMIT, Scope.READ, expires_at=NOW + timedelta(days=1))
+def test_whoami_tells_a_token_what_it_may(own: TestClient, own_engine: Engine) -> None:
+    secret = make_token(own_engine, Scope.SUBMIT, Scope.READ, expires_at=NOW + timedelta(days=1))
     assert own.get("/api/v1/whoami", headers=bearer(secret)).json() == {
         "name": "ci",
         "scopes": ["read", "submit"],
@@ -98,8 +98,8 @@ def test_the_header_of_a_proxy_before_us_is_not_ours(own: TestClient) -> None:
     assert own.get("/api/v1/matrix", headers={"Authorization": "Basic dXNlcjpwYXNz"}).status_code == 200
 
 
-def test_several_tokens_at_once_are_refused(own: TestClient, sqlite_engine: Engine) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+def test_several_tokens_at_once_are_refused(own: TestClient, own_engine: Engine) -> None:
+    secret = make_token(own_engine, Scope.READ)
     twice = [("Authorization", f"Bearer {secret}"), ("Authorization", f"Bearer {secret}")]
     response = own.get("/api/v1/whoami", headers=twice)
     assert (response.status_code, response.json()["detail"]) == (
@@ -108,13 +108,13 @@ def test_several_tokens_at_once_are_refused(own: TestClient, sqlite_engine: Engi
     )
 
 
-def test_an_expired_and_a_revoked_token_say_so(own: TestClient, sqlite_engine: Engine) -> None:
-    expired = make_token(sqlite_engine, Scope.READ, name="old", expires_at=NOW + timedelta(seconds=1))
-    late = TestClient(create_app(sqlite_engine, clock=lambda: NOW + timedelta(hours=1)))
+def test_an_expired_and_a_revoked_token_say_so(own: TestClient, own_engine: Engine) -> None:
+    expired = make_token(own_engine, Scope.READ, name="old", expires_at=NOW + timedelta(seconds=1))
+    late = TestClient(create_app(own_engine, clock=lambda: NOW + timedelta(hours=1)))
     assert "expired on 2026-11-21" in late.get("/api/v1/whoami", headers=bearer(expired)).json()["detail"]
-    revoked = make_token(sqlite_engine, Scope.READ)
+    revoked = make_token(own_engine, Scope.READ)
     assert own.get("/api/v1/whoami", headers=bearer(revoked)).status_code == 200
-    revoke(sqlite_engine)
+    revoke(own_engine)
     response = own.get("/api/v1/whoami", headers=bearer(revoked))
     assert response.status_code == 401
     assert "was revoked" in response.json()["detail"]
@@ -129,33 +129,33 @@ def test_a_read_without_a_token_asks_nothing_of_the_token_table(
 
 
 def test_a_token_costs_one_query_and_one_note_a_minute(
-    own: TestClient, sqlite_engine: Engine, count_statements: CountStatements
+    own: TestClient, own_engine: Engine, count_statements: CountStatements
 ) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+    secret = make_token(own_engine, Scope.READ)
     counts = []
     for _ in range(3):
-        with count_statements(sqlite_engine) as said:
+        with count_statements(own_engine) as said:
             own.get("/api/v1/whoami", headers=bearer(secret))
         counts.append(len(said))
     assert counts == [2, 1, 1]
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert [token.last_used_at for token in load_tokens(s)] == [NOW]
 
 
-def test_a_token_is_answered_while_another_writer_is_at_work(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_token_is_answered_while_another_writer_is_at_work(own: TestClient, own_engine: Engine) -> None:
     """An import of minutes holds SQLite's only write lock; the note of the last use is dropped."""
-    secret = make_token(sqlite_engine, Scope.READ)
-    busy = connect(str(sqlite_engine.url))
+    secret = make_token(own_engine, Scope.READ)
+    busy = connect(str(own_engine.url))
     with unit_of_work(busy) as s:
         s.execute(meta.update().values(value=meta.c.value + 1))
         assert own.get("/api/v1/whoami", headers=bearer(secret)).status_code == 200
     busy.dispose()
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert [token.last_used_at for token in load_tokens(s)] == [None]
 
 
-def test_every_write_asks_for_a_scope_and_says_which(own: TestClient, sqlite_engine: Engine) -> None:
-    read = make_token(sqlite_engine, Scope.READ, name="reader")
+def test_every_write_asks_for_a_scope_and_says_which(own: TestClient, own_engine: Engine) -> None:
+    read = make_token(own_engine, Scope.READ, name="reader")
     writes = {
         (method, path)
         for path, methods in own.get("/openapi.json").json()["paths"].items()
@@ -166,6 +166,8 @@ def test_every_write_asks_for_a_scope_and_says_which(own: TestClient, sqlite_eng
     bodies: dict[tuple[str, str], Mapping[str, object]] = {
         ("put", "/api/v1/watchlists/{name}"): {"issues": ["fla-160"]},
         ("post", "/api/v1/cells/{issue}/{build}/notes"): {"kind": "void", "reason": "so"},
+        ("post", "/api/v1/voids"): {"token": "gpu-host-1", "reason": "so"},
+        ("post", "/api/v1/voids/{void}/end"): {"reason": "so"},
     }
     for method, path in writes:
         address = re.sub(r"{\w+}", "x", path)
@@ -174,7 +176,7 @@ def test_every_write_asks_for_a_scope_and_says_which(own: TestClient, sqlite_eng
         assert without.headers["www-authenticate"] == 'Bearer realm="Known Good"'
         reader = own.request(method, address, json=bodies.get((method, path)), headers=bearer(read))
         assert (reader.status_code, reader.headers["content-type"]) == (403, PROBLEM_MEDIA), path
-        scope = "submit" if "results" in path else "triage"
+        scope = "submit" if "results" in path else "admin" if "voids" in path else "triage"
         wanted = f'Bearer realm="Known Good", error="insufficient_scope", scope="{scope}"'
         assert reader.headers["www-authenticate"] == wanted
 
@@ -234,29 +236,29 @@ def test_static_files_stay_open(closed: TestClient) -> None:
 @pytest.mark.parametrize(
     ("scope", "status"), [(Scope.READ, 200), (Scope.TRIAGE, 200), (Scope.ADMIN, 200), (Scope.SUBMIT, 403)]
 )
-def test_a_token_that_reads_opens_them(closed: TestClient, sqlite_engine: Engine, scope: Scope, status: int) -> None:
-    secret = make_token(sqlite_engine, scope)
+def test_a_token_that_reads_opens_them(closed: TestClient, own_engine: Engine, scope: Scope, status: int) -> None:
+    secret = make_token(own_engine, scope)
     for address in (*PAGES, *TWINS):
         assert closed.get(address, headers=bearer(secret)).status_code == status
 
 
-def test_a_copy_made_for_one_reader_is_not_given_to_one_who_may_not_read(sqlite_engine: Engine) -> None:
+def test_a_copy_made_for_one_reader_is_not_given_to_one_who_may_not_read(own_engine: Engine) -> None:
     """With kept answers, as a server has them: the door is before them."""
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    secret = make_token(sqlite_engine, Scope.READ)
-    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW, rules=CLOSED), follow_redirects=False)
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    secret = make_token(own_engine, Scope.READ)
+    client = TestClient(create_app(own_engine, clock=lambda: NOW, rules=CLOSED), follow_redirects=False)
     for address in ("/", "/runs", "/api/v1/matrix", "/api/v1/runs"):
         client.get(address, headers=bearer(secret))
         made = client.get(address, headers=bearer(secret))
         assert made.status_code == 200
         assert client.get(address).status_code in {303, 401}
         assert client.get(address, headers={"If-None-Match": made.headers["etag"]}).status_code in {303, 401}
-    revoke(sqlite_engine)
+    revoke(own_engine)
     assert client.get("/api/v1/matrix", headers=bearer(secret)).status_code == 401
 
 
-def test_what_not_everybody_may_read_is_kept_by_no_shared_cache(closed: TestClient, sqlite_engine: Engine) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+def test_what_not_everybody_may_read_is_kept_by_no_shared_cache(closed: TestClient, own_engine: Engine) -> None:
+    secret = make_token(own_engine, Scope.READ)
     for address in ("/", "/runs", "/api/v1/matrix"):
         made = closed.get(address, headers=bearer(secret))
         again = closed.get(address, headers={**bearer(secret), "If-None-Match": made.headers["etag"]})
@@ -266,11 +268,11 @@ def test_what_not_everybody_may_read_is_kept_by_no_shared_cache(closed: TestClie
             assert response.headers["vary"] == "Cookie, Authorization"
 
 
-def test_a_page_that_says_who_is_signed_in_is_given_to_nobody_else(sqlite_engine: Engine) -> None:
+def test_a_page_that_says_who_is_signed_in_is_given_to_nobody_else(own_engine: Engine) -> None:
     """Reads are open here, and answers are kept."""
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    client = TestClient(create_app(sqlite_engine, clock=lambda: NOW), follow_redirects=False)
-    sign_in(client, make_token(sqlite_engine, Scope.READ, name="ada"))
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    client = TestClient(create_app(own_engine, clock=lambda: NOW), follow_redirects=False)
+    sign_in(client, make_token(own_engine, Scope.READ, name="ada"))
     mine = client.get("/runs")
     assert ">ada</a>" in mine.text
     assert mine.headers["cache-control"] == "private, no-cache"
@@ -284,8 +286,8 @@ def test_a_page_that_says_who_is_signed_in_is_given_to_nobody_else(sqlite_engine
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_person_signs_in_with_a_token_and_goes_on_where_they_were(closed: TestClient, sqlite_engine: Engine) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+def test_a_person_signs_in_with_a_token_and_goes_on_where_they_were(closed: TestClient, own_engine: Engine) -> None:
+    secret = make_token(own_engine, Scope.READ)
     door = closed.get("/runs?limit=3").headers["location"]
     assert 'value="/runs?limit=3"' in closed.get(door).text
     response = sign_in(closed, f" {secret} ", "/runs?limit=3")
@@ -297,10 +299,10 @@ def test_a_person_signs_in_with_a_token_and_goes_on_where_they_were(closed: Test
 
 @pytest.mark.parametrize(("base", "is_secure"), [("http://testserver", ""), ("https://testserver", True)])
 def test_the_cookie_is_for_this_server_alone_and_no_script_reads_it(
-    sqlite_engine: Engine, base: str, is_secure: object
+    own_engine: Engine, base: str, is_secure: object
 ) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
-    response = sign_in(client_of(sqlite_engine, base=base), secret, Origin=base)
+    secret = make_token(own_engine, Scope.READ)
+    response = sign_in(client_of(own_engine, base=base), secret, Origin=base)
     cookie = SimpleCookie(response.headers["set-cookie"])["session"]
     assert (cookie["httponly"], cookie["samesite"].lower(), cookie["path"]) == (True, "strict", "/")
     assert (cookie["secure"], cookie["domain"], cookie["max-age"]) == (is_secure, "", "43200")
@@ -327,8 +329,8 @@ def test_a_token_that_does_not_count_opens_no_session(own: TestClient, secret: s
         pytest.param({"Sec-Fetch-Site": "same-site"}, id="a sibling"),
     ],
 )
-def test_another_site_signs_nobody_in_or_out(own: TestClient, sqlite_engine: Engine, headers: dict[str, str]) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+def test_another_site_signs_nobody_in_or_out(own: TestClient, own_engine: Engine, headers: dict[str, str]) -> None:
+    secret = make_token(own_engine, Scope.READ)
     assert own.post("/sign-in", data={"token": secret}, headers=headers).status_code == 403
     sign_in(own, secret)
     token = form_token(own)
@@ -338,15 +340,15 @@ def test_another_site_signs_nobody_in_or_out(own: TestClient, sqlite_engine: Eng
 
 @pytest.mark.parametrize("sent", [{"other": "x"}, {"form_token": ""}, {"form_token": "0" * 64}, {"form_token": "é"}])
 def test_a_cookie_without_the_forms_own_word_does_nothing(
-    own: TestClient, sqlite_engine: Engine, sent: dict[str, str]
+    own: TestClient, own_engine: Engine, sent: dict[str, str]
 ) -> None:
-    sign_in(own, make_token(sqlite_engine, Scope.READ))
+    sign_in(own, make_token(own_engine, Scope.READ))
     assert own.post("/sign-out", data=sent, headers=HERE).status_code == 403
     assert "Signed in as ci" in own.get("/sign-in").text
 
 
-def test_signing_out_ends_the_session_also_for_a_copy_of_the_cookie(own: TestClient, sqlite_engine: Engine) -> None:
-    sign_in(own, make_token(sqlite_engine, Scope.READ))
+def test_signing_out_ends_the_session_also_for_a_copy_of_the_cookie(own: TestClient, own_engine: Engine) -> None:
+    sign_in(own, make_token(own_engine, Scope.READ))
     copy = own.cookies["session"]
     response = own.post("/sign-out", data={"form_token": form_token(own)}, headers=HERE)
     assert (response.status_code, response.headers["location"]) == (303, "/sign-in")
@@ -354,10 +356,10 @@ def test_signing_out_ends_the_session_also_for_a_copy_of_the_cookie(own: TestCli
     assert "Signed in as" not in own.get("/sign-in", headers={"Cookie": f"session={copy}"}).text
 
 
-def test_a_session_ends_with_its_token(closed: TestClient, sqlite_engine: Engine) -> None:
-    sign_in(closed, make_token(sqlite_engine, Scope.READ))
+def test_a_session_ends_with_its_token(closed: TestClient, own_engine: Engine) -> None:
+    sign_in(closed, make_token(own_engine, Scope.READ))
     assert closed.get("/runs").status_code == 200
-    revoke(sqlite_engine)
+    revoke(own_engine)
     assert closed.get("/runs").headers["location"].startswith("/sign-in")
 
 
@@ -366,27 +368,27 @@ def test_a_cookie_that_is_no_session_is_nobodys_and_no_fault(own: TestClient, co
     assert own.get("/runs", headers={"Cookie": f"session={cookie}"}).status_code == 200
 
 
-def test_a_session_cannot_write_through_the_api(own: TestClient, sqlite_engine: Engine) -> None:
+def test_a_session_cannot_write_through_the_api(own: TestClient, own_engine: Engine) -> None:
     """A browser sends the cookie by itself, whoever made the page that asks."""
-    sign_in(own, make_token(sqlite_engine, Scope.ADMIN))
+    sign_in(own, make_token(own_engine, Scope.ADMIN))
     for headers in (HERE, {"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://elsewhere.example"}, {}):
         response = own.put("/api/v1/watchlists/mine", json={"issues": ["fla-160"]}, headers=headers)
         assert response.status_code == 403
     assert own.get("/api/v1/watchlists").json() == {"watchlists": []}
 
 
-def test_a_token_counts_before_a_cookie(own: TestClient, sqlite_engine: Engine) -> None:
-    sign_in(own, make_token(sqlite_engine, Scope.READ, name="ada"))
-    ci = make_token(sqlite_engine, Scope.READ, name="ci")
+def test_a_token_counts_before_a_cookie(own: TestClient, own_engine: Engine) -> None:
+    sign_in(own, make_token(own_engine, Scope.READ, name="ada"))
+    ci = make_token(own_engine, Scope.READ, name="ci")
     assert own.get("/api/v1/whoami").json()["name"] == "ada"
     assert own.get("/api/v1/whoami", headers=bearer(ci)).json()["name"] == "ci"
     assert own.get("/api/v1/whoami", headers=bearer("no")).status_code == 401
 
 
 @pytest.mark.parametrize("to", ["https://elsewhere.example", "//elsewhere.example", "/\\elsewhere.example", "runs"])
-def test_the_door_leads_nowhere_else(own: TestClient, sqlite_engine: Engine, to: str) -> None:
+def test_the_door_leads_nowhere_else(own: TestClient, own_engine: Engine, to: str) -> None:
     assert own.get("/sign-in", params={"to": to}).status_code == 422
-    assert sign_in(own, make_token(sqlite_engine, Scope.READ), to).status_code == 422
+    assert sign_in(own, make_token(own_engine, Scope.READ), to).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -404,15 +406,15 @@ def test_what_is_no_form_of_ours_is_told_so(own: TestClient, body: bytes, kind: 
     assert "set-cookie" not in response.headers
 
 
-def test_signing_in_and_out_is_in_the_audit_log(own: TestClient, sqlite_engine: Engine) -> None:
-    sign_in(own, make_token(sqlite_engine, Scope.READ))
+def test_signing_in_and_out_is_in_the_audit_log(own: TestClient, own_engine: Engine) -> None:
+    sign_in(own, make_token(own_engine, Scope.READ))
     own.post("/sign-out", data={"form_token": form_token(own)}, headers=HERE)
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert [row.action for row in load_audit(s)] == ["session.close", "session.open", "token.create"]
 
 
-def test_many_first_uses_at_once_are_all_answered(own: TestClient, sqlite_engine: Engine) -> None:
-    secret = make_token(sqlite_engine, Scope.READ)
+def test_many_first_uses_at_once_are_all_answered(own: TestClient, own_engine: Engine) -> None:
+    secret = make_token(own_engine, Scope.READ)
     with ThreadPoolExecutor(4) as pool:
         asked = [pool.submit(own.get, "/api/v1/whoami", headers=bearer(secret)) for _ in range(12)]
     assert {one.result().status_code for one in asked} == {200}

@@ -57,16 +57,16 @@ def test_the_page_says_the_same_in_words(client: TestClient) -> None:
     assert client.get("/workers?window=year").status_code == 422
 
 
-def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_engine: Engine) -> None:
     at = NOW - timedelta(seconds=20)
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    run = given.queue(sqlite_engine, Asked([BAD, GOOD], at, issues=[DYNAMO]))
-    spec = given.claim(sqlite_engine, at)
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    run = given.queue(own_engine, Asked([BAD, GOOD], at, issues=[DYNAMO]))
+    spec = given.claim(own_engine, at)
     assert spec is not None
     (idle,) = shown(own, "/workers", WorkersPage).idle
     assert idle.run_address == f"/runs/{run}"
-    given.begin(sqlite_engine, spec, at)
-    given.start(sqlite_engine, spec, spec.arms[0], at)
+    given.begin(own_engine, spec, at)
+    given.start(own_engine, spec, spec.arms[0], at)
     page = shown(own, "/workers", WorkersPage)
     ((line,),) = [one.doing for one in page.lines]
     assert line.doing.arms == ("fla-160 control",)
@@ -76,10 +76,10 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, sqli
     assert (worker["last_seen_at"], worker["doing"][0]["held"]) == ("2026-11-21T15:00:00Z", True)
 
 
-def test_what_nobody_can_run_is_said_with_what_it_needs(own: TestClient, sqlite_engine: Engine) -> None:
+def test_what_nobody_can_run_is_said_with_what_it_needs(own: TestClient, own_engine: Engine) -> None:
     needy = replace(given.GPU_ONLY, requires=Requires(Device.CUDA, compute_capability=(10, 0)))
-    given.save(sqlite_engine, [DYNAMO, needy], given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
+    given.save(own_engine, [DYNAMO, needy], given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
     found = told(own)
     assert found["unserved"] == [
         {
@@ -91,22 +91,20 @@ def test_what_nobody_can_run_is_said_with_what_it_needs(own: TestClient, sqlite_
     assert "Issues that no worker of the window can measure" in own.get("/workers").text
 
 
-def test_a_class_that_only_old_machines_had_is_left_to_nobody(own: TestClient, sqlite_engine: Engine) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], given.LONG_AGO, hardware=GPU_CLASS, issues=[given.GPU_ONLY]))
-    given.run(sqlite_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
+def test_a_class_that_only_old_machines_had_is_left_to_nobody(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], given.LONG_AGO, hardware=GPU_CLASS, issues=[given.GPU_ONLY]))
+    given.run(own_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
     needs = {one["hardware"]: one for one in told(own)["classes"]}
     assert (needs[HARDWARE]["workers"], needs[GPU_CLASS]["workers"]) == (1, 0)
     assert needs[HARDWARE]["missing"] > 0
     assert "none: nobody can run these" in own.get("/workers").text
 
 
-def test_a_machine_whose_description_was_pruned_is_said_to_be_not_recorded(
-    own: TestClient, sqlite_engine: Engine
-) -> None:
-    given.save(sqlite_engine, given.ISSUES, given.BUILDS)
-    given.run(sqlite_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
-    with unit_of_work(sqlite_engine) as s:
+def test_a_machine_whose_description_was_pruned_is_said_to_be_not_recorded(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, Asked([BAD], NOW - timedelta(hours=1), issues=[DYNAMO]))
+    with unit_of_work(own_engine) as s:
         s.execute(machines.delete())
     (worker,) = told(own)["workers"]
     assert (worker["cpu"], worker["gpus"], worker["hardware"]) == (None, None, [HARDWARE])

@@ -1,6 +1,5 @@
 """The real application on loopback over a filled store, and schemathesis asking it everything its document allows."""
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,11 +21,9 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 
 
 @contextmanager
-def served(migrated: Path, folder: Path) -> Iterator[tuple[str, str]]:
+def served(store: str) -> Iterator[tuple[str, str]]:
     """The address of the application, and a token that allows everything. Event streams end at once, or none would."""
-    path = folder / "asked.db"
-    shutil.copy(migrated, path)
-    engine = connect(f"sqlite:///{path}")
+    engine = connect(store)
     fill(engine)
     with unit_of_work(engine) as s:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)

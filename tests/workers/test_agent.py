@@ -19,6 +19,7 @@ import pytest
 
 from app.catalogue.read import read_catalogue
 from app.domain.build import Build
+from app.domain.isolation import Isolation
 from app.domain.issue import Issue, binding, digest, environment_request, variants_of
 from app.domain.job import (
     ArmFinished,
@@ -38,7 +39,8 @@ from tests.make_wheels import make_wheels
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 from tests.workers.toy_environment import eventually, survivors
 from workers.agent import Workplace, in_running_order, run_job
-from workers.gpu import take_lock
+from workers.isolation import OPEN, Reach, reach_of_host
+from workers.locks import take_lock
 
 CATALOGUE = read_catalogue([Path(__file__).parents[1] / "mini_repros"])
 ISSUES = {issue.id: issue for issue in CATALOGUE.issues}
@@ -497,3 +499,36 @@ def test_two_jobs_of_one_host_do_not_touch_each_other(workplace: Workplace) -> N
     endings = [sorted((event.attempt, event.record.ending) for event in finished(events)) for events in stories]
     assert endings[0] == endings[1]
     assert len(endings[0]) == len(spec.arms)
+
+
+def test_a_worker_that_must_shut_arms_off_further_than_it_can_runs_nothing(workplace: Workplace) -> None:
+    """It says so before it downloads anything."""
+    place = replace(workplace, max_isolation=Isolation.PROCESS, min_isolation=Isolation.NETWORK)
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))
+    assert [type(event) for event in events] == [JobStarted, JobEnded]
+    ended = cast(JobEnded, events[-1])
+    assert ended.problem.startswith("this worker isolates repros at the level 'process'")
+    assert "KNOWNGOOD_MIN_ISOLATION asks for 'network'" in ended.problem
+
+
+def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper says what it did; a kernel that refuses now what it allowed a moment ago must not pass unseen."""
+    promised = reach_of_host(workplace.root)
+    if promised.level.rank < Isolation.NETWORK.rank:
+        pytest.skip(f"this kernel offers '{promised.level}' at most: {promised.why_not}")
+    place = replace(workplace, min_isolation=Isolation.NETWORK)
+    monkeypatch.setattr("workers.agent._Job._reach", lambda *_: Reach(replace(OPEN, steps=("process", "no-network"))))
+    monkeypatch.setattr("workers.isolation.Fence.around", lambda *_: {"steps": ["process"], "cwd": "", "ops": []})
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))
+    assert finished(events) == []
+    assert "KNOWNGOOD_MIN_ISOLATION asks for 'network'" in cast(JobEnded, events[-1]).problem
+
+
+def test_every_attempt_says_how_far_it_was_shut_off(workplace: Workplace) -> None:
+    levels = [Isolation.PROCESS, reach_of_host(workplace.root).level]
+    for level in levels:
+        events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(workplace, max_isolation=level), never))
+        assert {event.record.isolation for event in finished(events)} == {level}
+        assert cast(JobStarted, events[0]).machine.isolation is level

@@ -90,9 +90,9 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, carrier: Loc
     assert none_alive(tmp_path)
 
 
-def test_several_jobs_run_at_once_when_asked_to(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
+def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, carrier: LocalCarrier) -> None:
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
-    run = given_run(sqlite_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
+    run = given_run(own_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
     together = Dispatch(hardware=(HARDWARE,), jobs=4, until_idle=True, poll_s=0.02)
     going: set[str] = set()
     most = []
@@ -104,19 +104,19 @@ def test_several_jobs_run_at_once_when_asked_to(sqlite_engine: Engine, carrier: 
             going.add(event.job)
         most.append(len(going))
 
-    dispatch(sqlite_engine, carrier, together, stop=forever, on_event=note)
-    assert load_run(sqlite_engine, run).state is RunState.DONE
+    dispatch(own_engine, carrier, together, stop=forever, on_event=note)
+    assert load_run(own_engine, run).state is RunState.DONE
     assert max(most) > 1
 
 
-def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
+def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, carrier: LocalCarrier) -> None:
     """One at a time on the CPU; on a GPU the next one too, whose environment is made meanwhile."""
     classes = (HARDWARE, "cuda-sm_90")
     on_cpu = doing("pass", takes_s=0.3)
     issues = [on_cpu, replace(on_cpu, id="toy-2", requires=Requires(device=Device.CUDA))]
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
-    given_catalogue(sqlite_engine, issues, builds)
-    with unit_of_work(sqlite_engine) as s:
+    given_catalogue(own_engine, issues, builds)
+    with unit_of_work(own_engine) as s:
         planned = plan_jobs(issues, builds, classes, Known(), Wanted())
         run = writes.create_run(s, planned, {"by": "test"}, utc_now())
     how = Dispatch(hardware=classes, until_idle=True, poll_s=0.02)
@@ -128,38 +128,38 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(sqlite_engine: Engine, car
         (of_class.discard if isinstance(event, JobEnded) else of_class.add)(event.job)
         at_once.append(tuple(len(going[class_]) for class_ in classes))
 
-    hardware_of = {job.id: job.hardware for job in load_run(sqlite_engine, run).jobs}
-    dispatch(sqlite_engine, carrier, how, stop=forever, on_event=note)
-    assert load_run(sqlite_engine, run).state is RunState.DONE
+    hardware_of = {job.id: job.hardware for job in load_run(own_engine, run).jobs}
+    dispatch(own_engine, carrier, how, stop=forever, on_event=note)
+    assert load_run(own_engine, run).state is RunState.DONE
     assert tuple(map(max, zip(*at_once, strict=True))) == (1, 2)
     assert any(cpu and cuda for cpu, cuda in at_once)
 
 
-def test_only_what_this_dispatcher_can_serve_is_claimed(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    run = given_run(sqlite_engine, [doing("pass")], at=utc_now())
-    dispatch(sqlite_engine, carrier, Dispatch(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
-    assert load_run(sqlite_engine, run).state is RunState.QUEUED
+def test_only_what_this_dispatcher_can_serve_is_claimed(own_engine: Engine, carrier: LocalCarrier) -> None:
+    run = given_run(own_engine, [doing("pass")], at=utc_now())
+    dispatch(own_engine, carrier, Dispatch(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
+    assert load_run(own_engine, run).state is RunState.QUEUED
 
 
-def test_only_the_run_asked_for_is_worked_on(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    first = given_run(sqlite_engine, [doing("pass")], at=utc_now())
-    second = given_run(sqlite_engine, [doing("pass")], at=utc_now())
+def test_only_the_run_asked_for_is_worked_on(own_engine: Engine, carrier: LocalCarrier) -> None:
+    first = given_run(own_engine, [doing("pass")], at=utc_now())
+    second = given_run(own_engine, [doing("pass")], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, run=second, poll_s=0.02)
-    dispatch(sqlite_engine, carrier, how, stop=forever)
-    assert [load_run(sqlite_engine, run).state for run in (first, second)] == [RunState.QUEUED, RunState.DONE]
+    dispatch(own_engine, carrier, how, stop=forever)
+    assert [load_run(own_engine, run).state for run in (first, second)] == [RunState.QUEUED, RunState.DONE]
 
 
-def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    run = given_run(sqlite_engine, [doing("die", "pass")], at=utc_now())
-    dispatch(sqlite_engine, carrier, ONCE, stop=forever)
-    row = load_run(sqlite_engine, run)
+def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(own_engine: Engine, carrier: LocalCarrier) -> None:
+    run = given_run(own_engine, [doing("die", "pass")], at=utc_now())
+    dispatch(own_engine, carrier, ONCE, stop=forever)
+    row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 4)
     assert row.jobs[0].try_no == 7, "control and baseline die three times each; then what is left runs"
-    assert set(counted(sqlite_engine).values()) == {1}
-    with reading(sqlite_engine) as s:
+    assert set(counted(own_engine).values()) == {1}
+    with reading(own_engine) as s:
         (cell,) = reads.load_cells(s)
     assert cell.verdict is Verdict.INCONCLUSIVE
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         reasons = {
             row.attempt.variant: row.judgement.reason
             for row in reads.load_attempts(s, "toy-1", make_build().id, HARDWARE)
@@ -169,22 +169,22 @@ def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(sqlite_engine:
     assert "about to die" in reasons["v0"]
 
 
-def test_an_agent_that_never_starts_gives_the_whole_job_up(sqlite_engine: Engine) -> None:
-    run = given_run(sqlite_engine, [doing("pass")], at=utc_now())
-    dispatch(sqlite_engine, LocalCarrier({}, ("/nowhere/agent",)), ONCE, stop=forever)
-    row = load_run(sqlite_engine, run)
+def test_an_agent_that_never_starts_gives_the_whole_job_up(own_engine: Engine) -> None:
+    run = given_run(own_engine, [doing("pass")], at=utc_now())
+    dispatch(own_engine, LocalCarrier({}, ("/nowhere/agent",)), ONCE, stop=forever)
+    row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].state, row.arms_done) == (RunState.DONE, JobState.POISONED, 2)
     assert "no agent could be started" in row.jobs[0].problem
 
 
 def test_an_agent_that_leaves_arms_undone_is_asked_again_then_given_up(
-    sqlite_engine: Engine, carrier: LocalCarrier
+    own_engine: Engine, carrier: LocalCarrier
 ) -> None:
-    run = given_run(sqlite_engine, [doing("pass", "leave")], at=utc_now())
-    dispatch(sqlite_engine, carrier, ONCE, stop=forever)
-    row = load_run(sqlite_engine, run)
+    run = given_run(own_engine, [doing("pass", "leave")], at=utc_now())
+    dispatch(own_engine, carrier, ONCE, stop=forever)
+    row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 4)
-    assert set(counted(sqlite_engine).values()) == {1}
+    assert set(counted(own_engine).values()) == {1}
 
 
 @pytest.mark.parametrize("does", ["hang", "deaf"])
@@ -201,28 +201,28 @@ def test_a_cancelled_run_stops_its_agents(engine: Engine, carrier: LocalCarrier,
 
 @pytest.mark.parametrize("does", ["hang", "deaf"])
 def test_a_stopped_dispatcher_gives_its_jobs_back_and_leaves_no_process(
-    sqlite_engine: Engine, carrier: LocalCarrier, tmp_path: Path, does: str
+    own_engine: Engine, carrier: LocalCarrier, tmp_path: Path, does: str
 ) -> None:
-    run = given_run(sqlite_engine, [doing(does)], at=utc_now())
+    run = given_run(own_engine, [doing(does)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
-    with dispatching(sqlite_engine, carrier, how):
+    with dispatching(own_engine, carrier, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
     assert none_alive(tmp_path)
-    row = load_run(sqlite_engine, run)
+    row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].state, row.arms_done) == (RunState.RUNNING, JobState.QUEUED, 0)
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert reads.load_lease(s, writes.DISPATCHER) is None
-    with unit_of_work(sqlite_engine) as s:
+    with unit_of_work(own_engine) as s:
         spec = writes.claim_job(s, "next", utc_now(), 30.0)
     assert spec is not None
     assert len(spec.arms) == 2
 
 
-def test_a_second_dispatcher_is_refused_with_a_sentence(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    with unit_of_work(sqlite_engine) as s:
+def test_a_second_dispatcher_is_refused_with_a_sentence(own_engine: Engine, carrier: LocalCarrier) -> None:
+    with unit_of_work(own_engine) as s:
         writes.take_lease(s, writes.DISPATCHER, "the first", utc_now(), 30.0)
     with pytest.raises(DispatcherBusy, match="another dispatcher is at work until"):
-        dispatch(sqlite_engine, carrier, ONCE, stop=forever)
+        dispatch(own_engine, carrier, ONCE, stop=forever)
 
 
 def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
@@ -240,11 +240,11 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
     assert (row.state, row.jobs[0].try_no) == (RunState.DONE, 2)
 
 
-def test_a_dispatcher_that_waits_can_be_stopped(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    with unit_of_work(sqlite_engine) as s:
+def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, carrier: LocalCarrier) -> None:
+    with unit_of_work(own_engine) as s:
         writes.take_lease(s, writes.DISPATCHER, "the first", utc_now(), 30.0)
     how = Dispatch(hardware=(HARDWARE,), waits=True, poll_s=0.02)
-    with dispatching(sqlite_engine, carrier, how) as stop:
+    with dispatching(own_engine, carrier, how) as stop:
         time.sleep(0.1)
         stop.set()
 
@@ -271,11 +271,11 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
     assert lease.holder == "the other"
 
 
-def test_leases_are_renewed_while_a_job_runs(sqlite_engine: Engine, carrier: LocalCarrier) -> None:
-    run = given_run(sqlite_engine, [doing("pass", takes_s=1.2)], at=utc_now())
+def test_leases_are_renewed_while_a_job_runs(own_engine: Engine, carrier: LocalCarrier) -> None:
+    run = given_run(own_engine, [doing("pass", takes_s=1.2)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=0.6)
-    dispatch(sqlite_engine, carrier, how, stop=forever)
-    row = load_run(sqlite_engine, run)
+    dispatch(own_engine, carrier, how, stop=forever)
+    row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].try_no) == (RunState.DONE, 1)
 
 
@@ -309,17 +309,17 @@ class _ScriptedHandle:
         self._killed.set()
 
 
-def test_an_agent_that_says_nothing_for_too_long_is_given_up(sqlite_engine: Engine) -> None:
-    run = given_run(sqlite_engine, [make_issue(workarounds=(), timeout_s=0.05)], at=utc_now())
+def test_an_agent_that_says_nothing_for_too_long_is_given_up(own_engine: Engine) -> None:
+    run = given_run(own_engine, [make_issue(workarounds=(), timeout_s=0.05)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, silence_s=0.1)
-    dispatch(sqlite_engine, Scripted(lambda _: iter(()), lingers=True), how, stop=forever)
-    row = load_run(sqlite_engine, run)
+    dispatch(own_engine, Scripted(lambda _: iter(()), lingers=True), how, stop=forever)
+    row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 2)
     assert "the agent said nothing for" in row.jobs[0].problem
 
 
-def test_a_flood_of_progress_is_thinned_out(sqlite_engine: Engine) -> None:
-    given_run(sqlite_engine, [doing("pass")], at=utc_now())
+def test_a_flood_of_progress_is_thinned_out(own_engine: Engine) -> None:
+    given_run(own_engine, [doing("pass")], at=utc_now())
 
     def tell(spec: JobSpec) -> Iterator[Event]:
         for phase in ("resolve", "sync"):
@@ -327,9 +327,9 @@ def test_a_flood_of_progress_is_thinned_out(sqlite_engine: Engine) -> None:
                 yield Provisioning(spec.job, spec.try_no, phase, "torch", done, 200)
 
     heard: list[Event] = []
-    dispatch(sqlite_engine, Scripted(tell), ONCE, stop=forever, on_event=heard.append)
+    dispatch(own_engine, Scripted(tell), ONCE, stop=forever, on_event=heard.append)
     assert len(heard) == 3 * 400
-    assert 6 <= kinds(sqlite_engine)["provisioning"] <= 30
+    assert 6 <= kinds(own_engine)["provisioning"] <= 30
 
 
 def test_an_event_of_another_job_is_refused_and_the_agent_let_go(engine: Engine) -> None:
@@ -347,16 +347,16 @@ def test_an_event_of_another_job_is_refused_and_the_agent_let_go(engine: Engine)
 
 
 def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
-    sqlite_engine: Engine, carrier: LocalCarrier, tmp_path: Path
+    own_engine: Engine, carrier: LocalCarrier, tmp_path: Path
 ) -> None:
-    given_run(sqlite_engine, [doing("hang")], at=utc_now())
+    given_run(own_engine, [doing("hang")], at=utc_now())
 
     def stumble(event: Event) -> None:
         if isinstance(event, ArmStarted):
             raise KnownGoodError("the terminal is gone")
 
     with pytest.raises(KnownGoodError, match="the terminal is gone"):
-        dispatch(sqlite_engine, carrier, ONCE, stop=forever, on_event=stumble)
+        dispatch(own_engine, carrier, ONCE, stop=forever, on_event=stumble)
     assert eventually(lambda: none_alive(tmp_path))
-    with reading(sqlite_engine) as s:
+    with reading(own_engine) as s:
         assert reads.load_lease(s, writes.DISPATCHER) is None

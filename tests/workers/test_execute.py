@@ -20,6 +20,7 @@ from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, TroubleCode
 from tests.workers.toy_environment import eventually, make_toy_python, survivors
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
+from workers.isolation import OPEN, Fence, Premises, reach
 
 MODES = ("fresh", "forked")
 MEGABYTE = 1 << 20
@@ -37,8 +38,11 @@ def toy_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def place(toy_python: Path) -> Place:
-    return Place(toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3))
+def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """As shut off as this kernel allows, which is how arms run; test_isolation tries the levels below."""
+    premises = Premises(toy_python, tmp_path_factory.mktemp("data"), memory_bytes=300 * MEGABYTE)
+    fence = reach(premises, tmp_path_factory.mktemp("try")).fence
+    return Place(toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3), fence=fence)
 
 
 @pytest.fixture(scope="session")
@@ -377,7 +381,10 @@ def test_nothing_an_arm_starts_lives_on(attempt: Attempt, tmp_path: Path) -> Non
     assert survivors(tmp_path) == []
 
 
-def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(attempt: Attempt, tmp_path: Path) -> None:
+def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(
+    attempt: Attempt, place: Place, tmp_path: Path
+) -> None:
+    """Where the kernel lets an arm see its keeper at all."""
     body = """
         import os, signal, subprocess, time
         def baseline():
@@ -385,7 +392,7 @@ def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(attempt
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(600)
     """
-    record = attempt(body).record
+    record = attempt(body, place=replace(place, fence=Fence())).record
     assert record.ending is Ending.NOT_STARTED
     assert record.trouble is not None
     assert record.trouble.code is TroubleCode.HARNESS
@@ -411,7 +418,10 @@ ENVIRONMENT = """
     def baseline():
         for name, value in sorted(os.environ.items()):
             print(f"{name}={value}")
-        parent = pathlib.Path(f"/proc/{os.getppid()}/environ").read_bytes().decode()
+        try:
+            parent = pathlib.Path(f"/proc/{os.getppid()}/environ").read_bytes().decode()
+        except OSError:
+            parent = ""
         return {"parent": parent.replace("\\0", " ")}
 """
 
@@ -484,7 +494,7 @@ def test_an_arm_has_a_working_loopback_and_no_other_network(attempt: Attempt) ->
 @forked_alone
 def test_the_network_stays_where_it_is_wanted(attempt: Attempt, place: Place) -> None:
     body = "import socket\ndef baseline(): return {'seen': len(socket.if_nameindex())}"
-    record = attempt(body, place=replace(place, limits=replace(place.limits, network_off=False))).record
+    record = attempt(body, place=replace(place, fence=OPEN)).record
     assert "no-network" not in record.sandbox
     assert record.observed["seen"] == str(len(socket.if_nameindex()))
 
@@ -509,6 +519,7 @@ def test_forked_arms_draw_chance_anew(place: Place, zygote: Zygote, tmp_path: Pa
 
 
 def test_a_zygote_that_an_arm_wrote_to_is_not_used_again(place: Place, tmp_path: Path) -> None:
+    place = replace(place, fence=Fence())
     body = "import pathlib\ndef baseline(to): pathlib.Path(to, 'cached').touch(); return {'a': 1}"
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
         records = [
@@ -525,7 +536,7 @@ def test_a_zygote_that_has_threads_is_not_forked(place: Place, tmp_path: Path, t
     busy = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write(busy)
-    threaded = replace(place, python=environment / "bin" / "python")
+    threaded = replace(place, python=environment / "bin" / "python", fence=Fence())
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(threaded, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, threaded, zygote=own).record
     assert record.ending is Ending.RETURNED
@@ -542,7 +553,7 @@ def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
     site = next(environment.glob("lib/*/site-packages"))
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write("class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n")
-    asked = replace(place, python=environment / "bin" / "python", gpu=gpu)
+    asked = replace(place, python=environment / "bin" / "python", gpu=gpu, fence=Fence())
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(asked, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, zygote=own).record
         assert psutil.pid_exists(own.pid) is is_forked or psutil.Process(own.pid).status() == psutil.STATUS_ZOMBIE
@@ -551,6 +562,7 @@ def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
 
 
 def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: Place, tmp_path: Path) -> None:
+    place = replace(place, fence=Fence())
     body = "import os, time\ndef baseline(pid): os.kill(pid, 9); time.sleep(600)"
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
         record = run_body(body, tmp_path, place, zygote=own, params={"pid": own.pid}).record

@@ -18,7 +18,8 @@ import pytest
 from app.domain.machine import Gpu
 from app.domain.outcome import Trouble, TroubleCode
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
-from workers.gpu import Gpus, Held, Reading, device_trouble, open_gpus, read_device, take_lock
+from workers.gpu import Gpus, Held, Reading, device_trouble, open_gpus, read_device
+from workers.locks import take_lock
 from workers.machine import read_gpus
 
 MEGABYTE = 1 << 20
@@ -170,7 +171,7 @@ def test_a_lock_that_was_tidied_away_is_nobodys(tmp_path: Path, monkeypatch: pyt
 HOLDER = """
 import sys, time
 from pathlib import Path
-from workers.gpu import take_lock
+from workers.locks import take_lock
 print(take_lock(Path(sys.argv[1])), flush=True)
 time.sleep(600)
 """
@@ -192,7 +193,7 @@ def test_a_process_that_is_killed_gives_its_lock_back(tmp_path: Path) -> None:
 AS_NOBODY = """
 import os, sys
 from pathlib import Path
-from workers.gpu import take_lock
+from workers.locks import take_lock
 os.setgid(65534)
 os.setuid(65534)
 print(take_lock(Path(sys.argv[1])))

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.domain.isolation import Isolation
 from app.domain.machine import CPU_CLASS, Gpu, Machine
 from app.domain.outcome import Trouble, TroubleCode
 from tests.make import make_build
-from workers.doctor import State, check_compiler, check_disk, check_interpreter, check_links, check_network_namespace
+from workers.doctor import State, check_compiler, check_disk, check_interpreter, check_isolation, check_links
 from workers.host import SCRATCH_BYTES, host_trouble, kernel_trouble
 from workers.interpreters import find_interpreter
 from workers.machine import (
@@ -299,4 +300,11 @@ def test_the_doctor_says_what_to_do(tmp_path: Path) -> None:
     assert (compiler.state, "apt-get install g++" in compiler.sentence) == (State.BAD, True)
     assert check_links(tmp_path / "root", tmp_path / "cache").state is State.OK
     assert check_disk(tmp_path / "not" / "made").name == "disk"
-    assert check_network_namespace().state in {State.OK, State.WARN}
+
+
+def test_the_doctor_says_how_far_repros_are_shut_off_and_refuses_as_a_worker_would(tmp_path: Path) -> None:
+    capped = check_isolation(tmp_path, Isolation.NONE, Isolation.PROCESS)
+    assert (capped.state, "'process'" in capped.sentence) == (State.OK, True)
+    refused = check_isolation(tmp_path, Isolation.FILTERED, Isolation.PROCESS)
+    assert refused.state is State.BAD
+    assert "KNOWNGOOD_MIN_ISOLATION asks for 'filtered': nothing was run" in refused.sentence

@@ -50,6 +50,7 @@ def refusal(status: HTTPStatus, path: str = "/", description: str = "") -> dict[
         "instance": path,
         "suggestions": [_SUGGESTED] if status is HTTPStatus.NOT_FOUND else [],
         "errors": [{"field": field, "detail": said}] if said else [],
+        "request_id": "5e5b1c1f0d8b4b0f9a5c3f4d2e6a7b88",
     }
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}, "example": example}
     told: dict[str, Any] = {"description": description or usual, "content": {PROBLEM_MEDIA: problem}}

@@ -24,7 +24,7 @@ def cell(
         Written, Query(description="As known at this time: what attempts finished by then say by today's rules")
     ] = None,
 ) -> Response:
-    """One cell with all attempts, superseded ones too, as known now or at a past time."""
+    """One cell with its newest 100 attempts, superseded ones too, as known now; or with all of them, at a past time."""
     then = None if at is None else last_moment(at, "at", visit.now)
     with visit.reading() as session:
         found = load_cell_evidence(session, issue, build, hardware, at=then)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from app.web.covering import load_coverage
+from app.web.covering import load_coverage, load_waiting
 from app.web.shapes.coverage import CoverageBody, coverage_body
 from app.web.visit import Visiting
 
@@ -11,7 +11,10 @@ router = APIRouter()
 
 @router.get("/coverage", response_model=CoverageBody)
 def coverage(visit: Visiting) -> Response:
-    """Patterns by hardware class, workarounds without a verdict, doubtful cells, unproven rows, contradicted claims."""
-    with visit.reading() as session:
+    """Patterns by hardware class, and what is open: workarounds without a verdict, doubtful cells, unproven rows,
+    contradicted claims, queued jobs that no worker can take.
+    """
+    with visit.reading(f"{visit.now:%H:%M}") as session:  # a worker's absence is noticed by the clock alone
         found = load_coverage(session)
-    return visit.json(coverage_body(found))
+        waiting = load_waiting(session, visit.now)
+    return visit.json(coverage_body(found, waiting))

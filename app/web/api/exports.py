@@ -52,7 +52,8 @@ def export(
     """
     with visit.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns, now=visit.now, folded=form is Format.MARKDOWN)
+        folded = form is Format.MARKDOWN
+        selection = select(session, query, classes, query.columns, kept=visit.house.cells, now=visit.now, folded=folded)
         if form is Format.BUNDLE:
             return _bundle(visit, session, query, selection)
     pieces = write_extract(form, extract_of(selection, visit.now, visit.base))

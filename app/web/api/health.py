@@ -1,20 +1,25 @@
-"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release."""
+"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release, and goes on to do so."""
 
 from fastapi import APIRouter, Request
 
 from app.store.session import require_current
 from app.web.api.answers import REFUSALS
+from app.web.errors import Stopping
 from app.web.shapes.health import HealthBody
 
 router = APIRouter(tags=["health"])
 
 
 @router.get("/healthz")
-def healthz() -> HealthBody:
+async def healthz() -> HealthBody:
+    """Asks nobody and waits for no thread: all of them may be busy with the store, and the process lives."""
     return HealthBody(status="ok")
 
 
 @router.get("/readyz", responses={503: REFUSALS[503]})
 def readyz(request: Request) -> HealthBody:
-    require_current(request.app.state.house.engine)
+    house = request.app.state.house
+    if house.streams.is_stopping:
+        raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
+    require_current(house.engine)
     return HealthBody(status="ready")

@@ -90,7 +90,7 @@ def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Respon
     now = then or visit.now
     with visit.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns, now=now, at=then)
+        selection = select(session, query, classes, query.columns, kept=visit.house.cells, now=now, at=then)
     part = part_of(visit.request, _wanted(selection, query, since, now), _order(query, selection), query)
     issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
     if query.narrows:

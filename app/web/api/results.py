@@ -13,6 +13,7 @@ from app.store.rows import ImportReport
 from app.store.session import unit_of_work
 from app.store.writes import import_bundle
 from app.web.errors import BadQuestion
+from app.web.limits import Buckets
 from app.web.reader import Needs
 from app.web.visit import API, Visiting
 
@@ -28,12 +29,24 @@ _TAKES: dict[str, Any] = {
     }
 }
 
-Submitter = Annotated[Actor, Depends(Needs(Scope.SUBMIT))]
+_needs = Needs(Scope.SUBMIT)
+
+
+async def _submitter(request: Request) -> Actor:
+    """Who sends it, counted against how many bundles their token may send; all before the body is read."""
+    actor = await _needs(request)
+    buckets: Buckets = request.app.state.results_buckets
+    buckets.take(actor.token)
+    return actor
+
+
+Submitter = Annotated[Actor, Depends(_submitter)]
 
 
 class TakenBody(BaseModel):
     """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
-    this catalogue does not have, `superseded` to another state of their repro. `changed` cells read differently now.
+    this catalogue does not have, `superseded` to another state of their repro; `voided` are of a worker and a time
+    whose results do not count. `changed` cells read differently now.
     """
 
     origin: str
@@ -41,6 +54,7 @@ class TakenBody(BaseModel):
     known: int
     unknown: int
     superseded: int
+    voided: int
     changed: int
 
 
@@ -71,5 +85,6 @@ def _body(report: ImportReport) -> TakenBody:
         known=report.known,
         unknown=report.unknown,
         superseded=report.superseded,
+        voided=report.voided,
         changed=len(report.changed),
     )

@@ -11,8 +11,9 @@ from app.domain.issue import Issue
 from app.domain.job import Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import Judgement, RunRecord
+from app.domain.voiding import Void
 from app.formats.pins import hashed_requirements
-from app.store.reads import AttemptDetail
+from app.store.reads import AttemptDetail, Reception
 from app.web.addresses import attempt_address, build_address, cell_address, issue_address, pins_address
 from app.web.commands import Commands, Subject, commands
 from app.web.errors import NotHere
@@ -32,6 +33,8 @@ class AttemptPage:
     record: RunRecord
     judgement: Judgement
     is_counted: bool
+    void: Void | None
+    reception: Reception
     sign: Sign
     word: str
     issue_title: str
@@ -99,6 +102,8 @@ def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build
         record=record,
         judgement=judgement,
         is_counted=detail.counted,
+        void=detail.void,
+        reception=detail.reception,
         sign=sign_of_outcome(judgement.outcome),
         word=visit.say(OUTCOME_WORDS[judgement.outcome]),
         issue_title=visit.in_language(issue.title, issue.title_zh),

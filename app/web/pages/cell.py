@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
@@ -29,7 +30,7 @@ from app.web.addresses import (
     run_address,
 )
 from app.web.commands import Commands, Subject, commands
-from app.web.evidence import CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
+from app.web.evidence import ATTEMPTS_SHOWN, CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
 from app.web.pages.changes import CAUSES
 from app.web.prose import excerpt
 from app.web.remedies import WORDS as FINDING_WORDS
@@ -127,6 +128,8 @@ class CellPage:
     remedies: tuple[Remedy, ...]
     elsewhere: tuple[Elsewhere, ...]
     attempts: tuple[AttemptLine, ...]
+    is_cut: bool
+    attempts_address: str
     notes: tuple[NoteLine, ...]
     changes: tuple[ChangeLine, ...]
     evidence_address: str
@@ -148,6 +151,7 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
     issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
     subject = _subject(evidence)
     own = cell_address(issue.id, build.id, cell.hardware)
+    one_cell = {"issue": issue.id, "builds": build.id, "hardware": cell.hardware}
     titles = {variant.id: variant.title for variant in issue.variants}
     return CellPage(
         issue=issue,
@@ -179,6 +183,8 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
         remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.attempts))),
         elsewhere=elsewhere_of(issue, build, cell, visit),
         attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
+        is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
+        attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
         notes=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in notes),
         changes=tuple(_change(visit, one) for one in reversed(news)),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",

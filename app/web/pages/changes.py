@@ -27,6 +27,8 @@ CAUSES = {
     Cause.IMPORT: "imported from {origin}",
     Cause.CATALOGUE: "the catalogue was edited",
     Cause.NOTE: "voided or restored by a person",
+    Cause.VOID: "results of a worker were voided",
+    Cause.UNVOID: "voided results count again",
     Cause.DERIVED: "derived anew",
 }
 CURE_WORDS = {

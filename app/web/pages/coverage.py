@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 
 from app.domain.coverage import Gap, Pattern
+from app.domain.fleet import Waiting
 from app.domain.hygiene import Remark, Trouble
 from app.domain.matrix import stale_cells
 from app.domain.verdict import Cell
 from app.web.addresses import cell_address, issue_address
-from app.web.covering import ClassCoverage, Coverage, load_coverage
+from app.web.covering import ClassCoverage, Coverage, load_coverage, load_waiting
 from app.web.signs import WORDS, Sign, sign_of
 from app.web.squares import Square, heads_of, squares_of
 from app.web.visit import API, Visit, Visiting
@@ -65,6 +66,7 @@ class CoveragePage:
     unproven: tuple[RemarkLine, ...]
     gaps: tuple[GapLine, ...]
     doubtful: tuple[DoubtfulLine, ...]
+    waiting: tuple[Waiting, ...]
     json_address: str
 
 
@@ -72,10 +74,11 @@ class CoveragePage:
 def coverage(visit: Visiting) -> Response:
     with visit.reading() as session:
         found = load_coverage(session)
-    return visit.page("coverage.html", coverage_page(visit, found))
+        waiting = load_waiting(session, visit.now)
+    return visit.page("coverage.html", coverage_page(visit, found, waiting))
 
 
-def coverage_page(visit: Visit, found: Coverage) -> CoveragePage:
+def coverage_page(visit: Visit, found: Coverage, waiting: tuple[Waiting, ...]) -> CoveragePage:
     return CoveragePage(
         measured=sum(one.measured for one in found.classes),
         applicable=sum(one.applicable for one in found.classes),
@@ -85,6 +88,7 @@ def coverage_page(visit: Visit, found: Coverage) -> CoveragePage:
         unproven=_remarks(found, Trouble.NEVER_FAILED),
         gaps=tuple(GapLine(gap, _address(gap.cell)) for gap in found.gaps),
         doubtful=tuple(_doubtful(visit, cell) for cell in found.doubtful),
+        waiting=waiting,
         json_address=f"{API}/coverage",
     )
 

@@ -82,7 +82,7 @@ class SpanLine:
 
 @dataclass(frozen=True)
 class AttemptLine:
-    """`sign` is that of "not run" where the attempt is superseded."""
+    """`sign` is that of "not run" where the attempt does not count: it is superseded, or voided."""
 
     attempt: Glance
     address: str
@@ -397,7 +397,7 @@ def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
 
 def _attempt(visit: Visit, one: Glance) -> AttemptLine:
     sign = sign_of_outcome(one.outcome) if one.outcome else Sign.NOT_RUN
-    word = OUTCOME_WORDS[one.outcome] if one.outcome else "superseded"
+    word = OUTCOME_WORDS[one.outcome] if one.outcome else "voided" if one.is_voided else "superseded"
     return AttemptLine(one, attempt_address(one.id), sign, visit.say(word))
 
 

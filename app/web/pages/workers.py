@@ -40,12 +40,13 @@ class ClassLine:
 
 @dataclass(frozen=True)
 class WorkerLine:
-    """`cpu` and `gpus` are empty where its description was pruned. `origins` are bundles that told of it."""
+    """`cpu`, `gpus` and `isolation` are empty where its description was pruned; `origins` are bundles that told so."""
 
     worker: Worker
     name: str
     cpu: str
     gpus: tuple[str, ...]
+    isolation: str
     is_described: bool
     origins: str
     busy: str
@@ -129,6 +130,7 @@ def _worker(visit: Visit, worker: Worker) -> WorkerLine:
         name=worker.digest[:8],
         cpu=", ".join(part for part in cpu if part),
         gpus=_gpus(machine) if machine else (),
+        isolation=machine.isolation if machine else "",
         is_described=machine is not None,
         origins=", ".join(origin for origin in worker.origins if origin != LOCAL),
         busy=percent(worker.busy),

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from app.domain.isolation import Isolation
 from app.domain.machine import Machine
 from app.domain.outcome import Ending, Outcome, TroubleCode
 from app.store.reads import AttemptDetail, AttemptRow
@@ -12,7 +13,7 @@ from app.web.addresses import attempt_address
 
 
 class AttemptSummaryBody(BaseModel):
-    """`counted` is false where the repro has changed since."""
+    """`counted` is false where the repro has changed since, and where it was `voided`."""
 
     id: str
     arm: str
@@ -22,6 +23,7 @@ class AttemptSummaryBody(BaseModel):
     reason: str
     signature_line: str
     counted: bool
+    voided: bool
     wall_s: float
     started_at: datetime
     finished_at: datetime
@@ -76,8 +78,20 @@ class MachineBody(BaseModel):
     sandbox: list[str]
 
 
+class VoidedBody(BaseModel):
+    """Who said that it does not count, when and why."""
+
+    by: str
+    at: datetime
+    reason: str
+
+
 class AttemptBody(AttemptSummaryBody):
-    """All evidence of one attempt, as measured, with today's judgement of it."""
+    """All evidence of one attempt, as measured, with today's judgement of it.
+
+    `void`, `received_at` (null: before that was kept) and `received_through` (the name of a token; empty: none) are
+    this server's own words; what else there is the worker said.
+    """
 
     issue: str
     build: str
@@ -93,6 +107,7 @@ class AttemptBody(AttemptSummaryBody):
     own_s: float
     peak_bytes: int
     threads: int
+    isolation: Isolation
     sandbox: list[str]
     binding: str
     origin: str
@@ -102,6 +117,9 @@ class AttemptBody(AttemptSummaryBody):
     log_cut_bytes: int
     log_url: str
     lock_url: str | None
+    void: VoidedBody | None
+    received_at: datetime | None
+    received_through: str
 
 
 def attempt_summary(row: AttemptRow) -> AttemptSummaryBody:
@@ -131,6 +149,7 @@ def attempt_body(detail: AttemptDetail) -> AttemptBody:
         own_s=record.own_s,
         peak_bytes=record.peak_bytes,
         threads=record.threads,
+        isolation=record.isolation,
         sandbox=list(record.sandbox),
         binding=attempt.binding,
         origin=attempt.origin,
@@ -140,6 +159,9 @@ def attempt_body(detail: AttemptDetail) -> AttemptBody:
         log_cut_bytes=record.log_cut_bytes,
         log_url=f"{attempt_address(attempt.id)}/log.txt",
         lock_url=f"{attempt_address(attempt.id)}/pylock.toml" if detail.lock else None,
+        void=VoidedBody(by=void.actor, at=void.at, reason=void.reason) if (void := detail.void) else None,
+        received_at=detail.reception.at,
+        received_through=detail.reception.token_name,
     )
 
 
@@ -154,6 +176,7 @@ def _fields(row: AttemptRow | AttemptDetail) -> dict[str, Any]:
         "reason": judgement.reason,
         "signature_line": judgement.line,
         "counted": row.counted,
+        "voided": row.void is not None,
         "wall_s": attempt.record.wall_s,
         "started_at": attempt.started_at,
         "finished_at": attempt.finished_at,

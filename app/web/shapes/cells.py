@@ -86,7 +86,8 @@ class CellStepBody(BaseModel):
 
 
 class CellDetailBody(CellBody):
-    """`superseded` counts attempts of an older repro: they stand in `evidence` and do not count.
+    """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
+    in `evidence`, the newest 100 attempts, and do not count.
 
     `changes` are the newest 20 steps, the newest first.
     """
@@ -95,6 +96,7 @@ class CellDetailBody(CellBody):
     variants: list[VariantFindingBody]
     findings: list[WorkaroundFindingBody]
     superseded: int
+    voided: int
     changes: list[CellStepBody]
     evidence: list[AttemptSummaryBody]
 
@@ -125,6 +127,7 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
             for id_, finding in cell.workarounds.items()
         ],
         superseded=cell.superseded,
+        voided=cell.voided,
         changes=[_step(one) for one in reversed(list(news))],
         evidence=[attempt_summary(row) for row in found.attempts],
     )

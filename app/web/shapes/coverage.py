@@ -1,8 +1,12 @@
 """What is measured of the catalogue, and what is open, as JSON."""
 
+from collections.abc import Iterable
+from datetime import datetime
+
 from pydantic import BaseModel, Field
 
 from app.domain.coverage import Gap, Pattern
+from app.domain.fleet import Waiting, Why
 from app.domain.hygiene import Trouble
 from app.domain.verdict import Cell, Verdict
 from app.web.addresses import cell_address, issue_address
@@ -51,21 +55,38 @@ class DoubtfulBody(BaseModel):
     url: str
 
 
+class WaitingBody(BaseModel):
+    """`last_seen_at` is when a worker of the class was last there; null where none ever was."""
+
+    hardware: str
+    jobs: int
+    why: Why
+    reason: str
+    last_seen_at: datetime | None
+
+
 class CoverageBody(BaseModel):
     hardware: list[ClassCoverageBody]
     gaps: list[GapBody] = Field(description="Workarounds without a verdict on builds where their issue is seen")
     doubtful: list[DoubtfulBody] = Field(description="Measured cells that do not say whether the issue is there")
     unproven: list[RemarkBody] = Field(description="Rows that passed wherever they were measured")
     contradictions: list[RemarkBody] = Field(description="Claims that measurements contradict")
+    waiting: list[WaitingBody] = Field(description="Queued jobs that no worker can take now, by class, and why")
 
 
-def coverage_body(found: Coverage) -> CoverageBody:
+def coverage_body(found: Coverage, waiting: Iterable[Waiting]) -> CoverageBody:
     return CoverageBody(
         hardware=[_class(one) for one in found.classes],
         gaps=[_gap(gap) for gap in found.gaps],
         doubtful=[_doubtful(cell) for cell in found.doubtful],
         unproven=[remark_body(remark) for remark in found.remarks_about(Trouble.NEVER_FAILED)],
         contradictions=[remark_body(remark) for remark in found.remarks_about(Trouble.CONTRADICTED)],
+        waiting=[
+            WaitingBody(
+                hardware=one.hardware, jobs=one.jobs, why=one.why, reason=one.sentence, last_seen_at=one.last_seen_at
+            )
+            for one in waiting
+        ],
     )
 
 

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, Field
 
+from app.domain.isolation import Isolation
 from app.domain.workers import Doing, Window, Worker
 from app.web.addresses import issue_address, run_address
 from app.web.working import Working
@@ -40,7 +41,8 @@ class ClassWorkBody(BaseModel):
 class WorkerBody(BaseModel):
     """A machine by its digest: evidence names no hosts. What is null was not recorded, or was pruned.
 
-    `busy_share` is the part of the window in which at least one attempt ran; making environments does not count.
+    `isolation` is how far it shuts repros off from itself. `busy_share` is the part of the window in which at least one
+    attempt ran; making environments does not count.
     """
 
     id: str
@@ -50,6 +52,7 @@ class WorkerBody(BaseModel):
     memory_bytes: int | None
     gpus: list[GpuBody] | None
     driver: str | None
+    isolation: Isolation | None
     hardware: list[str]
     origins: list[str]
     arms_done: int
@@ -117,6 +120,7 @@ def _worker(worker: Worker) -> WorkerBody:
         if machine
         else None,
         driver=(machine.driver or None) if machine else None,
+        isolation=machine.isolation if machine else None,
         hardware=sorted(worker.served),
         origins=list(worker.origins),
         arms_done=worker.arms,

@@ -47,7 +47,7 @@ function addKeys(root) {
     grid.addEventListener("click", clicked);
     grid.addEventListener("focusin", arrived);
     grid.addEventListener("pointerover", (event) => mark(grid, cellAt(event)));
-    leaveTabOrder(grid);
+    grid.stop = grid.querySelector("tbody:not(.folded) a.q") ?? grid.querySelector("tbody a");
   }
   for (const button of root.querySelectorAll("[data-opens]")) {
     button.hidden = false;
@@ -55,15 +55,13 @@ function addKeys(root) {
   }
 }
 
-function leaveTabOrder(grid) {
-  const links = grid.querySelectorAll("tbody a, a.head");
-  grid.stop = grid.querySelector("tbody:not(.folded) a.q") ?? grid.querySelector("tbody a");
-  let at = 0;
-  const some = () => { // in parts: of 30,000 links at once nobody could press a key meanwhile
-    for (const end = Math.min(at + 3000, links.length); at < end; at += 1) if (links[at] !== grid.stop) links[at].tabIndex = -1;
-    if (at < links.length) setTimeout(some);
-  };
-  some();
+// Only when somebody presses Tab: of 30,000 links it takes a moment that few readers need to wait for.
+function leaveTabOrder(event) {
+  if (event.key !== "Tab") return;
+  for (const grid of document.querySelectorAll("[data-grid]:not([data-left])")) {
+    grid.dataset.left = "";
+    for (const link of grid.querySelectorAll("tbody a, a.head")) if (link !== grid.stop) link.tabIndex = -1;
+  }
 }
 
 function arrived(event) {
@@ -413,7 +411,6 @@ function prepare(root) {
   addKeys(root);
 }
 
-document.documentElement.classList.add("js");
 document.body.append(card);
 prepare(document);
 document.addEventListener("pointerover", pointed);
@@ -422,6 +419,7 @@ document.addEventListener("pointerout", (event) => { if (!touching && (cellAt(ev
 document.addEventListener("click", touched, { capture: true });
 document.addEventListener("click", copyFrom);
 document.addEventListener("focusin", (event) => { const cell = cellAt(event); if (cell?.matches(":focus-visible")) showCard(cell); else if (!touching) hideCard(); });
+document.addEventListener("keydown", leaveTabOrder, { capture: true });
 document.addEventListener("keydown", anywhere);
 document.addEventListener("scroll", hideCard, { capture: true, passive: true });
 for (const region of document.querySelectorAll("[data-live]")) follow(region);

@@ -1,0 +1,152 @@
+"""How the installation is: one reading for whoever watches it. Its cost grows with what waits and with the cells, never
+with the history: attempts are counted as they come in (`counters`) and are not looked at here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.domain.machine import Machine
+from app.domain.verdict import Verdict, stale_before
+from app.domain.webhook import DeliveryState
+from app.formats import wire
+from app.store import counters
+from app.store.jobs import DISPATCHER
+from app.store.reads import load_builds, load_generation, load_lease
+from app.store.rows import ArmState, JobState, Lease
+from app.store.tables import arms, cells, deliveries, imports, jobs, machines, runs
+
+QUANTILES = (0.5, 0.9, 1.0)
+
+_ACTIVE = (JobState.QUEUED, JobState.LEASED)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A machine that worked for this store's dispatcher. `machine` is None where its description was pruned."""
+
+    digest: str
+    at: datetime
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """`jobs` are those that wait or are held, by (hardware class, state), and those that were given up (poisoned);
+    `arms` wait in them or run, by hardware class. `cell_ages` are seconds by quantile; without measured cells there are
+    none. `attempts` counts by (outcome, cause), `arm_seconds` by hardware class, since this store began to count.
+    `ingested` are the attempts that came in bundles. `lease` is the dispatcher's, as it stands in the store, also where
+    it has run out.
+    """
+
+    at: datetime
+    generation: int
+    jobs: Mapping[tuple[str, JobState], int]
+    oldest_queued_at: datetime | None
+    arms: Mapping[str, int]
+    runs: int
+    cells: Mapping[tuple[str, Verdict], int]
+    stale: int
+    cell_ages: Mapping[float, float]
+    lease: Lease | None
+    imports: int
+    ingested: int
+    last_import_at: datetime | None
+    deliveries: Mapping[DeliveryState, int]
+    oldest_delivery_at: datetime | None
+    seen: tuple[Seen, ...]
+    attempts: Mapping[tuple[str, str], int]
+    arm_seconds: Mapping[str, float]
+    losses: int
+    provisioned: int
+    provision_s: float
+
+
+def load_gauges(s: Session, now: datetime) -> Gauges:
+    counted = counters.load_counters(s)
+    imported = s.execute(
+        sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(imports.c.attempts), 0), sa.func.max(imports.c.at))
+    ).one()
+    waiting = deliveries.c.state == DeliveryState.WAITING
+    return Gauges(
+        at=now,
+        generation=load_generation(s),
+        jobs=_jobs(s),
+        oldest_queued_at=s.execute(
+            sa.select(sa.func.min(jobs.c.queued_at)).where(jobs.c.state == JobState.QUEUED)
+        ).scalar_one(),
+        arms=_arms(s),
+        runs=s.execute(sa.select(sa.func.count()).where(runs.c.finished_at.is_(None))).scalar_one(),
+        cells=_cells(s),
+        stale=_stale(s, now),
+        cell_ages=_cell_ages(s, now),
+        lease=load_lease(s, DISPATCHER),
+        imports=imported[0],
+        ingested=int(imported[1]),
+        last_import_at=imported[2],
+        deliveries=_deliveries(s),
+        oldest_delivery_at=s.execute(sa.select(sa.func.min(deliveries.c.created_at)).where(waiting)).scalar_one(),
+        seen=_seen(s, counted.get(counters.SEEN, {}), now),
+        attempts={(key[0], (*key, "")[1]): n for key, n in counted.get(counters.ATTEMPTS, {}).items()},
+        arm_seconds={key[0]: ms / 1000 for key, ms in counted.get(counters.ARM_MS, {}).items()},
+        losses=counted.get(counters.LOSSES, {}).get((), 0),
+        provisioned=counted.get(counters.PROVISIONED, {}).get((), 0),
+        provision_s=counted.get(counters.PROVISION_MS, {}).get((), 0) / 1000,
+    )
+
+
+def _jobs(s: Session) -> dict[tuple[str, JobState], int]:
+    grouped = (jobs.c.hardware, jobs.c.state)
+    query = sa.select(*grouped, sa.func.count()).where(jobs.c.state.in_([*_ACTIVE, JobState.POISONED]))
+    return {(hardware, JobState(state)): n for hardware, state, n in s.execute(query.group_by(*grouped))}
+
+
+def _arms(s: Session) -> dict[str, int]:
+    query = (
+        sa.select(jobs.c.hardware, sa.func.count())
+        .join(arms, arms.c.job == jobs.c.id)
+        .where(jobs.c.state.in_(_ACTIVE), arms.c.state != ArmState.DONE)
+    )
+    return dict(s.execute(query.group_by(jobs.c.hardware)).all())
+
+
+def _cells(s: Session) -> dict[tuple[str, Verdict], int]:
+    grouped = (cells.c.hardware, cells.c.verdict)
+    rows = s.execute(sa.select(*grouped, sa.func.count()).group_by(*grouped))
+    return {(hardware, Verdict(verdict)): n for hardware, verdict, n in rows}
+
+
+def _stale(s: Session, now: datetime) -> int:
+    """Builds that grow stale at one age are asked for together; there are two such ages, of nightlies and releases."""
+    of_limit: dict[datetime, list[str]] = {}
+    for build in load_builds(s):
+        of_limit.setdefault(stale_before(build, now), []).append(build.id)
+    limits = [sa.and_(cells.c.measured_at < limit, cells.c.build.in_(ids)) for limit, ids in of_limit.items()]
+    return s.execute(sa.select(sa.func.count()).select_from(cells).where(sa.or_(sa.false(), *limits))).scalar_one()
+
+
+def _cell_ages(s: Session, now: datetime) -> dict[float, float]:
+    """By the index over times: the k-th newest of n, without reading the others' texts."""
+    measured = cells.c.measured_at.is_not(None)
+    n = s.execute(sa.select(sa.func.count(cells.c.measured_at)).where(measured)).scalar_one()
+    if not n:
+        return {}
+    newest_first = sa.select(cells.c.measured_at).where(measured).order_by(cells.c.measured_at.desc()).limit(1)
+    at = {share: s.execute(newest_first.offset(int((n - 1) * share))).scalar_one() for share in QUANTILES}
+    return {share: max(0.0, (now - moment).total_seconds()) for share, moment in at.items() if moment}
+
+
+def _deliveries(s: Session) -> dict[DeliveryState, int]:
+    query = sa.select(deliveries.c.state, sa.func.count()).group_by(deliveries.c.state)
+    found = {DeliveryState(state): n for state, n in s.execute(query)}
+    return {state: found.get(state, 0) for state in DeliveryState}
+
+
+def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[Seen, ...]:
+    digests = sorted(key[0] for key in at)
+    query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
+    known = {digest: wire.MACHINE.validate_json(doc) for digest, doc in s.execute(query)}
+    return tuple(Seen(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests)

@@ -1,0 +1,13 @@
+"""What a command answered."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Call = Callable[..., Done]

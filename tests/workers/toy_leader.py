@@ -1,0 +1,23 @@
+"""A dispatcher's side of a fleet as a process of its own that can be killed: `toy_leader HEAD_ADDRESS OWN_IP RELEASE`.
+
+It joins the fleet of that head, starts one job that hangs, and says so by a line on standard output.
+"""
+
+import sys
+
+from app.domain.job import ArmStarted
+from tests.workers.test_carriers import spec
+from workers.ray_carrier import Fleet, RayCarrier
+
+
+def main() -> None:
+    address, ip, release = sys.argv[1:]
+    with RayCarrier(Fleet(address, release, ip=ip)) as carrier:
+        for event in carrier.start(spec("hang")).events():
+            if isinstance(event, ArmStarted):
+                sys.stdout.write("started\n")
+                sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
