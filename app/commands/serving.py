@@ -36,6 +36,7 @@ logger = structlog.get_logger(__name__)
 
 _GRACE_S = 30  # for requests that have begun when the server stops; a large bundle takes that long to be taken in
 _SIGN_OF_LIFE_S = 60  # a process that is silent for so long is replaced; importing everything takes 5 s of a busy core
+_BACKLOG = 2048  # as uvicorn has it, which says so once more when it begins
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 unless set.")]
@@ -65,7 +66,9 @@ def log_as(settings: "Settings", usual: Level) -> None:
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
-    """A socket that is bound before anything else happens, and its address. Raises PortTaken."""
+    """A socket that takes calls before anything else happens, and its address: whoever reads that may ask at once, and
+    waits until there is somebody to answer. Raises PortTaken.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only where a socket says that it is TCP: without, every answer on a kept
     # connection came 40 ms late (20 requests/s instead of hundreds; 2026-11-21).
@@ -73,6 +76,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(_BACKLOG)
     except OSError as error:
         raise PortTaken(
             f"cannot listen on {host} port {port} ({error.strerror}); choose another with --port or KNOWNGOOD_PORT"

@@ -50,7 +50,7 @@ def load_trials(s: Session) -> tuple[Trial, ...]:
                 machine=row.machine,
             ),
         )
-        for row in s.execute(query.order_by(a.id))
+        for row in s.execute(query.order_by(a.finished_at, a.id))
     )
 
 

@@ -200,7 +200,10 @@ def test_every_answer_is_named(own: TestClient, status: int) -> None:
 
 def test_every_line_of_the_log_carries_the_name(capsys: pytest.CaptureFixture[str]) -> None:
     before = structlog.get_config()
-    structlog.configure(processors=[structlog.contextvars.merge_contextvars, structlog.processors.JSONRenderer()])
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger("info"),  # whatever a command before has set
+    )
     try:
         client_of(connect("sqlite:////nowhere/at/all.db")).get("/api/v1/runs", headers={"X-Request-ID": "abc-123"})
     finally:
