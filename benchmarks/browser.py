@@ -26,7 +26,8 @@ _WINDOW = {"width": 1280, "height": 900}
 _WATCH = """
 addEventListener("load", () => requestAnimationFrame(() => setTimeout(() => { window.complete = performance.now(); })));
 """
-_TOLD = """() => {
+_TOLD = """async () => {
+  while (!performance.getEntriesByName("first-contentful-paint").length) await new Promise(requestAnimationFrame);
   const page = performance.getEntriesByType("navigation")[0];
   const painted = performance.getEntriesByName("first-contentful-paint")[0].startTime;
   return {

@@ -295,6 +295,8 @@ class _Job:
         if made is None:
             return
         record = made.done.record
+        if record.ending is Ending.NOT_STARTED and self.stop.is_set():
+            return  # its keeper was ended with the job before it could say a word
         if record.ending is not Ending.NOT_STARTED:  # what was tried once may be refused later
             problem = too_little(isolation_of(record.sandbox), self._workplace.min_isolation, "")
             if problem:
