@@ -38,7 +38,7 @@ CMD ["knowngood", "serve", "--host", "0.0.0.0"]
 # The driver comes from the host; torch brings its own CUDA. Inductor and Triton compile with g++.
 FROM nvidia/cuda:12.9.1-base-ubuntu24.04 AS worker
 RUN apt-get update \
- && apt-get install --yes --no-install-recommends bubblewrap ca-certificates g++ git make \
+ && apt-get install --yes --no-install-recommends ca-certificates g++ git make \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=made /opt/python /opt/python
 COPY --from=made /opt/knowngood /opt/knowngood

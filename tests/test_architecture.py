@@ -60,7 +60,7 @@ def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_librar
 def test_no_tracked_file_names_a_registry_or_a_path_of_some_machine() -> None:
     """PyTorch's own index is upstream's, and what readers are told to install from."""
     forbidden = re.compile(
-        rb"--(extra-)?index-url(?! https://download\.pytorch\.org/)"
+        rb"--(extra-)?index-url(?! (https://download\.pytorch\.org/|\{index_of_variant\())"
         rb"|\"resolved\": *\"http|registry *= *\"http|(^|[\s\"'=(:])/(root|home/[a-z]+|work)/",
         re.MULTILINE,
     )

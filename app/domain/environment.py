@@ -380,6 +380,11 @@ def variant_of(index: str) -> str:
     return next((part for part in reversed(path_of(index).split("/")) if _VARIANT.fullmatch(part)), "")
 
 
+def index_of_variant(variant: str) -> str:
+    """PyTorch's own index of one variant's wheels: what `variant_of` reads."""
+    return f"https://{PYTORCH[0]}/whl/{variant}"
+
+
 def _is_pypi(index: str) -> bool:
     return host_of(index) in PYPI
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from app.domain.build import Build
 from app.domain.compare import WorkaroundTurn
 from app.domain.constraints import OLDEST_DRIVER
+from app.domain.environment import index_of_variant
 from app.domain.issue import Workaround
 from app.domain.prospects import Candidate, Item, Prospect, Rating, Said, percent
 from app.domain.upgrade import Advice, Decision
@@ -124,8 +125,7 @@ def requirements(build: Build) -> tuple[str, ...]:
     if build.origin == "default":
         lines = [f"torch=={build.requirement}"]
     else:
-        index = f"--extra-index-url https://download.pytorch.org/whl/{build.origin}"
-        lines = [index, f"torch=={build.torch}"]
+        lines = [f"--extra-index-url {index_of_variant(build.origin)}", f"torch=={build.torch}"]
     return (*lines, *([f"triton=={build.triton}"] if build.is_mismatched and build.triton else []))
 
 

@@ -166,16 +166,25 @@ def serve(registry: Registry) -> Iterator[Registry]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with answering(Handler) as port:
+        registry.address = f"http://reader:secret@127.0.0.1:{port}/simple"
+        try:
+            yield registry
+        finally:
+            registry.gate.set()
+
+
+@contextmanager
+def answering(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """A server on a free port of loopback while the block runs; gives the port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that was killed is no error here
-    registry.address = f"http://reader:secret@127.0.0.1:{server.server_address[1]}/simple"
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that goes away is no error here
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield registry
+        yield server.server_address[1]
     finally:
-        registry.gate.set()
         server.shutdown()
         server.server_close()
         thread.join()

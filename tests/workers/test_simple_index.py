@@ -3,19 +3,18 @@
 import base64
 import hashlib
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
 
 from app.domain.discovery import IndexFile
 from app.domain.errors import IndexUnusable
-from tests.workers.registry import NATIVE, Registry, make_torch, make_wheel, serve
+from tests.workers.registry import NATIVE, Registry, answering, make_torch, make_wheel, serve
 from workers.index import Index
 from workers.simple_index import SimpleIndex, UnreadableWheel, printable
 
@@ -66,18 +65,9 @@ def place() -> Iterator[Place]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that hangs up is no error here
-    made.host = f"127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with answering(Handler) as port:
+        made.host = f"127.0.0.1:{port}"
         yield made
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
