@@ -2,10 +2,12 @@
 
 import json
 import logging
+import logging.config
 from collections.abc import Iterator
 
 import pytest
 import structlog
+from uvicorn.config import LOGGING_CONFIG
 
 from app.domain.access import Scope
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, JobEnded, JobStarted, Provisioning
@@ -127,6 +129,14 @@ def test_what_looks_like_a_secret_is_struck_out_wherever_it_stands(capsys: pytes
     assert first["headers"] == {"a": ["Bearer kg_***"]}
     assert (first["reason"], first["n"]) == ("postgresql://team:***@db.example/knowngood", 3)
     assert second["event"] == "no kg_***"
+
+
+def test_the_servers_lines_come_to_us_whatever_it_had_set_up_for_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    logging.config.dictConfig(LOGGING_CONFIG)
+    configure("json", "info")
+    logging.getLogger("uvicorn.error").error("Invalid HTTP request received.")
+    (line,) = lines(capsys)
+    assert line["event"] == "Invalid HTTP request received."
 
 
 @pytest.mark.parametrize(("level", "told"), [("debug", 3), ("info", 2), ("warning", 1), ("error", 0)])
