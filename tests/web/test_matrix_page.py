@@ -186,6 +186,43 @@ def test_all_groups_are_folded_by_one_link_and_any_one_is_opened_then(client: Te
     assert not any(group.fold.is_folded for group in page_of(client, folded.fold_all.address).groups)
 
 
+@pytest.fixture
+def large(own_engine: Engine) -> TestClient:
+    """Components of 10, 90, 100 and 1 issues on 100 builds: the second ends at 10,000 cells, the third at 20,000."""
+    sizes = {"Autograd": 10, "Compiler": 90, "Distributed": 100, "Export": 1}
+    issues = [make_issue(f"toy-{name}-{n}", component=name) for name, size in sizes.items() for n in range(size)]
+    given.save(own_engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(100)])
+    return client_of(own_engine)
+
+
+def test_a_view_too_large_begins_with_its_later_groups_folded(large: TestClient) -> None:
+    page = page_of(large, "/?columns=all")
+    assert [group.fold.is_folded for group in page.groups] == [False, False, True, True]
+    assert "begins with its later groups folded" in large.get("/?columns=all").text
+    assert "begins with its later groups folded" not in large.get("/?columns=all&fold=none").text
+    assert not any(group.fold.is_folded for group in page_of(large, "/?columns=all&component=Compiler").groups)
+    assert not any(group.fold.is_folded for group in page_of(large, "/?builds=torch-2.7.0%2Bcu124").groups)
+
+
+def test_any_group_of_a_large_view_is_opened_and_all_of_them(large: TestClient) -> None:
+    page = page_of(large, "/?columns=all")
+    third = page_of(large, page.groups[2].fold.address)
+    assert [group.fold.is_folded for group in third.groups] == [False, False, False, True]
+    opened = page_of(large, third.groups[3].fold.address)
+    assert (opened.query.fold, [group.fold.is_folded for group in opened.groups]) == (["none"], [False] * 4)
+    assert page_of(large, page.fold_all.address) == opened
+    folded = page_of(large, opened.fold_all.address)
+    assert all(group.fold.is_folded for group in folded.groups)
+    assert page_of(large, folded.fold_all.address) == opened
+
+
+def test_a_large_view_of_one_group_shows_it(own_engine: Engine) -> None:
+    issues = [make_issue(f"toy-{n}") for n in range(130)]
+    given.save(own_engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(100)])
+    (group,) = page_of(client_of(own_engine), "/?columns=all").groups
+    assert not group.fold.is_folded
+
+
 def test_a_fold_of_what_is_not_there_folds_nothing(client: TestClient) -> None:
     assert not any(group.fold.is_folded for group in page_of(client, "/?fold=Nobody&fold_minors=9.9").groups)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from typing import Annotated, Self
 from urllib.parse import urlencode
 
@@ -40,14 +40,15 @@ from app.web.words import Language
 router = APIRouter(include_in_schema=False)
 
 
-EVERY = "all"  # of `fold`: every group
+EVERY, NONE = "all", "none"  # of `fold`: every group, no group
 
 
 class MatrixPageQuery(MatrixQuery):
     """The page shows one hardware class at a time, and may fold its rows and columns.
 
     `fold` names the components of which a strip is shown instead of their rows; `fold_minors` the torch minors that
-    show their newest patch alone. A name that is not in the view folds nothing.
+    show their newest patch alone. A name that is not in the view folds nothing; where `fold` names nothing at all, a
+    view of more than MOST_OPEN cells begins with its later groups folded.
     """
 
     hardware: Words = ""
@@ -156,6 +157,7 @@ class MatrixPage:
 
     `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
     column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
+    `begins_folded`: this view is so large that it has folded groups where its address names no `fold`.
     """
 
     hardware: str
@@ -183,10 +185,14 @@ class MatrixPage:
     live_address: str
     json_address: str
     is_large: bool
+    begins_folded: bool
 
 
 _MOST_DRAWN = 8_000
 """Cells of a page. Of a larger one each is written as a character, not drawn."""
+
+MOST_OPEN = 12_000
+"""Cells that a view begins with. MEASURED"""
 
 
 @router.get("/")
@@ -219,7 +225,7 @@ def matrix_page(
     told_of = tuple(build for build in selection.all_builds if query.python in {"", build.python})
     look = _look(hardware, visit.language, shown, heads, selection.all_builds, told_of, is_plain=is_large)
     rows = _rows(visit, selection, look)
-    groups = _groups(visit, query, [row for row in rows if not row.is_elsewhere])
+    groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), visit)
     return MatrixPage(
         hardware=hardware,
         totals=total(row.tally for row in rows),
@@ -228,7 +234,7 @@ def matrix_page(
         build_count=len(selection.columns),
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
-        fold_all=_fold_all(visit, query, groups),
+        fold_all=_fold_all(visit, query, groups, len(heads)),
         elsewhere=tuple(row for row in rows if row.is_elsewhere),
         issue_count=len(rows),
         feet=_feet(visit, rows, len(heads)),
@@ -246,6 +252,7 @@ def matrix_page(
         live_address=f"{API}/events?after={now.last_event}" if now.active else "",
         json_address=query.at_door("matrix", hardware, _twin(query)),
         is_large=is_large,
+        begins_folded=sum(len(group.rows) for group in groups) * len(heads) > MOST_OPEN,
     )
 
 
@@ -344,17 +351,17 @@ def _sentence(cells: Sequence[Cell], stored: Sequence[Cell], builds: Mapping[str
     return f"{sentence} · {len(cures)} {'workaround helps' if len(cures) == 1 else 'workarounds help'}"
 
 
-def _groups(visit: Visit, query: MatrixPageQuery, rows: Iterable[Row]) -> tuple[Group, ...]:
+def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, visit: Visit) -> tuple[Group, ...]:
     grouped = [(component, tuple(found)) for component, found in groupby(rows, key=lambda row: row.issue.component)]
-    names = [component for component, _ in grouped]
-    folded = names if EVERY in query.fold else [name for name in names if name in query.fold]
+    cells = {component: len(found) * width for component, found in grouped}
+    folded, all_open = _folded(query, cells), _all_open(sum(cells.values()))
     return tuple(
         Group(
             component,
             rows=found,
             heat=_heat(visit, found),
             fold=Fold(
-                address=f"/{query.asking(fold=_toggled(folded, component))}#group-{at}",
+                address=f"/{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
                 is_folded=component in folded,
                 anchor=f"group-{at}",
                 count=len(found),
@@ -364,14 +371,31 @@ def _groups(visit: Visit, query: MatrixPageQuery, rows: Iterable[Row]) -> tuple[
     )
 
 
+def _folded(query: MatrixPageQuery, cells: Mapping[str, int]) -> list[str]:
+    """The components whose rows are not shown; `cells` has the number of theirs, in the order of the page. Of itself a
+    view folds those beyond MOST_OPEN, but never the first.
+    """
+    if query.fold:
+        return [name for name in cells if EVERY in query.fold or name in query.fold]
+    later = [name for name, end in zip(cells, accumulate(cells.values()), strict=True) if end > MOST_OPEN]
+    return later if len(later) < len(cells) else later[1:]
+
+
+def _all_open(cells: int) -> list[str]:
+    """What `fold` says where every group of so many cells is open."""
+    return [NONE] if cells > MOST_OPEN else []
+
+
 def _toggled(names: Sequence[str], name: str) -> list[str]:
     return [one for one in names if one != name] if name in names else [*names, name]
 
 
-def _fold_all(visit: Visit, query: MatrixPageQuery, groups: Sequence[Group]) -> Choice:
-    """Folds every group, or opens them all where none is open."""
-    is_folded = bool(groups) and all(group.fold.is_folded for group in groups)
-    address = f"/{query.asking(fold=[] if is_folded else [EVERY])}"
+def _fold_all(visit: Visit, query: MatrixPageQuery, groups: Sequence[Group], width: int) -> Choice:
+    """Folds every group; opens them all where none is open, or where nobody had asked for those that are folded."""
+    folded = [group.fold.is_folded for group in groups]
+    is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
+    rows = sum(len(group.rows) for group in groups)
+    address = f"/{query.asking(fold=_all_open(rows * width) if is_folded else [EVERY])}"
     return Choice(visit.say("open all groups") if is_folded else visit.say("fold all groups"), address, is_folded)
 
 

@@ -167,15 +167,18 @@ function fold(grid, turn) {
   if (!group.querySelector(".row")) return false;
   turn.ariaExpanded = String(!group.classList.toggle("folded"));
   const turns = [...grid.querySelectorAll("tbody .turn")];
-  const folded = turns.filter((one) => one.ariaExpanded === "false").map(nameOf);
+  const allOpen = grid.dataset.allOpen ? [grid.dataset.allOpen] : [];
+  const closed = turns.filter((one) => one.ariaExpanded === "false").map(nameOf);
+  const folded = closed.length ? closed : allOpen;
   history.replaceState(null, "", withFolds(location.href, folded));
   for (const link of document.querySelectorAll('.switches a[href^="/"]:not([href^="/api"]), [data-copy-address]')) {
     if (!link.matches("[data-folds]")) link.href = withFolds(link.href, folded);
   }
   for (const one of turns) {
-    const others = folded.filter((name) => name !== nameOf(one));
+    const others = closed.filter((name) => name !== nameOf(one));
+    const turned = one.ariaExpanded === "false" ? others : [...others, nameOf(one)];
     const hash = new URL(one.href).hash;
-    one.href = withFolds(one.href, one.ariaExpanded === "false" ? others : [...others, nameOf(one)]) + hash;
+    one.href = withFolds(one.href, turned.length ? turned : allOpen) + hash;
   }
   for (const form of document.querySelectorAll("form.filter")) {
     form.querySelectorAll('[name="fold"]').forEach((one) => one.remove());
