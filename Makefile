@@ -24,9 +24,9 @@ up: $(VENV)/.installed
 serve: $(VENV)/.installed
 	$(BIN)/knowngood serve
 
-# Two files at a time: they wait for processes, disks and each other's databases more than for a core.
+# Three files at a time on two cores: they wait for processes, disks and each other's databases.
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer
@@ -43,7 +43,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks
 
 soak: $(VENV)/.developer
-	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 KNOWNGOOD_SOAK_FAULTS=300 KNOWNGOOD_SOAK_MINUTES=10 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
 
 # Gathers what pages say into the Chinese catalogue and compiles it; prints what has no Chinese yet.
 words: $(VENV)/.developer

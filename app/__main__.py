@@ -43,6 +43,7 @@ from app.domain.issue import EnvironmentRequest, Issue, environment_request, ina
 from app.domain.matrix import CellKey, Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
 from app.domain.verdict import Cell, Verdict
+from app.garbage import collect_seldom
 from app.logs import configure
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ err = Console(stderr=True, highlight=False)
 
 def main() -> None:
     """Run the command line; our own errors end in one sentence and an exit code, never in a traceback."""
+    collect_seldom()
     configure("text", "warning")
     try:
         cli()

@@ -57,7 +57,7 @@ def _take_in_others(shared: list[Processor], form: Format, level: Level) -> None
     handler = _Handler(sys.stderr)
     only_ours = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[only_ours, *shared, _renderer(form)]))
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # whoever configured them before: their lines come to us
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # whoever set them up before
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
     root = logging.getLogger()

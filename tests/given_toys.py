@@ -11,6 +11,7 @@ from typing import Any
 
 from uv import find_uv_bin
 
+from tests.forked_commands import run_command
 from tests.make_wheels import make_wheels
 
 ROOT = Path(__file__).parents[1]
@@ -19,7 +20,7 @@ TOYS = ROOT / "tests" / "mini_repros"
 
 @dataclass(frozen=True)
 class Installation:
-    """`data` is its data folder; `command` runs `knowngood` in it."""
+    """`data` is its data folder; `command` runs `knowngood` in it (forked_commands.py)."""
 
     data: Path
     environment: Mapping[str, str]
@@ -29,15 +30,7 @@ class Installation:
         return self.environment["KNOWNGOOD_DATABASE_URL"] or f"sqlite:///{self.data / 'knowngood.sqlite3'}"
 
     def command(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "app", *arguments],
-            env={**self.environment, **more},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        return run_command(arguments, {**self.environment, **more}, timeout_s=600)
 
     def answer(self, *arguments: str) -> Any:
         done = self.command(*arguments)

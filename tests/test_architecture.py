@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.conftest import LONGEST
+
 ROOT = Path(__file__).parents[1]
 OURS = {"app", "workers", "migrations", "tests"}
 
@@ -118,3 +120,9 @@ def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
         )
         for flag in flags:
             assert not flag.startswith("--") or flag in told.stdout
+
+
+def test_every_file_that_is_to_begin_first_is_there() -> None:
+    """Under an old name it would begin last, and one process would be left alone with it."""
+    assert [name for name in LONGEST if not (ROOT / "tests" / name).exists()] == []
+    assert len(set(LONGEST)) == len(LONGEST)

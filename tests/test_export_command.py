@@ -13,22 +13,16 @@ import pytest
 from kcidb_io import schema
 
 from app.formats.bundle import check_bundle
-from app.store.session import connect
 from tests.conftest import NewStore
 from tests.make import HARDWARE
-from tests.web import given
 from tests.web.given import BAD, BUILDS, ISSUES
 
 Done = subprocess.CompletedProcess[bytes]
 
 
 @pytest.fixture(scope="module")
-def url(new_store: NewStore) -> str:
-    address = new_store()
-    engine = connect(address)
-    given.fill(engine)
-    engine.dispose()
-    return address
+def url(new_store: NewStore, filled_store: str) -> str:
+    return new_store(filled_store)
 
 
 def export(url: str, *arguments: str) -> Done:

@@ -16,13 +16,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
-import uvicorn
 
 from app.formats.snapshot import make_key, public_key, read_snapshot, write_snapshot
 from app.store.session import connect
 from app.web.application import create_app
 from tests.conftest import NewStore
 from tests.given_toys import ROOT
+from tests.serving import served
 
 CLI = Path(sys.executable).with_name("knowngood")
 XLA = ("--issues", "xla-8464", "--hardware", "cpu-x86_64")
@@ -83,15 +83,8 @@ def server(place: Place) -> Iterator[str]:
     folder = place.environment["KNOWNGOOD_DATA_DIR"]
     engine = connect(place.environment["KNOWNGOOD_DATABASE_URL"] or f"sqlite:///{folder}/knowngood.sqlite3")
     app = create_app(engine, clock=lambda: datetime.now(UTC))
-    config = uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    thread = Thread(target=running.run, daemon=True)
-    thread.start()
-    while not running.started:
-        thread.join(0.05)
-    yield f"http://127.0.0.1:{running.servers[0].sockets[0].getsockname()[1]}"
-    running.should_exit = True
-    thread.join(10)
+    with served(app) as address:
+        yield address
     engine.dispose()
 
 

@@ -56,7 +56,7 @@ _AS_WEBP = """async ([png, quality]) => {
 @contextmanager
 def served(engine: Engine, now: datetime) -> Iterator[str]:
     app = create_app(engine, clock=lambda: now)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -3,19 +3,25 @@
 One at a time holds the lease called `dispatcher`. A second waits or is refused; one that takes over finds the jobs of
 the dead, counts the loss and queues what is left of them. Agents die with their dispatcher, so nobody who was not
 asked ever writes; whatever still speaks for an earlier try is refused by the store.
+
+A dispatcher that waits (`Dispatch.waits`) bears a store that cannot be used for a while: jobs go on meanwhile, and what
+they say is recorded once it can be. To end instead would cost each of them a try whenever the database is restarted.
 """
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
 from uuid import uuid4
 
 import structlog
 
-from app.domain.errors import KnownGoodError
+from app.domain.errors import KnownGoodError, StoreUnusable
 from app.domain.job import Event, JobEnded, JobSpec, Provisioning
 from app.store import reads, writes
 from app.store.offers import offer_classes
@@ -24,8 +30,11 @@ from workers.carriers import Carrier, GivenBack, Handle, Lost
 
 _PROGRESS_EVERY_S = 1.0
 _RENEWALS_PER_LEASE = 3
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 5.0  # between two tries to use a store that cannot be used
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 class DispatcherBusy(KnownGoodError):
@@ -40,7 +49,8 @@ class Dispatch:
     CUDA class, so that an environment is made while the GPUs are busy with another. `room`, where the carrier leads a
     fleet, says instead how many jobs of each class the fleet takes at once; it is asked all the time, and what it does
     not name stays in the queue. `run` keeps to the jobs of one run;
-    `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end.
+    `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end, and for a store
+    that cannot be used to come back; without, it raises.
     A job is asked to stop, and after `grace_s` made to; one whose agent says nothing for `silence_s` beyond its longest
     arm is given up. After a crash another dispatcher can take over once `lease_s` has passed.
     """
@@ -127,6 +137,28 @@ class _Active:
         return repeats
 
 
+class _Outage:
+    """A time in which the store cannot be used, said once in the log by whichever thread finds it out, and its end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since: float | None = None
+
+    def begin(self, reason: str) -> None:
+        with self._lock:
+            if self._since is None:
+                self._since = time.monotonic()
+                log.error("the store cannot be used; waiting for it", reason=reason)
+
+    def end(self) -> None:
+        if self._since is None:
+            return
+        with self._lock:
+            if self._since is not None:
+                log.info("the store can be used again", seconds=round(time.monotonic() - self._since, 1))
+                self._since = None
+
+
 class _Dispatcher:
     def __init__(
         self,
@@ -146,13 +178,15 @@ class _Dispatcher:
         self._renewed_at = 0.0
         self._offered: frozenset[str] = frozenset()
         self._news = threading.Event()
+        self._outage = _Outage()
+        self._is_abandoned = False
 
     def run(self, stop: Callable[[], bool]) -> None:
-        if not self._acquire(stop):
+        if not self._insist(partial(self._acquire, stop), stop):
             return
         try:
-            self._adopt()
-            while not stop() and self._step():
+            self._insist(self._adopt, stop)
+            while not stop() and self._insist(self._step, stop):
                 self._pause()
             self._wind_down()
         finally:
@@ -160,6 +194,27 @@ class _Dispatcher:
             with unit_of_work(self._engine) as s:
                 writes.give_lease_back(s, writes.DISPATCHER, self._how.holder)
             log.info("lease given back", lease=writes.DISPATCHER, holder=self._how.holder)
+
+    def _insist(self, work: Callable[[], T], is_over: Callable[[], bool]) -> T:
+        """Do it again and again until the store can be used; raises StoreUnusable once nobody waits for it any more.
+
+        It is to be work that may be done twice: of a commit whose answer was lost nobody knows whether it was made.
+        """
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            try:
+                done = work()
+            except StoreUnusable as problem:
+                if not self._how.waits or is_over():
+                    raise
+                self._outage.begin(str(problem))
+            else:
+                self._outage.end()
+                return done
+            until = time.monotonic() + pause_s
+            while time.monotonic() < until and not is_over():
+                time.sleep(min(_FIRST_PAUSE_S, self._how.poll_s))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _pause(self) -> None:
         """Until the next look, or until a job has ended."""
@@ -297,8 +352,9 @@ class _Dispatcher:
         """A job's whole life, in a thread of its own."""
         try:
             for event in active.handle.events():
-                active.heard = time.monotonic()
+                active.heard = math.inf  # not silent, however long it takes until this can be recorded
                 self._take_in(active, event)
+                active.heard = time.monotonic()
         except (Lost, writes.StaleEvent) as problem:
             self._answer_loss(active, problem)
         except Exception as error:  # noqa: BLE001 - the outer loop of this thread; the dispatcher's own raises it again
@@ -309,20 +365,28 @@ class _Dispatcher:
 
     def _take_in(self, active: _Active, event: Event) -> None:
         if isinstance(event, JobEnded) and active.is_released:
-            self._release(active.spec, "the dispatcher stops")
+            self._insist(partial(self._release, active.spec, "the dispatcher stops"), self._is_given_up)
         elif not active.is_noise(event):
-            with unit_of_work(self._engine) as s:
-                writes.record_event(s, event, self._now(), holder=self._how.holder)
-        self._on_event(event)
+            self._insist(partial(self._record, event), self._is_given_up)
+        self._insist(partial(self._on_event, event), self._is_given_up)
+
+    def _record(self, event: Event) -> None:
+        with unit_of_work(self._engine) as s:
+            writes.record_event(s, event, self._now(), holder=self._how.holder)
+
+    def _is_given_up(self) -> bool:
+        """True where this dispatcher ends; its jobs' threads wait for nothing then."""
+        return self._is_abandoned
 
     def _answer_loss(self, active: _Active, problem: KnownGoodError) -> None:
         reason = str(problem)
         try:
             if active.is_released or isinstance(problem, GivenBack):
-                self._release(active.spec, reason)
+                self._insist(partial(self._release, active.spec, reason), self._is_given_up)
             else:
                 log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
-                self._lose(active.spec.job, active.spec.try_no, active.verdict or reason)
+                told = active.verdict or reason
+                self._insist(partial(self._lose, active.spec.job, active.spec.try_no, told), self._is_given_up)
         except Exception as error:  # noqa: BLE001 - as in _watch
             active.error = error
 
@@ -334,8 +398,11 @@ class _Dispatcher:
             log.info("loss was counted already", job=job, reason=str(stale))
 
     def _release(self, spec: JobSpec, reason: str) -> None:
-        with unit_of_work(self._engine) as s:
-            writes.release_job(s, spec.job, spec.try_no, self._now())
+        try:
+            with unit_of_work(self._engine) as s:
+                writes.release_job(s, spec.job, spec.try_no, self._now())
+        except writes.StaleEvent as stale:
+            reason = str(stale)  # it was handed back before: by a commit whose answer was lost
         log.info("job handed back", job=spec.job, try_no=spec.try_no, reason=reason)
 
     def _wind_down(self) -> None:
@@ -352,6 +419,7 @@ class _Dispatcher:
 
     def _abandon(self) -> None:
         """Leave no agent behind, whatever brought us here."""
+        self._is_abandoned = True
         for active in self._active.values():
             active.is_released = True
             active.handle.kill()

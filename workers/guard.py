@@ -27,6 +27,8 @@ def run_guarded(work: Callable[[], None]) -> NoReturn:
     try:
         work()
     except SystemExit as wanted:
+        if isinstance(wanted.code, str):  # Python itself would say it, and comes to it no more
+            sys.stderr.write(f"{wanted.code}\n")
         destroy()
         sys.stderr.flush()
         os._exit(wanted.code if isinstance(wanted.code, int) else 1)

@@ -7,6 +7,7 @@ Not here: jobs, and a connection of our own to Ray. This module does not import 
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -46,6 +47,8 @@ _LAST_LINES = 30
 _LEAVE_S = 45.0  # Ray gives running tasks 30 s
 _DRAIN_FIRST_S = 1.0
 _HANG_UP_S = 10.0
+
+_EXCEPTION = re.compile(r"[\w.]*(Error|Exception): ")
 
 _RAY_SETTINGS = {
     "RAY_AUTH_MODE": "token",
@@ -230,6 +233,12 @@ class NodeProcess:
     def last_words(self) -> str:
         """What it said last, for a person."""
         return b"".join(self._words).decode(errors="replace").strip()
+
+    @property
+    def reason(self) -> str:
+        """The one line of its last words that tells why it ended, as far as one can know: Ray's last exception."""
+        lines = self.last_words.splitlines() or ["Ray said nothing"]
+        return next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[-1])
 
     def leave(self) -> None:
         """Take no new jobs, have those that run stopped and given back, and end; made to where that takes too long."""

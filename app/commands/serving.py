@@ -22,6 +22,7 @@ from app.commands.opening import opened, read_settings
 from app.commands.stopping import stoppable, wait
 from app.commands.webhook import delivering
 from app.domain.errors import PortTaken
+from app.garbage import collect_seldom
 from app.logs import Level, configure
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 
 
 def _application(engine: "Engine", settings: "Settings", instruments: "Instruments") -> "FastAPI":
-    from app.web.application import collect_seldom, create_app
+    from app.web.application import create_app
     from app.web.reader import Rules
 
     collect_seldom()

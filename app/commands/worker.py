@@ -133,7 +133,10 @@ def _stay(node: "RayNode", stop: Callable[[], bool]) -> None:
         finally:
             process.end()
         is_first = False
-        _err.print(f"the fleet at {node.address} is lost; joining again in {_AGAIN_S:.0f} s", markup=False)
+        how = "is lost" if joined else f"could not be joined again ({process.reason})"
+        _err.print(
+            f"the fleet at {node.address} {how}; joining again in {_AGAIN_S:.0f} s", markup=False, soft_wrap=True
+        )
         _wait(_AGAIN_S, stop)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -176,6 +176,10 @@ class Packages:
     no_deps: tuple[str, ...] = ()
     mutates: bool = False
 
+    def __hash__(self) -> int:
+        """Of what can be hashed: packages are keys of a cache that is asked for every attempt that is judged."""
+        return hash((self.requirements, self.no_deps, self.mutates))
+
 
 @dataclass(frozen=True)
 class Issue:
@@ -223,7 +227,7 @@ class EnvironmentRequest:
     no_deps: tuple[str, ...]
     mutates: bool
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return digest(json.dumps([self.build, self.requirements, self.no_deps, self.mutates]))
 
@@ -232,7 +236,7 @@ class EnvironmentRequest:
         """All that is wanted beside torch; empty where the build alone will do."""
         return (*self.requirements, *self.no_deps)
 
-    @property
+    @cached_property
     def pins(self) -> dict[str, str]:
         """Extra packages with an exact version, by name: these are checked after import."""
         split = (requirement.partition("==") for requirement in self.packages)
@@ -246,7 +250,11 @@ def digest(text: str) -> str:
 
 def environment_request(issue: Issue, build: Build) -> EnvironmentRequest:
     """What `issue` needs beside `build`. Issues that ask for nothing share the bare environment of the build."""
-    packages = issue.packages
+    return _requested(issue.packages, build)
+
+
+@lru_cache(maxsize=65_536)
+def _requested(packages: Packages, build: Build) -> EnvironmentRequest:
     asked = packages.per_release.get(build.minor, packages.requirements)
     release = build.build_id.version.public if asked else ""
     filled = tuple(sorted(text.replace("{torch}", release) for text in asked))

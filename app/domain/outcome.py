@@ -142,6 +142,14 @@ def classify(record: RunRecord, issue: Issue, arm: str, build: Build, log: str) 
     )
 
 
+_DECIDED_WITHOUT_LOG = frozenset({Ending.RETURNED, Ending.CANCELLED, Ending.NOT_STARTED})
+
+
+def heeds_log(record: RunRecord) -> bool:
+    """Whether `classify` may look at the log; where not, it says the same whatever the process wrote."""
+    return record.ending not in _DECIDED_WITHOUT_LOG
+
+
 def _never_measured(record: RunRecord) -> Judgement | None:
     if record.ending is Ending.CANCELLED:
         return Judgement(Outcome.CANCELLED, "cancelled before it ended")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BufferedReader
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -43,7 +44,7 @@ LOG_LIMIT_BYTES = 1 << 20
 
 _LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
 _TOTAL_LIMIT_BYTES = 16 << 30
-_KEPT_BYTES = 8 << 20  # of lines; about 5,000 attempts, which take three times as much memory as values
+_KEPT_BYTES = 8 << 20  # of lines, as they stand in the file; about 5,000 attempts
 _MOST_ORDINAL = 1_000_000  # the next one is planned from it, and its column ends at two thousand million
 _EARLIEST = datetime(2016, 1, 1, tzinfo=UTC)  # before there was any torch; the first years of all have no UTC
 _BUFFER_BYTES = 1 << 18  # lines are read from it without asking Python's gzip for each
@@ -91,14 +92,15 @@ Item = Machine | Lock | Environment | Log | Attempt
 class Checked:
     """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds.
 
-    `items` are what it holds, where that is little enough to be kept; else None, and they are read once more.
+    `lines` are what stands in it after its first line, where that is little enough to be kept; else None, and the file
+    is unpacked once more.
     """
 
     path: Path
     header: Header
     counts: Mapping[str, int]
     sha256: str
-    items: tuple[Item, ...] | None = None
+    lines: tuple[bytes, ...] | None = None
 
 
 _HEADER = TypeAdapter(Header)
@@ -138,8 +140,14 @@ def write_bundle(out: BinaryIO, header: Header, items: Iterable[Item]) -> Mappin
     return counts
 
 
+# Straight at what checks the values: the adapters' own method takes as long again as a small item does.
+_READ_JSON = {kind: adapter.validator.validate_json for kind, adapter in _KINDS.items()}
+
+
 def check_bundle(path: Path) -> Checked:
-    """Read a bundle to its end and believe it, or raise BadBundle with a sentence that says where it is wrong."""
+    """Read a bundle to its end and believe that it is what was written, or raise BadBundle with a sentence that says
+    where it is not. What its items say is looked at by `read_items`, so that nothing is decoded twice.
+    """
     lines = _lines(path)
     read = hashlib.sha256()
     first = next(lines, b"")
@@ -148,47 +156,47 @@ def check_bundle(path: Path) -> Checked:
     counts: Counter[str] = Counter()
     kept = _Kept()
     for number, line in enumerate(lines, start=2):
-        kind, found = _parsed(path, number, line)
+        kind, _ = _parsed(path, number, line)
         if kind == "footer":
             if next(lines, None) is not None:
                 raise BadBundle(f"{path.name} goes on after its last line; it was put together from several files")
             checked = _checked(path, header, counts, read.hexdigest(), orjson.loads(line))
-            return replace(checked, items=kept.items)
+            return replace(checked, lines=kept.lines)
         read.update(line)
         counts[kind] += 1
-        if kind in _KINDS:
-            kept.add(_item(path, number, kind, found), len(line))
+        kept.add(line)
     raise _cut_off(path)
 
 
 class _Kept:
-    """The items read so far, until they are too many to be held: most bundles then are read once and not twice."""
+    """The lines read so far, until they are too many to be held: most bundles then are unpacked once and not twice."""
 
     def __init__(self) -> None:
-        self._items: list[Item] | None = []
+        self._lines: list[bytes] | None = []
         self._bytes = 0
 
-    def add(self, item: Item, length: int) -> None:
-        self._bytes += length
+    def add(self, line: bytes) -> None:
+        self._bytes += len(line)
         if self._bytes > _KEPT_BYTES:
-            self._items = None
-        if self._items is not None:
-            self._items.append(item)
+            self._lines = None
+        if self._lines is not None:
+            self._lines.append(line)
 
     @property
-    def items(self) -> tuple[Item, ...] | None:
-        return tuple(self._items) if self._items is not None else None
+    def lines(self) -> tuple[bytes, ...] | None:
+        return tuple(self._lines) if self._lines is not None else None
 
 
 def read_items(checked: Checked) -> Iterator[Item]:
-    """The items of a bundle that was checked, in its order."""
-    if checked.items is not None:
-        yield from checked.items
-        return
-    for number, line in enumerate(_lines(checked.path), start=1):
-        kind, item = _parsed(checked.path, number, line)
+    """The items of a bundle that was checked, in its order.
+
+    Raises BadBundle at the first that could not be stored or shown as it is; those before it were given out by then.
+    """
+    lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
+    for number, line in enumerate(lines, start=2):
+        kind, found = _parsed(checked.path, number, line)
         if kind in _KINDS:
-            yield _valid(checked.path, number, kind, item)
+            yield _item(checked.path, number, kind, found)
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -281,8 +289,7 @@ _BEGINS = re.compile(rb'\{"kind":"([a-z]{1,20})",')
 def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
     """Straight from JSON: half the time of reading fields first and then making a value of them."""
     try:
-        read = _KINDS[kind].validate_json if isinstance(found, bytes) else _KINDS[kind].validate_python
-        return read(found)  # type: ignore[arg-type]  # each is given what it reads
+        return _READ_JSON[kind](found) if isinstance(found, bytes) else _KINDS[kind].validate_python(found)
     except ValidationError as error:
         if error.errors(include_url=False, include_context=False)[0]["type"] == "json_invalid":
             raise BadBundle(f"{path.name}, line {number} is no JSON ({_first(error)}); the file is damaged") from None
@@ -312,6 +319,8 @@ _ID = re.compile(r"[0-9A-Za-z.+~_-]{1,64}\Z")
 def _problem(item: Item) -> str | None:
     """Say what of an item could not be stored or shown as it is; None for a good one."""
     match item:
+        case Attempt():  # first: nearly all are
+            return _attempt_problem(item)
         case Machine():
             return None
         case Log():
@@ -322,8 +331,6 @@ def _problem(item: Item) -> str | None:
             return _text_problem(item.text) or _digest_problem(item.digest)
         case Environment():
             return _digest_problem(item.lock_digest)
-        case Attempt():
-            return _attempt_problem(item)
 
 
 def _text_problem(text: str) -> str | None:
@@ -352,7 +359,7 @@ def _attempt_problem(attempt: Attempt) -> str | None:
     return _time_problem(attempt)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65_536)  # more than a catalogue has: attempts of one place are strewn over a bundle
 def _place_problem(issue: str, arm: str, variant: str, hardware: str, build: str) -> str | None:
     """What is the same in many attempts of a bundle, looked at once."""
     for what, name in (("issue", issue), ("arm", arm), ("variant", variant)):

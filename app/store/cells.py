@@ -1,11 +1,10 @@
 """Cells as stored: derived whenever evidence or catalogue changes, so that reading them costs no history."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -17,12 +16,16 @@ from app.domain.job import Attempt
 from app.domain.triage import Note, NoteKind, standing_void, voided
 from app.domain.verdict import Cell, Judged, derive_cell
 from app.formats import wire
-from app.store import evidence
+from app.store import bulk, evidence
 from app.store.counters import attempt_counter, count
 from app.store.rows import CellChange
-from app.store.tables import attempts, builds, cells, events, issues, logs, meta, notes
+from app.store.tables import attempts, builds, cells, events, issues, meta, notes
 
-_CELLS_AT_ONCE = 50
+_READ_AT_ONCE = 50  # cells: few enough for their evidence to be held in memory together
+_WRITTEN_AT_ONCE = 500
+
+_T = TypeVar("_T")
+_PLACE = ("issue", "build", "hardware")
 
 CHANGED, IMPORTED = "cell_changed", "imported"
 """The kinds of the events that tell a cell's change, and of those that tell where a bundle came from."""
@@ -36,6 +39,10 @@ class CellKey:
     issue: str
     build: str
     hardware: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return (self.issue, self.build, self.hardware)
 
 
 def touch(s: Session) -> None:
@@ -62,49 +69,132 @@ def insert_missing(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]
     return list(s.connection().execute(statement, rows).scalars())
 
 
+@dataclass(frozen=True)
+class Place:
+    """An issue of the catalogue on one of its builds. `bindings` say by (arm, variant) what counts there."""
+
+    issue: Issue
+    build: Build
+    bindings: Mapping[tuple[str, str], str]
+
+
 class Catalogue:
     """The present catalogue by key; each document is asked for at most once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
         self._docs: dict[tuple[str, str], str | None] = {}
-        self._bindings: dict[tuple[str, str], Mapping[tuple[str, str], str] | None] = {}
+        self._places: dict[tuple[str, str], Place | None] = {}
 
-    def find(self, key: CellKey) -> tuple[Issue, Build] | None:
-        issue, build = self._doc(issues, key.issue), self._doc(builds, key.build)
-        return (evidence.parse_issue(issue), evidence.parse_build(build)) if issue and build else None
+    def find(self, key: CellKey) -> Place | None:
+        """None where the catalogue does not know issue or build."""
+        named = (key.issue, key.build)
+        if named not in self._places:
+            self._places[named] = self._read(key)
+        return self._places[named]
 
-    def bindings(self, key: CellKey) -> Mapping[tuple[str, str], str] | None:
-        """What attempts of this cell must be bound to; None where the catalogue does not know issue or build."""
-        place = (key.issue, key.build)
-        if place not in self._bindings:
-            known = self.find(key)
-            self._bindings[place] = evidence.current_bindings(*known) if known else None
-        return self._bindings[place]
+    def _read(self, key: CellKey) -> Place | None:
+        issue_doc, build_doc = self._doc(issues, key.issue), self._doc(builds, key.build)
+        if not issue_doc or not build_doc:
+            return None
+        issue, build = evidence.parse_issue(issue_doc), evidence.parse_build(build_doc)
+        return Place(issue, build, evidence.current_bindings(issue, build))
 
     def _doc(self, table: sa.Table, id_: str) -> str | None:
-        place = (table.name, id_)
-        if place not in self._docs:
+        named = (table.name, id_)
+        if named not in self._docs:
             query = sa.select(table.c.doc).where(table.c.id == id_, table.c.is_present)
-            self._docs[place] = self._s.execute(query).scalar_one_or_none()
-        return self._docs[place]
+            self._docs[named] = self._s.execute(query).scalar_one_or_none()
+        return self._docs[named]
+
+
+@dataclass
+class Arrived:
+    """What came into one cell in this transaction and was judged as it came, so that it need not be read back: the
+    `ids` of all of it, `judged` what counts, and how much of it does not.
+    """
+
+    ids: set[str] = field(default_factory=set)
+    judged: list[Judged] = field(default_factory=list)
+    superseded: int = 0
+    voided: int = 0
+
+
+_NOTHING_ARRIVED = Arrived()
 
 
 def rederive(
-    s: Session, keys: Iterable[CellKey], now: datetime, catalogue: Catalogue | None = None, *, run: str = ""
+    s: Session,
+    keys: Iterable[CellKey],
+    now: datetime,
+    catalogue: Catalogue | None = None,
+    *,
+    run: str = "",
+    arrived: Mapping[CellKey, Arrived] | None = None,
 ) -> tuple[CellChange, ...]:
     """Derive cells anew from their evidence, store what differs, and tell it; unknown issues are passed over.
 
-    `run` is the one whose result this is (empty: of none).
+    `run` is the one whose result this is (empty: of none). Of what `arrived` nothing is read: it is stored and judged,
+    and whoever stored it has marked and counted it.
     """
     catalogue = catalogue or Catalogue(s)
+    known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
     changes: list[CellChange] = []
-    for _, of_issue in groupby(sorted(set(keys)), key=lambda key: key.issue):
-        known = [key for key in of_issue if catalogue.find(key) is not None]
-        for start in range(0, len(known), _CELLS_AT_ONCE):
-            changes += _rederive_some(s, catalogue, known[start : start + _CELLS_AT_ONCE])
+    for some in _split(known, _WRITTEN_AT_ONCE):
+        changes += _rederive_some(s, catalogue, some, arrived or {})
     _announce_changes(s, changes, now, run)
     return tuple(changes)
+
+
+def _split(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    return (some[start : start + size] for start in range(0, len(some), size))
+
+
+def _rederive_some(
+    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived]
+) -> list[CellChange]:
+    before = _load_docs(s, keys)
+    derived = dict(_derive_each(s, catalogue, keys, arrived))
+    _mark(s, derived.values())
+    count(s, Counter(name for one in derived.values() for name in one.counters))
+    others = [key for key in keys if before.get(key) != derived[key].doc]
+    _delete(s, [key for key in others if key in before])
+    _insert(s, {key: derived[key] for key in others})
+    return [_change(key, before.get(key), derived[key]) for key in others]
+
+
+def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange:
+    was = evidence.parse_cell(before) if before is not None else None
+    return CellChange(key.issue, key.build, key.hardware, was, derived.cell)
+
+
+def _derive_each(
+    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived]
+) -> Iterator[tuple[CellKey, "_Derived"]]:
+    said = load_notes(s, keys)
+    numbers = _load_numbers(s, [key for key in keys if key in arrived])
+    whole = {key for key, number in numbers.items() if number == len(arrived[key].ids)}
+    for key in whole:
+        yield key, _derive(catalogue, key, _Held(), said[key], arrived[key])
+    for some in _split([key for key in keys if key not in whole], _READ_AT_ONCE):
+        held = _load_held(s, catalogue, some, arrived=arrived)
+        for key in some:
+            yield key, _derive(catalogue, key, held[key], said[key], arrived.get(key, _NOTHING_ARRIVED))
+
+
+def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
+    """What the attempts finished at `until` or before say of these cells by today's catalogue and rules, less the cells
+    that have none. Nothing is stored; the cost grows with the number of those attempts.
+    """
+    catalogue = Catalogue(s)
+    known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
+    found: list[Cell] = []
+    for some in _split(known, _READ_AT_ONCE):
+        held = _load_held(s, catalogue, some, until=until)
+        said = load_notes(s, some, until)
+        derived = (_derive(catalogue, key, held[key], said[key], _NOTHING_ARRIVED).cell for key in some)
+        found += [cell for cell in derived if cell is not None]
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -119,47 +209,12 @@ class _Listed:
     void: int | None
 
 
-def _rederive_some(s: Session, catalogue: Catalogue, keys: Sequence[CellKey]) -> list[CellChange]:
-    """Cells of one issue, few enough for their evidence to be held in memory together."""
-    listed = _load_listed(s, keys)
-    wanted = {key: catalogue.bindings(key) or {} for key in keys}
-    counted = _load_counted(s, keys, wanted)
-    before = _load_docs(s, keys)
-    said = load_notes(s, keys)
-    derived = {key: _derive(catalogue, key, listed[key], counted[key], said[key]) for key in keys}
-    _mark(s, derived.values())
-    count(s, Counter(name for one in derived.values() for name in one.counters))
-    after = {key: one.doc for key, one in derived.items() if one.doc}
-    _store(s, {key: derived[key] for key in keys if before.get(key) != after.get(key)})
-    return [
-        CellChange(
-            key.issue,
-            key.build,
-            key.hardware,
-            evidence.parse_cell(before[key]) if key in before else None,
-            derived[key].cell,
-        )
-        for key in keys
-        if before.get(key) != after.get(key)
-    ]
+@dataclass(frozen=True)
+class _Held:
+    """What the store holds of a cell beside what arrived: all of it, and what counts with its logs."""
 
-
-def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
-    """What the attempts finished at `until` or before say of these cells by today's catalogue and rules, less the cells
-    that have none. Nothing is stored; the cost grows with the number of those attempts.
-    """
-    catalogue = Catalogue(s)
-    found: list[Cell] = []
-    for _, of_issue in groupby(sorted(set(keys)), key=lambda key: key.issue):
-        known = [key for key in of_issue if catalogue.find(key) is not None]
-        for start in range(0, len(known), _CELLS_AT_ONCE):
-            some = known[start : start + _CELLS_AT_ONCE]
-            listed = _load_listed(s, some, until)
-            counted = _load_counted(s, some, {key: catalogue.bindings(key) or {} for key in some}, until)
-            said = load_notes(s, some, until)
-            derived = (_derive(catalogue, key, listed[key], counted[key], said[key]).cell for key in some)
-            found += [cell for cell in derived if cell is not None]
-    return tuple(found)
+    listed: Sequence[_Listed] = ()
+    counted: Sequence[tuple[Attempt, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -174,92 +229,116 @@ class _Derived:
     counters: tuple[str, ...] = ()
 
 
-def _derive(
-    catalogue: Catalogue,
-    key: CellKey,
-    listed: Sequence[_Listed],
-    counted: Sequence[tuple[Attempt, str]],
-    said: Sequence[Note],
-) -> _Derived:
-    known = catalogue.find(key)
-    if known is None or not listed:
+def _derive(catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: Arrived) -> _Derived:
+    place = catalogue.find(key)
+    if place is None or not (held.listed or arrived.ids):
         return _Derived(None, None, ())
-    judged = evidence.judge_all(counted, *known)
+    judged = evidence.judge_all(held.counted, place.issue, place.build)
     outcomes = {one.attempt: one.outcome.value for one in judged}
-    not_counted = sum(one.void is not None for one in listed)
-    superseded = len(listed) - len(counted) - not_counted
-    cell = derive_cell(*known, key.hardware, judged, superseded=superseded, voided=not_counted)
+    not_counted = sum(one.void is not None for one in held.listed)
+    cell = derive_cell(
+        place.issue,
+        place.build,
+        key.hardware,
+        [*judged, *arrived.judged],
+        superseded=len(held.listed) - len(judged) - not_counted + arrived.superseded,
+        voided=not_counted + arrived.voided,
+    )
     void = standing_void(said)
     cell = voided(cell, void) if void else cell
     return _Derived(
         cell=cell,
         doc=wire.CELL.dump_json(cell, exclude_defaults=True).decode(),
         marks=tuple(
-            {"key": one.id, "outcome": outcomes.get(one.id)} for one in listed if outcomes.get(one.id) != one.counts_as
+            {"key": one.id, "outcome": outcomes.get(one.id)}
+            for one in held.listed
+            if outcomes.get(one.id) != one.counts_as
         ),
-        counters=_new_counters(listed, counted, judged),
+        counters=_new_counters(held, judged),
     )
 
 
-def _new_counters(
-    listed: Sequence[_Listed], counted: Sequence[tuple[Attempt, str]], judged: Sequence[Judged]
-) -> tuple[str, ...]:
-    new = {one.id for one in listed if one.counts_as is None}
-    pairs = zip(counted, judged, strict=True)
+def _new_counters(held: _Held, judged: Sequence[Judged]) -> tuple[str, ...]:
+    new = {one.id for one in held.listed if one.counts_as is None}
+    pairs = zip(held.counted, judged, strict=True)
     return tuple(attempt_counter(attempt, one.outcome) for (attempt, _), one in pairs if attempt.id in new)
 
 
-def _among(table: sa.Table, keys: Sequence[CellKey]) -> sa.ColumnElement[bool]:
-    """Rows of these cells, which are of one issue."""
-    places = sa.tuple_(table.c.build, table.c.hardware)
-    return sa.and_(table.c.issue == keys[0].issue, places.in_([(key.build, key.hardware) for key in keys]))
+def _given(s: Session, keys: Sequence[CellKey]) -> sa.FromClause:
+    return bulk.given(s, _PLACE, [key.place for key in keys])
 
 
-def _by(until: datetime | None) -> sa.ColumnElement[bool]:
-    return sa.true() if until is None else attempts.c.finished_at <= until
+def _is_given(table: sa.Table, given: sa.FromClause) -> sa.ColumnElement[bool]:
+    return sa.and_(*(table.c[name] == given.c[name] for name in _PLACE))
 
 
-def _load_listed(s: Session, keys: Sequence[CellKey], until: datetime | None = None) -> Mapping[CellKey, list[_Listed]]:
+def _load_numbers(s: Session, keys: Sequence[CellKey]) -> Mapping[CellKey, int]:
+    """How many attempts there are of each of these cells. An index tells it: no row is read."""
+    if not keys:
+        return {}
+    given = _given(s, keys)
+    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
+    query = sa.select(*place, sa.func.count()).join_from(given, attempts, _is_given(attempts, given))
+    return {CellKey(issue, build, hardware): n for issue, build, hardware, n in s.execute(query.group_by(*place))}
+
+
+def _load_held(
+    s: Session,
+    catalogue: Catalogue,
+    keys: Sequence[CellKey],
+    *,
+    arrived: Mapping[CellKey, Arrived] | None = None,
+    until: datetime | None = None,
+) -> Mapping[CellKey, _Held]:
+    """What there is of these cells beside what arrived. Superseded and voided evidence is not even read."""
+    listed = _load_listed(s, keys, arrived or {}, until)
+    counting: dict[CellKey, list[str]] = {}
+    for key in keys:
+        place = catalogue.find(key)
+        bindings = place.bindings if place else {}
+        counting[key] = [one.id for one in listed[key] if one.void is None and evidence.counts(one, bindings)]
+    told = evidence.load_told(s, [id_ for ids in counting.values() for id_ in ids])
+    return {key: _Held(listed[key], [told[id_] for id_ in counting[key]]) for key in keys}
+
+
+def _load_listed(
+    s: Session, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived], until: datetime | None
+) -> Mapping[CellKey, list[_Listed]]:
     listed: dict[CellKey, list[_Listed]] = {key: [] for key in keys}
     columns = [attempts.c[field.name] for field in fields(_Listed)]
     places = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
-    for issue, build, hardware, *rest in s.execute(
-        sa.select(*places, *columns).where(_among(attempts, keys), _by(until))
-    ):
-        listed[CellKey(issue, build, hardware)].append(_Listed(*rest))
+    given = _given(s, keys)
+    query = sa.select(*places, *columns).join_from(given, attempts, _is_given(attempts, given))
+    if until is not None:
+        query = query.where(attempts.c.finished_at <= until)
+    for issue, build, hardware, *rest in s.execute(query):
+        key, one = CellKey(issue, build, hardware), _Listed(*rest)
+        if key not in arrived or one.id not in arrived[key].ids:
+            listed[key].append(one)
     return listed
 
 
-def _load_counted(
-    s: Session,
-    keys: Sequence[CellKey],
-    wanted: Mapping[CellKey, Mapping[tuple[str, str], str]],
-    until: datetime | None = None,
-) -> Mapping[CellKey, list[tuple[Attempt, str]]]:
-    """The attempts that count, with their logs. Superseded and voided evidence is not even read."""
-    counted: dict[CellKey, list[tuple[Attempt, str]]] = {key: [] for key in keys}
-    current = sorted({bound for bindings in wanted.values() for bound in bindings.values()})
-    query = (
-        sa.select(*evidence.TOLD, logs.c.zlib)
-        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
-        .where(_among(attempts, keys), attempts.c.binding.in_(current), attempts.c.void.is_(None), _by(until))
-    )
-    for *told, zlib in s.execute(query):
-        attempt = evidence.parse_told(told)
-        key = CellKey(attempt.issue, attempt.build, attempt.hardware)
-        if evidence.counts(attempt, wanted[key]):
-            counted[key].append((attempt, evidence.unpack(zlib)))
-    return counted
+def load_keys_of_logs(s: Session, digests: Sequence[str]) -> set[CellKey]:
+    """The cells of attempts that have these logs: what was judged without one says more once it has come."""
+    if not digests:
+        return set()
+    given = bulk.given(s, ["digest"], [(digest,) for digest in digests])
+    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
+    query = sa.select(*place).join_from(given, attempts, attempts.c.log_digest == given.c.digest)
+    return {CellKey(*row) for row in s.execute(query.distinct())}
 
 
 def load_notes(
     s: Session, keys: Sequence[CellKey], until: datetime | None = None
 ) -> Mapping[CellKey, tuple[Note, ...]]:
-    """What people said of these cells of one issue (until then), the oldest first."""
+    """What people said of these cells (until then), the oldest first."""
     said: dict[CellKey, tuple[Note, ...]] = dict.fromkeys(keys, ())
     columns = [notes.c[field.name] for field in fields(Note)]
-    by_then = sa.true() if until is None else notes.c.at <= until
-    for row in s.execute(sa.select(*columns).where(_among(notes, keys), by_then).order_by(notes.c.id)).mappings():
+    given = _given(s, keys)
+    query = sa.select(*columns).join_from(given, notes, _is_given(notes, given)).order_by(notes.c.id)
+    if until is not None:
+        query = query.where(notes.c.at <= until)
+    for row in s.execute(query).mappings():
         note = Note(**{**row, "kind": NoteKind(row["kind"])})
         key = CellKey(note.issue, note.build, note.hardware)
         said[key] = (*said[key], note)
@@ -267,7 +346,9 @@ def load_notes(
 
 
 def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
-    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc).where(_among(cells, keys))
+    given = _given(s, keys)
+    columns = (cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+    query = sa.select(*columns).join_from(given, cells, _is_given(cells, given))
     return {CellKey(issue, build, hardware): doc for issue, build, hardware, doc in s.execute(query)}
 
 
@@ -278,32 +359,27 @@ def _mark(s: Session, derived: Iterable[_Derived]) -> None:
         s.connection().execute(update.values(counts_as=sa.bindparam("outcome")), marks)
 
 
-def _store(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
-    if not derived:
-        return
-    s.execute(sa.delete(cells).where(_among(cells, list(derived))))
-    generation = s.execute(sa.select(meta.c.value).where(meta.c.name == "generation")).scalar_one()
+def _delete(s: Session, keys: Sequence[CellKey]) -> None:
+    if keys:
+        place = sa.tuple_(*(cells.c[name] for name in _PLACE))
+        s.execute(sa.delete(cells).where(place.in_(sa.select(_given(s, keys)))))
+
+
+def _insert(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
+    generation = sa.select(meta.c.value).where(meta.c.name == "generation")
+    changed = s.execute(generation).scalar_one() if derived else 0
     rows = [
-        {
-            **asdict(key),
-            "verdict": one.cell.verdict,
-            "measured_at": one.cell.measured_at,
-            "changed": generation,
-            "doc": one.doc,
-        }
+        (*key.place, one.cell.verdict.value, one.cell.measured_at, changed, one.doc)
         for key, one in derived.items()
         if one.cell is not None
     ]
-    if rows:
-        s.connection().execute(sa.insert(cells), rows)
+    bulk.insert(s, cells, rows)
 
 
 def _announce_changes(s: Session, changes: Iterable[CellChange], now: datetime, run: str) -> None:
     """More of the same evidence is no news; another verdict, of the cell or of a workaround, is."""
-    told = {"at": now, "run": run, "kind": CHANGED}
-    news = [{**told, "issue": change.issue, "data": _news(change)} for change in changes if change.is_news]
-    if news:
-        s.connection().execute(sa.insert(events), news)
+    news = [(now, run, CHANGED, change.issue, _news(change)) for change in changes if change.is_news]
+    bulk.insert(s, events, news, ("at", "run", "kind", "issue", "data"))
 
 
 def _news(change: CellChange) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -13,10 +13,11 @@ from sqlalchemy.orm import Session
 from app.domain.build import Build
 from app.domain.issue import Issue, binding, digest, environment_request, variants_of
 from app.domain.job import Attempt
-from app.domain.outcome import Judgement, Outcome, classify
+from app.domain.outcome import Judgement, Outcome, classify, heeds_log
 from app.domain.verdict import Cell, Judged, judge
 from app.formats import wire
 from app.formats.bundle import LOG_LIMIT_BYTES
+from app.store import bulk
 from app.store.tables import attempts, logs
 
 _CUT = "\n[... {} bytes left out ...]\n"
@@ -119,7 +120,18 @@ def current_bindings(issue: Issue, build: Build) -> dict[tuple[str, str], str]:
     }
 
 
-def counts(attempt: Attempt, bindings: Mapping[tuple[str, str], str]) -> bool:
+class Bound(Protocol):
+    """An attempt as far as it takes to know whether it counts."""
+
+    @property
+    def arm(self) -> str: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def binding(self) -> str: ...
+
+
+def counts(attempt: Bound, bindings: Mapping[tuple[str, str], str]) -> bool:
     return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
 
 
@@ -153,6 +165,26 @@ def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
     ).mappings()
     return [Stored(parse_attempt(row), unpack(row["zlib"]), row["void"]) for row in rows]
+
+
+def load_told(s: Session, ids: Sequence[str]) -> dict[str, tuple[Attempt, str]]:
+    """These attempts by id as far as verdicts rest on them, each with its log where judging may look at it."""
+    if not ids:
+        return {}
+    given = bulk.given(s, ["id"], [(id_,) for id_ in ids])
+    query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
+    told = [parse_told(row) for row in s.execute(query)]
+    texts = load_logs(s, sorted({one.log_digest for one in told if one.log_digest and heeds_log(one.record)}))
+    return {one.id: (one, texts.get(one.log_digest, "")) for one in told}
+
+
+def load_logs(s: Session, digests: Sequence[str]) -> dict[str, str]:
+    """The logs of these digests that are kept, by digest."""
+    if not digests:
+        return {}
+    given = bulk.given(s, ["digest"], [(digest,) for digest in digests])
+    query = sa.select(logs.c.digest, logs.c.zlib).join_from(given, logs, logs.c.digest == given.c.digest)
+    return {digest: unpack(zlib) for digest, zlib in s.execute(query)}
 
 
 def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judgement:

@@ -1,8 +1,9 @@
 """Bundles in and out of the store: all of a bundle or nothing, and a second time changes nothing."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,10 +14,14 @@ from app.domain.access import Actor
 from app.domain.errors import BadBundle
 from app.domain.job import LOCAL, Attempt
 from app.domain.machine import Machine
+from app.domain.outcome import heeds_log
+from app.domain.voiding import Void
 from app.formats import bundle, wire
-from app.store import audit, evidence
-from app.store.cells import IMPORTED, Catalogue, CellKey, announce, insert_missing, rederive, touch
-from app.store.rows import ArmState, ImportReport, Selection
+from app.store import audit, bulk, evidence
+from app.store.arrivals import Arrivals
+from app.store.cells import IMPORTED, Catalogue, announce, insert_missing, load_keys_of_logs, rederive, touch
+from app.store.counters import count
+from app.store.rows import ArmState, CellChange, ImportReport, Selection
 from app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
 from app.store.voiding import load_standing_voids, void_over
 
@@ -24,6 +29,7 @@ _CLOCKS_DIFFER = timedelta(days=1)
 _ROWS_AT_ONCE = 200
 _BATCH_BYTES = 8 << 20  # what is held before it is written; an item without a text is taken for as much as an attempt
 _ITEM_BYTES = 4096
+_LOG_BYTES = 16 << 20  # of packed logs; unpacked they are seven times as much
 
 
 def export_bundle(
@@ -90,8 +96,9 @@ def import_bundle(
     """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
-    another state of a repro come in as superseded, those that a void covers as voided. Raises BadBundle, and nothing
-    was imported. A bundle that was taken in before is not even looked through.
+    another state of a repro come in as superseded, those that a void covers as voided. A bundle that was taken in
+    before is not even looked through. Raises BadBundle, also after part of it was written: the unit of work that this
+    is called in takes that back, as it does whenever it raises.
     `by` is whom the audit log names. With `vouched` every attempt's origin is their name, whatever the bundle says of
     itself, and each keeps the token that it came through: a bundle that came over the network is known by that alone.
     """
@@ -100,15 +107,12 @@ def import_bundle(
     n = checked.counts.get("attempt", 0)
     if _is_known(s, checked.sha256):
         return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
-    touch(s)
-    catalogue = Catalogue(s)
-    intake = _Intake(s, catalogue, _Sender(origin, by.token if by and vouched else "", vouched=vouched), now)
+    intake = _Intake(s, _Sender(origin, by.token if by and vouched else "", vouched=vouched), now)
     for item in bundle.read_items(checked):
         intake.take(item)
-    intake.store()
+    changed = intake.end()
     row = {"digest": checked.sha256, "at": now, "origin": origin, "attempts": intake.added}
     insert_missing(s, imports, [row])
-    changed = rederive(s, intake.keys, now, catalogue)
     if by and intake.added:
         audit.note(s, by, "results.import", checked.sha256, now, origin=origin, added=intake.added)
     announce(s, IMPORTED, now, origin=origin, added=intake.added, changed=len(changed))
@@ -116,9 +120,9 @@ def import_bundle(
         origin=origin,
         added=intake.added,
         known=n - intake.added,
-        unknown=intake.unknown,
-        superseded=intake.superseded,
-        voided=intake.voided,
+        unknown=intake.arrivals.unknown,
+        superseded=intake.arrivals.superseded,
+        voided=intake.arrivals.voided,
         changed=changed,
     )
 
@@ -139,16 +143,17 @@ class _Sender:
 class _Intake:
     """Items on their way into the tables, in batches, so that memory does not grow with the bundle."""
 
-    def __init__(self, s: Session, catalogue: Catalogue, sender: _Sender, now: datetime) -> None:
+    def __init__(self, s: Session, sender: _Sender, now: datetime) -> None:
         self._s = s
         self._sender = sender
         self._now = now
-        self._catalogue = catalogue
-        self._voids = load_standing_voids(s)
+        self._catalogue = Catalogue(s)
+        self._voids: tuple[Void, ...] | None = None
         self._held: dict[type[bundle.Item], dict[str, bundle.Item]] = {}
         self._held_bytes = 0
-        self.keys: set[CellKey] = set()
-        self.added = self.unknown = self.superseded = self.voided = 0
+        self._logs = _Logs(s)
+        self.arrivals = Arrivals(self._catalogue)
+        self.added = 0
 
     def take(self, item: bundle.Item) -> None:
         if isinstance(item, Attempt) and item.finished_at > self._now + _CLOCKS_DIFFER:
@@ -156,39 +161,62 @@ class _Intake:
         self._held.setdefault(type(item), {}).setdefault(_key_of(item), item)
         self._held_bytes += _ITEM_BYTES + (len(item.text) if isinstance(item, bundle.Lock | bundle.Log) else 0)
         if self._held_bytes >= _BATCH_BYTES:
-            self.store()
+            self._store()
 
-    def store(self) -> None:
-        """Write what has gathered and is not here yet."""
-        for kind, items in self._held.items():
-            table = _TABLES[kind]
-            key = next(iter(table.primary_key.columns))
-            known = set(self._s.execute(sa.select(key).where(key.in_(items))).scalars())
-            new = [item for id_, item in items.items() if id_ not in known]
-            rows = [self._attempt_row(item) if isinstance(item, Attempt) else _row(item) for item in new]
+    def end(self) -> tuple[CellChange, ...]:
+        """Write the rest and derive the cells of all that was new; tell which came out differently."""
+        self._store()
+        count(self._s, self.arrivals.counters)
+        return rederive(self._s, self.arrivals.keys, self._now, self._catalogue, arrived=self.arrivals.arrived)
+
+    def _store(self) -> None:
+        """Write what has gathered and is not here yet, what is referred to before what refers to it."""
+        if self._voids is None:  # not before: a bundle that is one batch is read to its end while nobody waits for it
+            touch(self._s)
+            self._voids = load_standing_voids(self._s)
+        for kind, table in _TABLES.items():
+            items = self._held.pop(kind, {})
+            known = self._known(table, items)
             if kind is Attempt:
-                self._refuse_planned(set(items) - known)
-            if rows:
-                # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
-                self._s.connection().execute(sa.insert(table), rows)
-        self._held.clear()
+                self._refuse_planned(items.keys() - known)
+            # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
+            bulk.insert(self._s, table, self._rows([item for id_, item in items.items() if id_ not in known]))
         self._held_bytes = 0
 
-    def _attempt_row(self, attempt: Attempt) -> dict[str, Any]:
-        """The row of a new attempt, which is counted."""
+    def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
+        if not ids:
+            return set()
+        key = next(iter(table.primary_key.columns))
+        given = bulk.given(self._s, ["id"], [(id_,) for id_ in ids])
+        return set(self._s.execute(sa.select(key).join_from(given, table, key == given.c.id)).scalars())
+
+    def _rows(self, new: Sequence[bundle.Item]) -> list[bulk.Row]:
+        """The rows of new items of one kind."""
+        came = [item for item in new if isinstance(item, Attempt)]
+        if came:
+            some = (came[start : start + _ROWS_AT_ONCE] for start in range(0, len(came), _ROWS_AT_ONCE))
+            return [row for each in some for row in self._attempt_rows(each)]
+        rows = [_row(item) for item in new if not isinstance(item, Attempt)]
+        of_logs = [row for item, row in zip(new, rows, strict=True) if isinstance(item, bundle.Log)]
+        self._logs.keep(of_logs)
+        self.arrivals.keys |= load_keys_of_logs(self._s, [digest for digest, _ in of_logs])
+        return rows
+
+    def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk.Row]:
+        """Of so few that their logs can be held together, unpacked."""
+        texts = self._logs.find({one.log_digest for one in came if heeds_log(one.record)})
+        return [self._attempt_row(attempt, texts) for attempt in came]
+
+    def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> bulk.Row:
+        """The row of a new attempt, which is judged."""
         sender = self._sender
-        key = CellKey(attempt.issue, attempt.build, attempt.hardware)
-        bindings = self._catalogue.bindings(key)
-        void = void_over(attempt, sender.token, self._now, self._voids)
-        self.keys.add(key)
-        self.added += 1
-        self.unknown += bindings is None
-        self.voided += void is not None
-        self.superseded += bindings is not None and not evidence.counts(attempt, bindings)
+        void = void_over(attempt, sender.token, self._now, self._voids or ())
         row = evidence.attempt_row(attempt, evidence.Reception(self._now, sender.token, void))
         if sender.vouched or attempt.origin == LOCAL:
             row["origin"] = sender.origin
-        return row
+        row["counts_as"] = self.arrivals.take(attempt, texts, is_voided=void is not None)
+        self.added += 1
+        return _COLUMNS(row)
 
     def _refuse_planned(self, ids: Collection[str]) -> None:
         """What a dispatcher of ours is to measure has its number already, and everybody can read it in the events: a
@@ -202,6 +230,27 @@ class _Intake:
             raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
 
 
+class _Logs:
+    """Logs that came, packed, until they are too many to be held; the others are read from the store."""
+
+    def __init__(self, s: Session) -> None:
+        self._s = s
+        self._packed: dict[str, bytes] = {}
+        self._bytes = 0
+
+    def keep(self, rows: Iterable[bulk.Row]) -> None:
+        for digest, packed in rows:
+            self._packed[digest] = packed
+            self._bytes += len(packed)
+        while self._bytes > _LOG_BYTES:
+            self._bytes -= len(self._packed.pop(next(iter(self._packed))))
+
+    def find(self, digests: Collection[str]) -> Mapping[str, str]:
+        """Their texts by digest, as far as they are here by now."""
+        held = {digest: evidence.unpack(self._packed[digest]) for digest in digests if digest in self._packed}
+        return held | evidence.load_logs(self._s, sorted(set(digests) - held.keys() - {""}))
+
+
 _TABLES: dict[type[bundle.Item], sa.Table] = {
     Machine: machines,
     bundle.Lock: locks,
@@ -209,6 +258,7 @@ _TABLES: dict[type[bundle.Item], sa.Table] = {
     bundle.Log: logs,
     Attempt: attempts,
 }
+_COLUMNS: Callable[[Mapping[str, Any]], bulk.Row] = itemgetter(*attempts.columns.keys())
 
 
 def _key_of(item: bundle.Item) -> str:
@@ -221,11 +271,11 @@ def _key_of(item: bundle.Item) -> str:
             return item.digest
 
 
-def _row(item: Machine | bundle.Lock | bundle.Log | bundle.Environment) -> dict[str, Any]:
+def _row(item: Machine | bundle.Lock | bundle.Log | bundle.Environment) -> bulk.Row:
     match item:
         case Machine():
-            return {"digest": item.digest, "doc": wire.MACHINE.dump_json(item).decode()}
+            return (item.digest, wire.MACHINE.dump_json(item).decode())
         case bundle.Environment():
-            return asdict(item)
+            return (item.lock_digest, item.packages, item.imported)
         case _:
-            return {"digest": item.digest, "zlib": evidence.pack(item.text)}
+            return (item.digest, evidence.pack(item.text))

@@ -1,6 +1,6 @@
 """What comes from workers into the store: one event, one short transaction, at most one result per planned arm."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
@@ -20,7 +20,8 @@ from app.domain.job import (
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from app.store import counters, evidence
-from app.store.cells import CellKey, announce, insert_missing, rederive, touch
+from app.store.arrivals import Arrivals
+from app.store.cells import Catalogue, CellKey, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.jobs import HeldJob, arms_left, held_job, settle
 from app.store.rows import ArmState, JobState, StaleEvent
 from app.store.tables import arms, attempts, environments, jobs, locks, logs, machines
@@ -114,8 +115,7 @@ def _arm_finished(s: Session, job: HeldJob, event: ArmFinished, now: datetime) -
 def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: datetime) -> None:
     log = evidence.cut(event.log)
     log_digest = evidence.log_digest(log)
-    if log:
-        insert_missing(s, logs, [{"digest": log_digest, "zlib": evidence.pack(log)}])
+    new_logs = insert_missing(s, logs, [{"digest": log_digest, "zlib": evidence.pack(log)}] if log else [])
     attempt = Attempt(
         id=arm.attempt,
         job=job.id,
@@ -133,14 +133,32 @@ def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: 
         started_at=event.started_at,
         finished_at=event.finished_at,
     )
-    received = evidence.Reception(now, void=void_over(attempt, "", now, load_standing_voids(s)))
-    insert_missing(s, attempts, [evidence.attempt_row(attempt, received)])
+    counted = _keep(s, job, attempt, log, now, also=load_keys_of_logs(s, new_logs))
     s.execute(sa.update(arms).where(arms.c.attempt == arm.attempt).values(state=ArmState.DONE))
-    rederive(s, [CellKey(arm.issue, job.build, job.hardware)], now, run=job.run)
-    counted = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == arm.attempt)).scalar_one()
     took_ms = max(0, int((event.finished_at - event.started_at).total_seconds() * 1000))
     counters.count(s, {counters.named(counters.ARM_MS, job.hardware): took_ms})
     announce(s, "arm_finished", now, run=job.run, **_named(job, arm), outcome=counted)
+
+
+def _keep(
+    s: Session, job: HeldJob, attempt: Attempt, log: str, now: datetime, *, also: Collection[CellKey]
+) -> str | None:
+    """Store an attempt and derive its cell, and these; tell what it counts as.
+
+    One of its number that came in a bundle before stays as it is.
+    """
+    void = void_over(attempt, "", now, load_standing_voids(s))
+    catalogue = Catalogue(s)
+    arrivals = Arrivals(catalogue)
+    counts_as = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
+    row = evidence.attempt_row(attempt, evidence.Reception(now, void=void)) | {"counts_as": counts_as}
+    if insert_missing(s, attempts, [row]):
+        counters.count(s, arrivals.counters)
+        rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
+        return counts_as
+    rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)
+    kept: str | None = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
+    return kept
 
 
 def _planned(s: Session, job: HeldJob, attempt: str) -> _Arm:

@@ -1,8 +1,8 @@
 """The web application: rooms, doors and the order of middleware. Holds an engine; knows nothing of settings or SQL."""
 
-import gc
 from collections.abc import Callable
 from datetime import datetime
+from functools import cache
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
@@ -174,15 +174,6 @@ def create_app(
     return app
 
 
-def collect_seldom() -> None:
-    """Look for garbage in cycles after 50,000 new objects instead of 700: for whoever runs the server, when it begins.
-
-    A large matrix makes 20,000 objects that are gone with it, and decoded cells stay. As Python does it unasked, every
-    eighth of such pages waited up to 100 ms for all of them to be looked through (100 issues x 40 builds, 2026-11-21).
-    """
-    gc.set_threshold(50_000, 20, 50)
-
-
 def begin_to_stop(app: FastAPI) -> None:
     """For whoever runs the server, when it is asked to stop: it is not ready any more, and event streams end.
 
@@ -197,6 +188,7 @@ def end_streams(app: FastAPI) -> None:
     app.state.house.streams.is_closing = True
 
 
+@cache  # an application of each test's own is made hundreds of times
 def _api() -> APIRouter:
     api = APIRouter(prefix=API, responses=REFUSALS)
     for name, room in (

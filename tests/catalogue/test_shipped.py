@@ -4,6 +4,7 @@ import ast
 import json
 import tomllib
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import jsonschema
 import pytest
 
 from app.catalogue.issues import read_issue
-from app.catalogue.read import read_builds, read_catalogue, shipped_catalogue
+from app.catalogue.read import Catalogue, read_builds, read_catalogue, shipped_catalogue
 from app.catalogue.schema import builds_schema, issue_schema
-from app.domain.issue import BASELINE, CONTROL, Device, environment_request, inapplicable, variants_of
+from app.domain.issue import BASELINE, CONTROL, Device, Issue, environment_request, inapplicable, variants_of
 from app.domain.outcome import Ending, Outcome, Raised
 from app.domain.verdict import Verdict, derive_cell, judge
 from tests.make import HARDWARE, make_attempt, make_record
@@ -21,16 +22,35 @@ from tests.make import HARDWARE, make_attempt, make_record
 FOLDERS = sorted(file.parent for file in shipped_catalogue().glob("*/issue.toml"))
 
 
-def _as_json(file: Path) -> object:
+@cache
+def shipped_issue(folder: Path) -> Issue:
+    return read_issue(folder)
+
+
+@cache
+def shipped() -> Catalogue:
+    return read_catalogue([shipped_catalogue()])
+
+
+@cache
+def _validator() -> jsonschema.protocols.Validator:
+    """Of the schema of an issue, which is found sound once."""
+    schema = issue_schema()
+    kind = jsonschema.validators.validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema)
+
+
+def _as_json(file: Path) -> Any:
     return json.loads(json.dumps(tomllib.loads(file.read_text(encoding="utf-8")), default=date.isoformat))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_an_issue_is_sound(folder: Path) -> None:
-    issue = read_issue(folder)
+    issue = shipped_issue(folder)
 
     assert issue.id == folder.name
-    jsonschema.validate(_as_json(folder / "issue.toml"), issue_schema())
+    _validator().validate(_as_json(folder / "issue.toml"))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -46,7 +66,7 @@ def test_the_builds_are_sound() -> None:
 
 
 def test_the_catalogue_is_sound_as_a_whole() -> None:
-    catalogue = read_catalogue([shipped_catalogue()])
+    catalogue = shipped()
 
     assert len(catalogue.issues) == len(FOLDERS) > 0
 
@@ -68,7 +88,7 @@ GUTTED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: dict[str, Any]) -> None:
     """Whatever is done to a row's script, no cell of it turns green or red by it; the control is let pass."""
-    issue = read_issue(folder)
+    issue = shipped_issue(folder)
     hardware = "cuda-sm_90" if issue.requires.device is Device.CUDA else HARDWARE
     build = next(build for build in reversed(BUILDS) if inapplicable(issue, build, hardware) is None)
     imported = {**make_record(build=build).imported, **environment_request(issue, build).pins}
@@ -88,5 +108,5 @@ def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: 
 
 
 def test_up_measures_a_few_issues_anew() -> None:
-    default = [issue for issue in read_catalogue([shipped_catalogue()]).issues if issue.default]
+    default = [issue for issue in shipped().issues if issue.default]
     assert 0 < len(default) <= 8

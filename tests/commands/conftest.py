@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.__main__ import main
-from app.store.session import connect
 from tests.commands.given import Call, Done
 from tests.conftest import NewStore
 from tests.given_toys import TOYS
-from tests.web.given import fill
 
 
 @pytest.fixture
@@ -38,13 +36,9 @@ def call(command: Call, tmp_path: Path, new_setting: NewStore, monkeypatch: pyte
 
 
 @pytest.fixture(scope="session")
-def notebook_address(new_store: NewStore) -> str:
+def notebook_address(new_store: NewStore, filled_store: str) -> str:
     """Of the filled notebook; nothing here writes to it."""
-    address = new_store()
-    engine = connect(address)
-    fill(engine)
-    engine.dispose()
-    return address
+    return new_store(filled_store)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import sqlalchemy as sa
 from app.store.session import Engine, connect, unit_of_work
 from app.store.tables import logs
 from tests.conftest import NewStore
-from tests.given_toys import ROOT
+from tests.forked_commands import run_command
 from tests.web.given import fill
 
 Done = subprocess.CompletedProcess[str]
@@ -27,15 +26,7 @@ def call(tmp_path: Path) -> Call:
 
     def calling(*arguments: str, url: str = "") -> Done:
         environment = {**os.environ, "KNOWNGOOD_DATA_DIR": str(tmp_path / "data"), "KNOWNGOOD_DATABASE_URL": url}
-        return subprocess.run(
-            [sys.executable, "-m", "app", *arguments],
-            env=environment,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        return run_command(arguments, environment, timeout_s=300)
 
     return calling
 

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from app.catalogue.read import read_builds
+from tests.forked_commands import run_command
 from tests.workers.registry import CPYTHON, PYTHON, MadeWheel, Registry, make_torch, make_wheel, serve
 
-ROOT = Path(__file__).parents[2]
 KNOWN = """\
 # The line.
 
@@ -53,15 +52,7 @@ def file(tmp_path: Path) -> Path:
 
 def discover(file: Path, registry: Registry, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "HOME": str(file.parent), "UV_DEFAULT_INDEX": registry.address, **more}
-    return subprocess.run(
-        [sys.executable, "-m", "app", "discover", "--file", str(file), *arguments],
-        env=environment,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_command(["discover", "--file", str(file), *arguments], environment, timeout_s=120)
 
 
 def test_where_the_catalogue_has_everything_it_ends_in_nothing(file: Path, registry: Registry) -> None:

@@ -7,12 +7,11 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import uvicorn
 
 from app.__main__ import main
 from app.domain.access import Actor, Scope
@@ -22,6 +21,7 @@ from app.store.session import Engine, connect, reading, unit_of_work
 from app.store.tokens import revoke_token
 from app.web.application import create_app
 from app.web.reader import Rules
+from tests.serving import served
 from tests.web import given
 from tests.web.given import CPU_MACHINE, NOW, make_token
 
@@ -36,10 +36,10 @@ Call = Callable[..., Done]
 
 
 @pytest.fixture
-def call(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+def call(filled: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """The real command line, in this process, over a store that is filled."""
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", sqlite_url)
+    monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", filled.url.render_as_string(hide_password=False))
 
     def calling(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])
@@ -52,9 +52,8 @@ def call(sqlite_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 @pytest.fixture
-def filled(own_engine: Engine) -> Engine:
-    given.fill(own_engine)
-    return own_engine
+def filled(own_notebook: Engine) -> Engine:
+    return own_notebook
 
 
 def verdicts(engine: Engine) -> list[str]:
@@ -105,20 +104,8 @@ def test_what_cannot_be_done_is_a_sentence_and_changes_nothing(
 # -- push --------------------------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def serving(engine: Engine, rules: Rules | None = None, port: int = 0) -> Iterator[str]:
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(engine, clock=lambda: NOW, rules=rules), port=port, log_level="error")
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            threading.Event().wait(0.01)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
+def serving(engine: Engine, rules: Rules | None = None, port: int = 0) -> AbstractContextManager[str]:
+    return served(create_app(engine, clock=lambda: NOW, rules=rules), port=port)
 
 
 @pytest.fixture

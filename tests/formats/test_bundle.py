@@ -95,16 +95,21 @@ GZIP_HEADER_BYTES = 10  # names, times and the like: they change nothing of what
 
 @settings(max_examples=300, deadline=None)
 @given(place=st.integers(GZIP_HEADER_BYTES, len(DATA) - 1), bit=st.integers(0, 7))
+@example(place=len(DATA) - 9, bit=6)
 def test_one_flipped_bit_is_noticed(tmp_path_factory: pytest.TempPathFactory, place: int, bit: int) -> None:
     damaged = bytearray(DATA)
     damaged[place] ^= 1 << bit
     path = tmp_path_factory.getbasetemp() / "flipped.jsonl.gz"
     path.write_bytes(damaged)
+    if place == LAST_PACKED and gzip.decompress(bytes(damaged)) == PLAIN:
+        check_bundle(path)  # the bits that fill the last byte up say nothing
+        return
     with pytest.raises(BadBundle):
         check_bundle(path)
 
 
 PLAIN = gzip.decompress(DATA)
+LAST_PACKED = len(DATA) - 9  # before the checksum and the length
 
 
 @settings(max_examples=200, deadline=None)
@@ -209,8 +214,9 @@ def test_what_could_not_be_stored_or_shown_is_refused_with_its_line(
     lines = lines_of(packed())
     number = next(n for n, line in enumerate(lines) if line["kind"] == kind)
     lines[number] |= change
+    checked = check_bundle(write(repacked(lines)))
     with pytest.raises(BadBundle, match=rf"results\.jsonl\.gz, line {number + 1}, {kind}: .*{sentence}"):
-        check_bundle(write(repacked(lines)))
+        list(read_items(checked))
 
 
 def test_two_bundles_in_one_file_are_refused(write: Any) -> None:

@@ -2,18 +2,16 @@
 
 import os
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from app.store.session import Engine
-from app.web.application import create_app, end_streams
+from app.web.application import create_app
 from app.web.reader import SESSION_COOKIE, Rules
+from tests import serving
 from tests.web.given import NOW
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -29,19 +27,8 @@ PICTURES = "KNOWNGOOD_PICTURES"
 @contextmanager
 def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
     """The application behind a real server on a free port."""
-    app = create_app(engine, clock=lambda: NOW, rules=rules)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.02)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        end_streams(app)
-        server.should_exit = True
-        thread.join()
+    with serving.served(create_app(engine, clock=lambda: NOW, rules=rules)) as site:
+        yield site
 
 
 @contextmanager

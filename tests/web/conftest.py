@@ -8,13 +8,11 @@ from starlette.testclient import TestClient
 from app.store.session import Engine, connect
 from tests.conftest import NewStore
 from tests.web.asking import client_of
-from tests.web.given import fill
 
 
 @pytest.fixture(scope="session")
-def notebook(new_store: NewStore) -> Iterator[Engine]:
-    engine = connect(new_store())
-    fill(engine)
+def notebook(new_store: NewStore, filled_store: str) -> Iterator[Engine]:
+    engine = connect(new_store(filled_store))
     yield engine
     engine.dispose()
 

@@ -17,7 +17,6 @@ from app.web.visit import LANGUAGE_COOKIE
 from tests.conftest import NewStore
 from tests.web.asking import client_of
 from tests.web.browsing import NARROW, WIDE, keep_picture, opened_browser, reading_with, served, signed_in
-from tests.web.given import fill
 from tests.web.notebooks import HOSTILE, NOTEBOOKS, Notebook, addresses_of, sign_in
 from tests.web.soundness import faults
 
@@ -152,13 +151,12 @@ _AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.mark.timeout(1200)  # 130 looks of axe, together 315 s on two cores with a load of 15 (2026-11-21)
-def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_engine: Engine) -> None:
+def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_notebook: Engine) -> None:
     """axe finds nothing at all, minor things included, in the usual notebook and for somebody who is signed in."""
     found: list[str] = []
-    fill(own_engine)
-    token = sign_in(own_engine)
-    addresses = addresses_of(_signed_in(own_engine, token))
-    with served(own_engine) as site, reading_with(browser, viewport=WIDE) as context:
+    token = sign_in(own_notebook)
+    addresses = addresses_of(_signed_in(own_notebook, token))
+    with served(own_notebook) as site, reading_with(browser, viewport=WIDE) as context:
         page = signed_in(context, site, token).new_page()
         for path, address in addresses.items():
             page.goto(site + address)

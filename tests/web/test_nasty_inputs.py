@@ -22,8 +22,8 @@ from app.store.session import Engine, unit_of_work
 from app.store.tokens import create_token
 from app.web.application import create_app
 from app.web.reader import Rules
-from tests.web.asking import app_of
-from tests.web.given import BAD, NOW, fill
+from tests.web.asking import app_of, app_over
+from tests.web.given import BAD, NOW
 
 PROBLEM = "application/problem+json"
 LONGEST_THAT_A_CLIENT_SENDS = 60_000
@@ -167,12 +167,11 @@ def asker(notebook: Engine) -> TestClient:
 
 
 @pytest.fixture
-def writer(own_engine: Engine) -> TestClient:
+def writer(own_notebook: Engine) -> TestClient:
     """Reads and writes, in a store of its own."""
-    fill(own_engine)
-    with unit_of_work(own_engine) as s:
+    with unit_of_work(own_notebook) as s:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)
-    client = TestClient(create_app(own_engine, clock=lambda: NOW), raise_server_exceptions=False)
+    client = TestClient(app_over(own_notebook), raise_server_exceptions=False)
     client.headers["Authorization"] = f"Bearer {made.secret}"
     return client
 

@@ -2,19 +2,16 @@
 
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
-
 from app.domain.access import Actor, Scope
 from app.store.session import connect, unit_of_work
 from app.store.tokens import create_token
-from app.web.application import LONGEST_HEAD_BYTES, create_app, end_streams
+from app.web.application import create_app, end_streams
 from app.web.reader import Rules
+from tests import serving
 from tests.web.given import NOW, fill
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -29,20 +26,9 @@ def served(store: str) -> Iterator[tuple[str, str]]:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)
     app = create_app(engine, clock=lambda: NOW, rules=Rules(requests_per_s=0))
     end_streams(app)
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, log_level="warning", h11_max_incomplete_event_size=LONGEST_HEAD_BYTES)
-    )
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}", made.secret
-    finally:
-        server.should_exit = True
-        thread.join()
-        engine.dispose()
+    with serving.served(app) as address:
+        yield address, made.secret
+    engine.dispose()
 
 
 def ask_everything(address: str, token: str, *more: str, limit_s: float) -> str:

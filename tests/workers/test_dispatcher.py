@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from app.domain.errors import KnownGoodError
 from app.domain.issue import Device, Requires, Variant
@@ -18,7 +19,8 @@ from app.domain.plan import Known, Wanted, plan_jobs
 from app.domain.verdict import Verdict
 from app.store import reads, writes
 from app.store.rows import JobState, RunRow, RunState
-from app.store.session import Engine, reading, unit_of_work
+from app.store.session import Engine, connect, reading, unit_of_work
+from tests.conftest import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run
 from tests.workers.test_carriers import TOY, eventually, ledger, none_alive
@@ -360,3 +362,26 @@ def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
     assert eventually(lambda: none_alive(tmp_path))
     with reading(own_engine) as s:
         assert reads.load_lease(s, writes.DISPATCHER) is None
+
+
+def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
+    postgres: sa.URL, postgres_url: str, carrier: LocalCarrier, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two jobs are under way when it goes and when it comes back; what their agents say meanwhile is recorded then."""
+    engine, name = connect(postgres_url), sa.make_url(postgres_url).database
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
+    run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
+    how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
+    with dispatching(engine, carrier, how):
+        assert eventually(lambda: kinds(engine)["arm_started"] >= 2, 60.0)
+        hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours
+        administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", hang_up)
+        try:
+            assert eventually(lambda: "waiting for it" in capsys.readouterr().out, 60.0)
+            time.sleep(1.0)  # arms end in this time, and nobody can write that down
+        finally:
+            administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+        assert eventually(lambda: load_run(engine, run).state is RunState.DONE, 60.0)
+    assert {job.try_no for job in load_run(engine, run).jobs} == {1}
+    assert set(counted(engine).values()) == {1}
+    engine.dispose()

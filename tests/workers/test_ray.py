@@ -164,7 +164,7 @@ def site() -> Iterator[Site]:
             made.join(FIRST)
             made.join(SECOND, GPU_HOST)
             yield made
-        assert eventually(lambda: not made.toys() and not made.ray(), 30.0), (made.toys(), made.ray())
+        assert eventually(lambda: not made.toys() and not made.ray(), PATIENCE_S), (made.toys(), made.ray())
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def _clean(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "site" in request.fixturenames:
         made: Site = request.getfixturevalue("site")
-        assert eventually(lambda: not made.toys(), 30.0), made.toys()
+        assert eventually(lambda: not made.toys(), PATIENCE_S), made.toys()
         (made.folder / "ledger").unlink(missing_ok=True)
 
 
@@ -259,7 +259,7 @@ def test_a_follower_that_turns_away_ends_the_agent(site: Site) -> None:
         if isinstance(event, ArmStarted):
             break
     events.close()
-    assert eventually(lambda: not site.toys(), 30.0)
+    assert eventually(lambda: not site.toys(), PATIENCE_S)
 
 
 def test_the_death_of_rays_own_process_is_a_loss_in_words(site: Site) -> None:
@@ -459,7 +459,7 @@ def test_a_node_that_is_killed_is_a_loss_in_words_and_leaves_nothing(site: Site,
 
     _, lost = follow(handle, kill)
     assert str(lost) == "the machine that ran it is gone: killed, cut off, or restarted"
-    assert eventually(lambda: not node.is_alive(), 30.0)
+    assert eventually(lambda: not node.is_alive(), PATIENCE_S)
     node.end()
     assert eventually(lambda: home not in {member.id for member in site.carrier.members}, PATIENCE_S)
 
@@ -474,8 +474,8 @@ def test_the_death_of_a_dispatcher_ends_its_jobs_and_nothing_else(site: Site) ->
         own = below(leader.pid)
         leader.kill()
         leader.wait()
-    assert eventually(lambda: not site.toys(), 30.0)
-    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in own), 30.0)
+    assert eventually(lambda: not site.toys(), PATIENCE_S)
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in own), PATIENCE_S)
     _, lost = follow(site.carrier.start(spec("pass")))
     assert lost is None
 
