@@ -47,7 +47,6 @@ POSSIBLE = {
     "fla-160",
     "pytorch-136504",
     "deepmd-kit-wheel-strides",
-    "pytorch-142399",
     "pytorch-146151",
     "pytorch-153476",
 }

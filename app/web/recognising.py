@@ -74,11 +74,12 @@ def _cells(cells: Mapping[tuple[str, str, str], Cell], places: Sequence[tuple[st
 
 
 def explained(text: str, library: Library, measured: Measured, build: str = "") -> Explanation:
-    """What is known of a paste, found within the time that one may take. `build` outweighs what the paste says.
+    """What is known of a paste, found within the processor's time that one may take, so that a machine which is busy
+    with others says the same, later. `build` outweighs what the paste says.
 
     Raises BadQuestion for what is no build id.
     """
-    found = explain(text, library, measured, Budget(time.monotonic))
+    found = explain(text, library, measured, Budget(time.thread_time))
     if not build:
         return found
     try:

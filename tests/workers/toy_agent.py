@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,11 @@ def say(event: Event) -> None:
     sys.stdout.buffer.flush()
 
 
-def die_with_parent() -> None:
+def die_with(parent: int) -> None:
+    """In a child: end with its parent, also where that one has ended already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def leave_when_alone() -> None:
@@ -79,7 +83,7 @@ def attempt(spec: JobSpec, arm: ArmSpec, workplace: dict[str, Any]) -> None:
         [sys.executable, "-S", "-E", "-c", "import time; time.sleep(600)", *sys.argv[1:]],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=die_with_parent,  # noqa: PLW1509 - no other thread of a toy holds a lock
+        preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - no other thread of a toy holds a lock
     )
     try:
         with Path(workplace["ledger"]).open("a") as ledger:
