@@ -188,8 +188,8 @@ def test_all_groups_are_folded_by_one_link_and_any_one_is_opened_then(client: Te
 
 @pytest.fixture
 def large(own_engine: Engine) -> TestClient:
-    """Components of 10, 90, 100 and 1 issues on 100 builds: the second ends at 10,000 cells, the third at 20,000."""
-    sizes = {"Autograd": 10, "Compiler": 90, "Distributed": 100, "Export": 1}
+    """Components of 10, 60, 100 and 1 issues on 100 builds: the second ends at 7,000 cells, the third at 17,000."""
+    sizes = {"Autograd": 10, "Compiler": 60, "Distributed": 100, "Export": 1}
     issues = [make_issue(f"toy-{name}-{n}", component=name) for name, size in sizes.items() for n in range(size)]
     given.save(own_engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(100)])
     return client_of(own_engine)
