@@ -826,7 +826,7 @@ def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *,
     """What the jobs would fetch, take and last. Nothing is fetched for it but the index's metadata."""
     from app.store.reads import load_durations
     from app.store.session import reading
-    from app.terminal import print_price
+    from app.terminal import print_price, to_do_in_words
     from workers.provision import Provisioner
 
     settings = work.settings
@@ -842,6 +842,8 @@ def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *,
         sizes = {"download_bytes": estimate.download_bytes, "disk_bytes": estimate.disk_bytes}
         _print_json({**vars(price), **sizes, "unknown": estimate.unknown, "cannot_be_made": troubles})
         return
+    if planned:
+        out.print(to_do_in_words(planned), highlight=False)
     print_price(out, price, estimate, free_bytes=disk_usage(provisioner.root).free)
 
 
@@ -855,11 +857,13 @@ def _run_planned(
     """Queue the jobs and see them through, here or, where another dispatcher is at work, by it."""
     from app.store.session import unit_of_work
     from app.store.writes import cancel_run, create_run
+    from app.terminal import to_do_in_words
     from workers.dispatcher import Dispatch
 
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
         return
+    err.print(to_do_in_words(planned), highlight=False)
     with unit_of_work(engine) as s:
         run_id = create_run(s, planned, asked, _now())
     how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)

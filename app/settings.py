@@ -33,8 +33,7 @@ class Settings(BaseSettings):
     these be on private networks.
     `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold. Arms are shut
     off from this host as far as its kernel allows, up to `max_isolation`, and those that need a GPU up to
-    `max_gpu_isolation` too: CUDA in namespaces was not tried on a GPU yet. Below `min_isolation` nothing is run
-    (docs/threat-model.md).
+    `max_gpu_isolation` too. Below `min_isolation` nothing is run (docs/threat-model.md).
     `processes` is how many answer requests side by side in `serve`. Asked to stop (SIGTERM), it says for `drain_s`
     seconds that it is not ready any more, and answers on, so that a balancer sends requests elsewhere.
     `log_format` and `log_level` are of the log on standard error; without a level `serve` and `dispatch` log from info
@@ -64,7 +63,7 @@ class Settings(BaseSettings):
     fork: bool = True
     min_isolation: Isolation = Isolation.NONE
     max_isolation: Isolation = Isolation.FILTERED
-    max_gpu_isolation: Isolation = Isolation.NETWORK
+    max_gpu_isolation: Isolation = Isolation.FILTERED
     processes: int = Field(default=1, ge=1, le=64)
     drain_s: float = Field(default=1.0, ge=0, le=300)
     log_format: Literal["text", "json"] = "text"

@@ -24,7 +24,7 @@ from app.domain.hygiene import HEADINGS, Remark
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
 from app.domain.matrix import CellKey, fold, rows_of
-from app.domain.plan import Price
+from app.domain.plan import PlannedJob, Price
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 from app.store.rows import JobRow, JobState, RunRow
 from workers.estimate import Estimate
@@ -105,12 +105,23 @@ def bytes_in_words(count: float) -> str:
     return f"{count:.1f} GB"
 
 
+def to_do_in_words(planned: Sequence[PlannedJob]) -> str:
+    """`to do: 98 cells, 209 arms, 16 environments`."""
+    cells = {(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}
+    arms = sum(len(job.arms) for job in planned)
+    return f"to do: {_many(len(cells), 'cell')}, {_many(arms, 'arm')}, {_many(len(planned), 'environment')}"
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 def print_price(console: Console, price: Price, estimate: Estimate, *, free_bytes: int) -> None:
     """What a plan will download, keep and take, before anything is fetched."""
     if not price.arms:
         console.print("nothing to run: every cell asked for has its answer (--force runs it again)")
         return
-    console.print(f"{price.arms} arms in {price.jobs} environments, {estimate.ready} of which are there already")
+    console.print(f"there already: {estimate.ready} of {_many(price.jobs, 'environment')}")
     more = f", and {len(estimate.unknown)} files whose size nobody tells" if estimate.unknown else ""
     console.print(f"to download: {bytes_in_words(estimate.download_bytes)}{more}")
     disk = f"about {bytes_in_words(estimate.disk_bytes)} more, {bytes_in_words(free_bytes)} are free"
@@ -122,7 +133,8 @@ def print_price(console: Console, price: Price, estimate: Estimate, *, free_byte
 
 
 class RunProgress:
-    """A live line for the whole run and one for each job under way. May be fed from several threads.
+    """A live line for the whole run and one for each job under way; in a log, a line for each job that ended. May be
+    fed from several threads.
 
     `jobs` are the run's; events of other jobs are passed over. `tell` takes events as they happen, `show` a snapshot
     (where another process does the work).
@@ -138,6 +150,7 @@ class RunProgress:
             TimeRemainingColumn(),
             console=console,
         )
+        self._console = console
         self._jobs = {job.id: job for job in jobs}
         self._tasks: dict[str, TaskID] = {}
         total = sum(job.arms_total for job in jobs)
@@ -171,6 +184,7 @@ class RunProgress:
                 self._progress.advance(self._line(job, "running"))
             case JobEnded():
                 self._end(event.job)
+                self._note(job, event.problem)
 
     def show(self, run: RunRow) -> None:
         """Show a run as another process left it in the store."""
@@ -192,6 +206,15 @@ class RunProgress:
         task = self._tasks.pop(job, None)
         if task is not None:
             self._progress.remove_task(task)
+
+    def _note(self, job: JobRow, problem: str) -> None:
+        """A log shows a live display once, when all is over."""
+        if self._console.is_terminal:
+            return
+        whole = next(task for task in self._progress.tasks if task.id == self._whole)
+        done = f"{whole.completed:.0f} of {whole.total:.0f} arms after {in_words(whole.elapsed or 0.0)}"
+        text = f"{job.build}: {problem or 'done'}; {done}"
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _provisioning_in_words(event: Provisioning) -> str:

@@ -1,12 +1,17 @@
-"""The matrix as a terminal shows it."""
+"""The matrix and a run as a terminal shows them, and a run as a log does."""
 
 import io
 
+import pytest
 from rich.console import Console
 
+from app.domain.issue import environment_request
+from app.domain.job import JobEnded, Provisioning
 from app.domain.matrix import complete
+from app.domain.plan import PlannedArm, PlannedJob
 from app.domain.verdict import Cell, Verdict
-from app.terminal import print_matrix
+from app.store.rows import JobRow, JobState
+from app.terminal import RunProgress, print_matrix, to_do_in_words
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 PLAIN, TWIN, NEXT = make_build(), make_build(python="3.12"), make_build("2.7.0+cu126")
@@ -40,3 +45,28 @@ def test_pythons_that_disagree_have_a_column_each() -> None:
         ["issue", "+cu124", "~py312", "+cu126", "history"],
         ["toy-1", "✓", "✕", "Pythons", "disagree", "on", "1", "release"],
     ]
+
+
+def test_what_is_to_do_is_told_in_cells_arms_and_environments() -> None:
+    arms = [PlannedArm(issue, arm, "default", 1, "") for issue in ("toy-1", "toy-2") for arm in ("control", "baseline")]
+    request = environment_request(ISSUE, PLAIN)
+    planned = [PlannedJob(PLAIN, HARDWARE, request, tuple(arms)), PlannedJob(NEXT, HARDWARE, request, (arms[0],))]
+    assert to_do_in_words(planned) == "to do: 3 cells, 5 arms, 2 environments"
+    assert to_do_in_words(planned[1:]) == "to do: 1 cell, 1 arm, 1 environment"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "problem", "expected"),
+    [
+        (False, "", [f"{PLAIN.id}: done; 3 of 8 arms after 0 s"]),
+        (False, "no such build", [f"{PLAIN.id}: no such build; 3 of 8 arms after 0 s"]),
+        (True, "", []),
+    ],
+)
+def test_a_log_has_a_line_for_each_job_that_ended(is_terminal: bool, problem: str, expected: list[str]) -> None:
+    told = io.StringIO()
+    job = JobRow("job-1", PLAIN.id, HARDWARE, JobState.LEASED, 1, 8, 3, None, None, "")
+    with RunProgress(Console(file=told, force_terminal=is_terminal, width=200), [job]) as progress:
+        progress.tell(Provisioning(job.id, 1, "sync", "", 0, 0))
+        progress.tell(JobEnded(job.id, 1, problem))
+    assert [line for line in told.getvalue().splitlines() if line.startswith(PLAIN.id)] == expected

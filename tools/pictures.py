@@ -10,20 +10,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from app.store.reads import load_cells
 from app.store.session import Engine, connect, reading
-from app.web.application import create_app, end_streams
+from app.web.application import create_app
+from tests.serving import served
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/pictures"
@@ -51,22 +47,6 @@ _AS_WEBP = """async ([png, quality]) => {
   canvas.getContext('2d').drawImage(image, 0, 0);
   return canvas.toDataURL('image/webp', quality).split(',')[1];
 }"""
-
-
-@contextmanager
-def served(engine: Engine, now: datetime) -> Iterator[str]:
-    app = create_app(engine, clock=lambda: now)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.02)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        end_streams(app)
-        server.should_exit = True
-        thread.join()
 
 
 def shipped(folder: Path) -> Engine:
@@ -114,7 +94,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         engine = shipped(Path(folder))
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        with served(engine, newest(engine)) as site:
+        now = newest(engine)
+        with served(create_app(engine, clock=lambda: now)) as site:
             for picture in PICTURES:
                 made = take(browser, site, picture)
                 (FOLDER / f"{picture.name}.webp").write_bytes(made)

@@ -65,7 +65,7 @@ class Workplace:
     zygote: bool = True
     min_isolation: Isolation = Isolation.NONE
     max_isolation: Isolation = Isolation.FILTERED
-    max_gpu_isolation: Isolation = Isolation.NETWORK
+    max_gpu_isolation: Isolation = Isolation.FILTERED
     adopted: Mapping[str, Path] = field(default_factory=dict)
     process_limit: int = 512
     log_limit_bytes: int = 512 * 1024

@@ -90,6 +90,7 @@ def _place(file: Path, addition: Addition) -> int | None:
         for at, table in enumerate(toml.data.get("build", []))
         if table["origin"] == "default"
         and ("with_triton" in table) == (addition.with_triton is not None)
+        and table.get("python", DEFAULT_PYTHON) == addition.python
         and Version(table["torch"]) <= Version(addition.torch)
     ]
     return max(starts, default=None)

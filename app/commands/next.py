@@ -113,7 +113,7 @@ def as_body(proposals: Sequence[Proposal], estimate: "Estimate | None") -> dict[
 
 def _print(settings: "Settings", proposals: Sequence[Proposal], estimate: "Estimate | None") -> None:
     from app.domain.plan import Price
-    from app.terminal import in_words, print_price
+    from app.terminal import in_words, print_price, to_do_in_words
 
     if not proposals:
         typer.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
@@ -130,6 +130,7 @@ def _print(settings: "Settings", proposals: Sequence[Proposal], estimate: "Estim
 
     arms = sum(len(one.job.arms) for one in proposals)
     free_bytes = disk_usage(root(settings)).free
+    typer.echo(to_do_in_words([one.job for one in proposals]))
     print_price(Console(highlight=False), Price(len(proposals), arms, seconds, 0), estimate, free_bytes=free_bytes)
 
 

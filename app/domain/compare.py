@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from app.domain.build import Build
 from app.domain.history import FAILING
-from app.domain.issue import Issue, Severity, environment_request
+from app.domain.issue import Issue, Severity, environment_request, is_for_python
 from app.domain.matrix import CellKey, Column, cell_of, rows_of
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, is_stale
 
@@ -284,11 +284,11 @@ PAIRING_WORDS = (
     "One issue on one hardware class stands on both sides. Where the two builds name the same Python, cells of one "
     "Python are compared: of the one asked for, unless only another one answers on both sides. Where no Python was "
     "measured on both, each build speaks with the one that says most, and the row names them. Builds that name two "
-    "Pythons are compared exactly. A build with another Triton than its own is a build of its own. What an issue "
-    "installs beside torch follows each build, and the row names it where it differs. Only a proven pass where "
-    "something failed is a fix: never what was not run, cannot be said, does not apply or cannot be built. A flaky "
-    "failure counts as gone, or as new, only where the passes beside it are too many to be luck. Old evidence counts, "
-    "and is marked."
+    "Pythons are compared exactly, and so is an issue that cannot exist on the Python named. A build with another "
+    "Triton than its own is a build of its own. What an issue installs beside torch follows each build, and the row "
+    "names it where it differs. Only a proven pass where something failed is a fix: never what was not run, cannot be "
+    "said, does not apply or cannot be built. A flaky failure counts as gone, or as new, only where the passes beside "
+    "it are too many to be luck. Old evidence counts, and is marked."
 )
 
 
@@ -365,14 +365,15 @@ _SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
 
 def _pair(issue: Issue, before: Column, after: Column, hardware: str, known: Mapping[CellKey, Cell]) -> Pair:
     builds = {build.id: build for build in (*before.builds, *after.builds)}
-    candidates = [
-        (cell_of(issue, a, hardware, known), cell_of(issue, b, hardware, known)) for a, b in _same_python(before, after)
-    ]
+    # Where the issue cannot exist on the Python asked for, another one's answer is none.
+    is_exact = before.head.python != after.head.python or not is_for_python(issue.requires, before.head.python)
+    held = [(before.head, after.head)] if is_exact else _same_python(before, after)
+    candidates = [(cell_of(issue, a, hardware, known), cell_of(issue, b, hardware, known)) for a, b in held]
     measured = [pair for pair in candidates if pair[0].measured_at is not None and pair[1].measured_at is not None]
     if measured:
         # Of equals the first counts, and the Python that was asked for stands first.
         chosen = max(measured, key=lambda pair: pair[0].verdict in CONCLUSIVE and pair[1].verdict in CONCLUSIVE)
-    elif before.head.python != after.head.python:
+    elif is_exact:
         chosen = candidates[0]
     else:
         own = [cell for build in builds.values() if (cell := known.get((issue.id, build.id, hardware)))]
@@ -398,8 +399,6 @@ def _pair(issue: Issue, before: Column, after: Column, hardware: str, known: Map
 
 def _same_python(before: Column, after: Column) -> Sequence[tuple[Build, Build]]:
     """Builds that may be held against each other, the Python asked for first."""
-    if before.head.python != after.head.python:
-        return [(before.head, after.head)]
     theirs = {build.python: build for build in after.builds}
     return [(build, theirs[build.python]) for build in before.builds if build.python in theirs]
 

@@ -300,13 +300,18 @@ def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
     """Say which need (build, hardware class) does not meet; None where all are met."""
     if requires.torch and not _holds(requires.torch, build):
         return f"applies to torch {requires.torch}; this is {build.torch}"
-    if requires.python and Version(build.python) not in SpecifierSet(requires.python):
+    if not is_for_python(requires, build.python):
         return f"applies to Python {requires.python}; this is {build.python}"
     if requires.device is Device.CUDA:
         return _no_cuda(requires, build, hardware)
     if not hardware.startswith("cpu-"):
         return f"runs on the CPU; its verdict stands under the CPU class, not under {hardware}"
     return None
+
+
+def is_for_python(requires: Requires, python: str) -> bool:
+    """Whether an issue with these needs can exist on this Python (`3.12`)."""
+    return not requires.python or Version(python) in SpecifierSet(requires.python)
 
 
 def _no_cuda(requires: Requires, build: Build, hardware: str) -> str | None:

@@ -21,7 +21,7 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict, is_stale
+from app.domain.verdict import CONCLUSIVE, INFRASTRUCTURE, Cell, Verdict, is_stale
 
 CONFIRMING = 3  # attempts on both sides of a change
 SETTLING = 10  # attempts where a baseline both failed and passed
@@ -224,9 +224,14 @@ def _confirming(variant: Variant, key: ArmKey, builds: Sequence[Build], known: K
     if key.build not in line or own not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
         return 1
     at = line.index(key.build)
-    beside = (line[at - 1 : at] if at else []) + line[at + 1 : at + 2]
-    verdicts = {_verdict(variant, key.issue, build, key.hardware, known) for build in beside}
-    return CONFIRMING if verdicts & ({Verdict.AFFECTED, Verdict.NOT_AFFECTED} - {own}) else 1
+    said = [_verdict(variant, key.issue, build, key.hardware, known) for build in line]
+    beside = {_first_answer(reversed(said[:at])), _first_answer(said[at + 1 :])}
+    return CONFIRMING if beside & ({Verdict.AFFECTED, Verdict.NOT_AFFECTED} - {own}) else 1
+
+
+def _first_answer(verdicts: Iterable[Verdict]) -> Verdict:
+    """A change lies between two answers, whatever releases nobody measured lie between them."""
+    return next((verdict for verdict in verdicts if verdict in CONCLUSIVE), Verdict.NOT_RUN)
 
 
 def _verdict(variant: Variant, issue: str, build: str, hardware: str, known: Known) -> Verdict:

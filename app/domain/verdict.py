@@ -354,23 +354,40 @@ def _workaround(
 ) -> WorkaroundFinding:
     """What the workaround does on this cell, judged variant by variant against the baseline.
 
-    Variants that do not apply here are left out, unless none does: there is nothing to cure with them.
+    Variants that do not apply here are left out, unless none does: there is nothing to cure with them. So are those
+    whose baseline proved nothing, where the workaround passes and the issue is seen with another variant.
     """
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
     applicable = [one for one in findings if one.verdict is not Verdict.NOT_APPLICABLE] or findings
     baseline = {one.variant: one for one in applicable}
-    per_variant = [
-        _beside(issue, baseline[variant.id], [one for one in attempts if one.arm == arm and one.variant == variant.id])
+    tried = [
+        (baseline[variant.id], _with(attempts, arm, variant.id))
         for variant in variants_of(issue, arm)
         if variant.id in baseline
+    ]
+    is_seen = any(one.verdict is Verdict.AFFECTED for one, _ in tried)
+    per_variant = [
+        _beside(issue, one, own)
+        for one, own in tried
+        if not (is_seen and _says_nothing(one, _with(attempts, BASELINE, one.variant), own))
     ]
     for verdict in (WorkaroundVerdict.HARMFUL, WorkaroundVerdict.INEFFECTIVE):
         found = next((one for one in per_variant if one.verdict is verdict), None)
         if found:
             return found
     return _curative(per_variant, findings)
+
+
+def _with(attempts: Sequence[Judged], arm: str, variant: str) -> list[Judged]:
+    return [one for one in attempts if one.arm == arm and one.variant == variant]
+
+
+def _says_nothing(baseline: VariantFinding, ran: Sequence[Judged], own: Sequence[Judged]) -> bool:
+    """The baseline ran, and nothing shows what it exercised: Dynamo may leave it to Python. The workaround passes."""
+    is_unproven = baseline.verdict is Verdict.INCONCLUSIVE and {one.outcome for one in ran} == {Outcome.HARNESS_ERROR}
+    return is_unproven and mixture({one.outcome for one in own}) is Verdict.NOT_AFFECTED
 
 
 def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:

@@ -122,7 +122,7 @@ def test_what_was_made_since_is_gone_after_a_restore_by_force(call: Call, notebo
         ),
         pytest.param(["restore", "README.md"], 4, "README.md is damaged or no backup", id="another file"),
         pytest.param(
-            ["restore", "repros/evidence/cpu-2026-11-21.jsonl.gz"], 4, "bundles of results are for", id="a bundle"
+            ["restore", "repros/evidence/cpu-2026-11-22.jsonl.gz"], 4, "bundles of results are for", id="a bundle"
         ),
         pytest.param(["restore", "README.md", "--into", "mysql://x/y"], 4, "", id="another database"),
     ],

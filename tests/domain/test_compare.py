@@ -250,6 +250,15 @@ def test_builds_that_name_two_pythons_are_compared_exactly() -> None:
     assert compared.pairs[0].transition is Transition.STILL_AFFECTED
 
 
+def test_an_issue_that_cannot_be_on_the_python_asked_for_takes_no_answer_from_another() -> None:
+    issue = replace(ISSUE, requires=replace(ISSUE.requires, python=">=3.12"))
+    cells = [_cell(FAILS, A_312.id), _cell(PASSES, B_312.id)]
+    (pair,) = _compared(*cells, issues=[issue]).pairs
+    assert {pair.before.verdict, pair.after.verdict} == {Verdict.NOT_APPLICABLE}
+    assert pair.otherwise == ()
+    assert _compared(*cells, issues=[issue], a=A_312.id, b=B_312.id).pairs[0].transition is Transition.FIXED
+
+
 def test_two_pythons_of_one_build_can_be_compared() -> None:
     compared = _compared(_cell(FAILS, B.id), _cell(PASSES, B_312.id), a=B.id, b=B_312.id)
     assert compared.pairs[0].transition is Transition.FIXED

@@ -120,6 +120,14 @@ def test_both_sides_of_a_change_are_confirmed_by_three_attempts() -> None:
     assert planned(state, Wanted(confirm=True)) == {("2.6.0+cu124", BASELINE): 2, ("2.7.0+cu126", BASELINE): 2}
 
 
+@pytest.mark.parametrize("between", [[], [Outcome.TIMEOUT], [Outcome.HARNESS_ERROR]])
+def test_a_change_lies_between_two_answers_whatever_gave_none_between_them(between: list[Outcome]) -> None:
+    told: dict[Build | str, list[Outcome]] = {"2.6.0+cu124": [Outcome.PASS], "2.7.1+cu126": [Outcome.MATCH]}
+    wanted = planned(known({**told, "2.7.0+cu126": between} if between else told), Wanted(confirm=True))
+    assert (wanted["2.6.0+cu124", BASELINE], wanted["2.7.1+cu126", BASELINE]) == (2, 2)
+    assert wanted["2.8.0+cu128", BASELINE] == 1
+
+
 def test_a_change_is_looked_for_among_releases_of_the_same_python() -> None:
     twins = [make_build(build.torch, python="3.12") for build in BUILDS]
     broken: dict[Build | str, list[Outcome]] = {

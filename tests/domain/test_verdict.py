@@ -234,6 +234,30 @@ def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() 
     assert (found.verdict, found.workarounds["aot_eager"].verdict) == (Verdict.AFFECTED, WorkaroundVerdict.EFFECTIVE)
 
 
+@pytest.mark.parametrize(
+    ("baseline", "arm", "expected"),
+    [
+        (Outcome.HARNESS_ERROR, Outcome.PASS, WorkaroundVerdict.EFFECTIVE),
+        (Outcome.HARNESS_ERROR, Outcome.MATCH, WorkaroundVerdict.UNVERIFIED),
+        (Outcome.HARNESS_ERROR, Outcome.HARNESS_ERROR, WorkaroundVerdict.UNVERIFIED),
+        (Outcome.HARNESS_ERROR, None, WorkaroundVerdict.UNVERIFIED),
+        (Outcome.ENV_ERROR, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
+        (Outcome.TIMEOUT, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
+        (Outcome.OTHER_FAILURE, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
+        (None, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
+    ],
+)
+def test_a_baseline_that_proves_nothing_leaves_a_cure_of_other_variants_standing_where_it_passes(
+    baseline: Outcome | None, arm: Outcome | None, expected: WorkaroundVerdict
+) -> None:
+    issue = make_issue(variants=(Variant("n1", ""), Variant("n2", "")))
+    judged = [*(control(variant=v) for v in ("n1", "n2")), make_judged(Outcome.MATCH, variant="n1")]
+    judged.append(make_judged(Outcome.PASS, "aot_eager", "n1"))
+    judged += [make_judged(baseline, variant="n2")] if baseline else []
+    judged += [make_judged(arm, "aot_eager", "n2")] if arm else []
+    assert cell(*judged, issue=issue).workarounds["aot_eager"].verdict is expected
+
+
 def test_a_workaround_for_other_releases_does_not_apply_and_is_not_missing() -> None:
     arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "aot_eager" else arm for arm in ISSUE.arms)
     found = cell(control(), make_judged(Outcome.MATCH), issue=replace(ISSUE, arms=arms)).workarounds["aot_eager"]

@@ -64,7 +64,6 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-@pytest.mark.soak
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 @pytest.mark.timeout(10800 if FAULTS else 1800)
 @pytest.mark.xdist_group("ray")

@@ -76,6 +76,7 @@ def test_a_real_run_fills_cells_while_somebody_looks(
     scripts: bool,
 ) -> None:
     with served(installation) as site, reading_with(browser, java_script_enabled=scripts) as context:
+        context.set_default_navigation_timeout(PATIENCE_MS)  # environments are made beside it
         run, matrix = context.new_page(), context.new_page()
         with measuring(installation) as process:
             run.goto(f"{site}/runs")

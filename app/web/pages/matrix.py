@@ -226,6 +226,7 @@ def matrix_page(
     look = _look(hardware, visit.language, shown, heads, selection.all_builds, told_of, is_plain=is_large)
     rows = _rows(visit, selection, look)
     groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), visit)
+    cells = sum(len(group.rows) for group in groups) * len(heads)
     return MatrixPage(
         hardware=hardware,
         totals=total(row.tally for row in rows),
@@ -234,7 +235,7 @@ def matrix_page(
         build_count=len(selection.columns),
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
-        fold_all=_fold_all(visit, query, groups, len(heads)),
+        fold_all=_fold_all(visit, query, groups, cells),
         elsewhere=tuple(row for row in rows if row.is_elsewhere),
         issue_count=len(rows),
         feet=_feet(visit, rows, len(heads)),
@@ -252,7 +253,7 @@ def matrix_page(
         live_address=f"{API}/events?after={now.last_event}" if now.active else "",
         json_address=query.at_door("matrix", hardware, _twin(query)),
         is_large=is_large,
-        begins_folded=sum(len(group.rows) for group in groups) * len(heads) > MOST_CELLS,
+        begins_folded=cells > MOST_CELLS,
     )
 
 
@@ -390,12 +391,11 @@ def _toggled(names: Sequence[str], name: str) -> list[str]:
     return [one for one in names if one != name] if name in names else [*names, name]
 
 
-def _fold_all(visit: Visit, query: MatrixPageQuery, groups: Sequence[Group], width: int) -> Choice:
+def _fold_all(visit: Visit, query: MatrixPageQuery, groups: Sequence[Group], cells: int) -> Choice:
     """Folds every group; opens them all where none is open, or where nobody had asked for those that are folded."""
     folded = [group.fold.is_folded for group in groups]
     is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
-    rows = sum(len(group.rows) for group in groups)
-    address = f"/{query.asking(fold=_all_open(rows * width) if is_folded else [EVERY])}"
+    address = f"/{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
     return Choice(visit.say("open all groups") if is_folded else visit.say("fold all groups"), address, is_folded)
 
 
