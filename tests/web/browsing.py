@@ -15,7 +15,7 @@ from tests import serving
 from tests.web.given import NOW
 
 playwright = pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright  # noqa: E402 - after the skip
 
 WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
@@ -31,16 +31,35 @@ def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
         yield site
 
 
+class Chromium:
+    """The browser of a test file. One that crashed (seen on a full machine, 2026-11) is started anew for the next."""
+
+    def __init__(self, driver: Playwright, executable: str) -> None:
+        self._kind, self._executable = driver.chromium, executable
+        self._browser = self._started()
+
+    def _started(self) -> Browser:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        return self._kind.launch(executable_path=self._executable, args=arguments)
+
+    def living(self) -> Browser:
+        if not self._browser.is_connected():
+            self._browser = self._started()
+        return self._browser
+
+    def close(self) -> None:
+        self._browser.close()
+
+
 @contextmanager
-def opened_browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+def opened_chromium() -> Iterator[Chromium]:
+    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    if executable is None:
         pytest.skip("no Chromium on this machine")
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
-        yield browser
-        browser.close()
+        chromium = Chromium(driver, executable)
+        yield chromium
+        chromium.close()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from app.store.session import Engine, unit_of_work
 from app.web.reader import Rules
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.browsing import opened_browser, reading_with, served
+from tests.web.browsing import reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -32,12 +32,6 @@ CELL = f"/cells/pytorch-151290/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
 def site(notebook: Engine) -> Iterator[str]:
     with served(notebook) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

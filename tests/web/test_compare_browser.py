@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.store.session import Engine
-from tests.web.browsing import NARROW, WIDTHS, keep_picture, opened_browser, reading_with, served
+from tests.web.browsing import NARROW, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -18,12 +18,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 def site(notebook: Engine) -> Iterator[str]:
     with served(notebook) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("has_scripts", [True, False], ids=["with scripts", "without scripts"])

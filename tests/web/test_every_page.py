@@ -16,7 +16,7 @@ from app.store.session import Engine, connect
 from app.web.visit import LANGUAGE_COOKIE
 from tests.conftest import NewStore
 from tests.web.asking import client_of
-from tests.web.browsing import NARROW, WIDE, keep_picture, opened_browser, reading_with, served, signed_in
+from tests.web.browsing import NARROW, WIDE, keep_picture, reading_with, served, signed_in
 from tests.web.notebooks import HOSTILE, NOTEBOOKS, Notebook, addresses_of, sign_in
 from tests.web.soundness import faults
 
@@ -53,12 +53,6 @@ def _signed_in(engine: Engine, token: str) -> TestClient:
     client.post("/sign-in", data={"token": token}, headers={"Sec-Fetch-Site": "same-origin"})
     assert client.cookies
     return client
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

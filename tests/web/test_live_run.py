@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
-from tests.web.browsing import opened_browser, reading_with
+from tests.web.browsing import reading_with
 
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, expect  # noqa: E402 - after the skip
@@ -21,12 +21,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 BUILD = "torch-0.0.1+mini"
 NAMES = ("toy-passes-1", "toy-fixed-1", "toy-crashes-1")
 PATIENCE_MS = 100_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

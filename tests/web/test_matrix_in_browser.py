@@ -11,7 +11,7 @@ from app.store.session import Engine, connect
 from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given
-from tests.web.browsing import HUGE, NARROW, WIDE, WIDTHS, opened_browser, reading_with, served
+from tests.web.browsing import HUGE, NARROW, WIDE, WIDTHS, reading_with, served
 from tests.web.given import BAD, BUILDS, CPU_ONLY, DYNAMO, GOOD, MISMATCHED, NEW, NOW, OLD, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -28,12 +28,6 @@ CURED = f"fails, has a cure: pytorch-151290 on {BAD.id}"
 def site(notebook: Engine) -> Iterator[str]:
     with served(notebook) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

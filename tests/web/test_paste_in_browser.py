@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from app.store.session import Engine
-from tests.web.browsing import NARROW, WIDTHS, keep_picture, opened_browser, reading_with, served
+from tests.web.browsing import NARROW, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook
 
@@ -28,12 +28,6 @@ CUDA used to build PyTorch: 12.6
 def site(notebook: Engine) -> Iterator[str]:
     with served(notebook) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("width", WIDTHS)

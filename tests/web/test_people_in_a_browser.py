@@ -12,7 +12,7 @@ from app.store.session import Engine
 from app.web.addresses import notes_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.browsing import NARROW, WIDE, opened_browser, reading_with, served
+from tests.web.browsing import NARROW, WIDE, reading_with, served
 from tests.web.given import BAD, MASK, Asked, make_token
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -23,12 +23,6 @@ from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the 
 pytestmark = pytest.mark.browser
 
 NOTES = notes_address(MASK.id, BAD.id, HARDWARE)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from app.store import writes
 from app.store.session import Engine, connect, unit_of_work
 from tests.conftest import NewStore
 from tests.web import given
-from tests.web.browsing import WIDTHS, opened_browser, reading_with, served
+from tests.web.browsing import WIDTHS, reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -29,12 +29,6 @@ SCREENS = [
     for has_scripts in (True, False)
 ]
 SNIPPET = "mask = make()"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with opened_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

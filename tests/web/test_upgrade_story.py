@@ -22,12 +22,6 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing.opened_browser() as browser:
-        yield browser
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width: str, scripts: bool) -> None:
