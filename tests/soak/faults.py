@@ -1,8 +1,9 @@
 """Faults, drawn by chance from a seed: what is struck, how, and how long it took until it did its work again.
 
 Each lane has one target, which is struck again only once it has recovered; lanes go on side by side. A job that dies
-three times in a row is given up, rightly and for good. That rule has its own tests (tests/store/test_results.py), and
-here it would make cells differ from a calm day's; so whatever costs a job a try waits while one has lost two already.
+three times in a row is given up, rightly. That rule has its own tests (tests/store/test_results.py), and
+here it is kept rare: whatever costs a job a try waits while one has lost two already. What is given up all the same,
+because a loss was told late, is asked again by the next run.
 """
 
 import random
