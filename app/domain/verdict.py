@@ -96,9 +96,10 @@ class VariantFinding:
 class Cell:
     """(issue, build, hardware class) and what is known of it now.
 
-    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome (None: not run); `line` is
-    the newest line that matched the signature; `superseded` counts attempts bound to an older repro, `voided` those of
-    a worker that somebody said not to count; `evidence` is the id of the attempt that says most.
+    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
+    where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
+    attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
+    of the attempt that says most.
     """
 
     issue: str
@@ -221,7 +222,7 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     outcomes = [one.outcome for one in baseline]
     verdict = mixture(outcomes)
     k = outcomes.count(Outcome.MATCH)
-    n = sum(1 for outcome in outcomes if outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE})
+    n = sum(1 for outcome in outcomes if _says_something(outcome))
     reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline, k, n)
     if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
@@ -250,7 +251,7 @@ def _hangs_only_beside_a_quick_control(
 ) -> list[Judged]:
     if issue.signature.kind is not SignatureKind.HANG:
         return list(baseline)
-    slowest = max((one.wall_s for one in control), default=0.0)
+    slowest = max((one.wall_s for one in control if _says_something(one.outcome)), default=0.0)
     if slowest * _HANG_RATIO < issue.timeout_s:
         return list(baseline)
     slow = f"did not end within {issue.timeout_s:g} s, but the control took {slowest:.0f} s itself"
@@ -294,7 +295,7 @@ def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     """Whether each machine always says the same, and not all machines the same."""
     said: dict[str, set[Outcome]] = {}
     for one in attempts:
-        if one.outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE}:
+        if _says_something(one.outcome):
             said.setdefault(one.machine, set()).add(one.outcome)
     agrees_with_itself = all(len(outcomes) == 1 for outcomes in said.values())
     return agrees_with_itself and len(set().union(*said.values())) > 1
@@ -345,8 +346,13 @@ def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
 
 
 def _worst(control: Sequence[Judged]) -> Outcome | None:
-    order = list(Outcome)
-    return max((one.outcome for one in control), key=order.index, default=None)
+    outcomes = [one.outcome for one in control]
+    settled = [outcome for outcome in outcomes if _says_something(outcome)]
+    return max(settled or outcomes, key=list(Outcome).index, default=None)
+
+
+def _says_something(outcome: Outcome) -> bool:
+    return outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE}
 
 
 def _workaround(

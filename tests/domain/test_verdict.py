@@ -59,23 +59,27 @@ def control(outcome: Outcome = Outcome.PASS, variant: str = "default") -> Judged
 
 
 @pytest.mark.parametrize(
-    ("controls", "verdict"),
+    ("controls", "verdict", "told"),
     [
-        ([Outcome.PASS], Verdict.AFFECTED),
-        ([Outcome.PASS, Outcome.ENV_ERROR], Verdict.AFFECTED),
-        ([Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE),
-        ([Outcome.MATCH], Verdict.INCONCLUSIVE),
-        ([Outcome.CRASH], Verdict.INCONCLUSIVE),
-        ([Outcome.TIMEOUT], Verdict.INCONCLUSIVE),
-        ([Outcome.ENV_ERROR], Verdict.INCONCLUSIVE),
-        ([Outcome.PASS, Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE),
-        ([], Verdict.INCONCLUSIVE),
+        ([Outcome.PASS], Verdict.AFFECTED, Outcome.PASS),
+        ([Outcome.PASS, Outcome.ENV_ERROR], Verdict.AFFECTED, Outcome.PASS),
+        ([Outcome.HARNESS_ERROR, Outcome.PASS], Verdict.AFFECTED, Outcome.PASS),
+        ([Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE, Outcome.OTHER_FAILURE),
+        ([Outcome.MATCH], Verdict.INCONCLUSIVE, Outcome.MATCH),
+        ([Outcome.CRASH], Verdict.INCONCLUSIVE, Outcome.CRASH),
+        ([Outcome.TIMEOUT], Verdict.INCONCLUSIVE, Outcome.TIMEOUT),
+        ([Outcome.ENV_ERROR], Verdict.INCONCLUSIVE, Outcome.ENV_ERROR),
+        ([Outcome.PASS, Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE, Outcome.OTHER_FAILURE),
+        ([], Verdict.INCONCLUSIVE, None),
     ],
 )
-def test_a_match_counts_only_beside_a_control_that_passed(controls: Sequence[Outcome], verdict: Verdict) -> None:
+def test_a_match_counts_only_beside_a_control_that_passed(
+    controls: Sequence[Outcome], verdict: Verdict, told: Outcome | None
+) -> None:
     judged = [make_judged(outcome, CONTROL, n=n) for n, outcome in enumerate(controls)]
     found = cell(make_judged(Outcome.MATCH), *judged)
     assert found.verdict is verdict
+    assert found.control is told
     assert found.line, "the match is kept as evidence"
 
 
@@ -300,6 +304,8 @@ def test_a_hang_beside_a_slow_control_is_only_a_timeout() -> None:
     slow, quick = make_judged(Outcome.PASS, CONTROL, wall_s=7.0), make_judged(Outcome.PASS, CONTROL, wall_s=5.0)
     assert cell(make_judged(Outcome.MATCH), slow, issue=hang).verdict is Verdict.INCONCLUSIVE
     assert cell(make_judged(Outcome.MATCH), quick, issue=hang).verdict is Verdict.AFFECTED
+    lost = make_judged(Outcome.HARNESS_ERROR, CONTROL, wall_s=7.0)
+    assert cell(make_judged(Outcome.MATCH), quick, lost, issue=hang).verdict is Verdict.AFFECTED
 
 
 def test_old_evidence_is_marked_stale_by_the_kind_of_build() -> None:
