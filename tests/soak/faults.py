@@ -1,9 +1,7 @@
 """Faults, drawn by chance from a seed: what is struck, how, and how long it took until it did its work again.
 
-Each lane has one target, which is struck again only once it has recovered; lanes go on side by side. A job that dies
-three times in a row is given up, rightly. That rule has its own tests (tests/store/test_results.py), and
-here it is kept rare: whatever costs a job a try waits while one has lost two already. What is given up all the same,
-because a loss was told late, is asked again by the next run.
+Each lane has one target, which is struck again only once it has recovered; lanes go on side by side. What dies three
+times in a row is given up by the rule (tests/store/test_results.py), and asked again by the next run.
 """
 
 import random
@@ -19,18 +17,14 @@ from typing import Any
 import psutil
 import sqlalchemy as sa
 
-from app.store.counters import LOSSES
-from app.store.rows import ArmState, JobState
 from app.store.session import Engine, connect
-from app.store.tables import arms, attempts, jobs, meta, runs
+from app.store.tables import attempts, runs
 from tests.soak.fleet import WORKERS, Fleet
 from tests.soak.hosts import Service, eventually
 from tests.soak.reader import Reader
 
-LOSSES_BORNE = 1  # of three; one more may come from a fault that is under way
 _RECOVERY_S = 600.0
 _LOOK_S = 0.15
-_LOSS_S = 3.0
 _VICTIM_S = 30.0
 
 Strike = Callable[[random.Random], bool]
@@ -47,9 +41,7 @@ class Fault:
 
 
 class Progress(threading.Thread):
-    """What the store says of the work, looked up again and again: `results` were counted, `unfinished` runs there are,
-    tries were `lost`, and of what is left the most struck was lost `losses` times in a row.
-    """
+    """What the store says of the work, again and again: `results` were counted, so many runs are `unfinished`."""
 
     def __init__(self, database: str) -> None:
         super().__init__(name="progress", daemon=True)
@@ -60,8 +52,6 @@ class Progress(threading.Thread):
         self.results = 0
         self.grew_after = 0.0
         """Results were added after this time."""
-        self.lost = 0
-        self.losses = 0
         self.unfinished = 1
 
     def stop(self) -> None:
@@ -86,25 +76,19 @@ class Progress(threading.Thread):
             results = ask(sa.select(sa.func.count()).select_from(attempts))
             if results > self.results:
                 self.grew_after, self.results = self._looked_at, results
-            going_on = jobs.c.state.in_([JobState.QUEUED, JobState.LEASED])
-            of_jobs = ask(sa.select(sa.func.max(jobs.c.losses)).where(going_on))
-            of_arms = ask(sa.select(sa.func.max(arms.c.losses)).where(arms.c.state != ArmState.DONE))
-            self.losses = max(of_jobs, of_arms)
-            self.lost = ask(sa.select(sa.func.sum(meta.c.value)).where(meta.c.name == LOSSES))
             self.unfinished = ask(sa.select(sa.func.count()).select_from(runs).where(runs.c.finished_at.is_(None)))
         self._looked_at = now
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One way to strike. `weight` is how often it is drawn; `costs_a_try` of a job that is under way. What `is_long` is
-    no part of a short run: it takes half a minute or more until work goes on.
+    """One way to strike. `weight` is how often it is drawn. What `is_long` is no part of a short run: it takes half a
+    minute or more until work goes on.
     """
 
     name: str
     weight: int
     strike: Strike
-    costs_a_try: bool = False
     is_long: bool = False
 
 
@@ -129,7 +113,6 @@ class Storm:
     """So many faults of each lane, none of which is long and no two of a kind; 0: on and on, of every kind."""
     faults: list[Fault] = field(default_factory=list)
     _calming: threading.Event = field(default_factory=threading.Event)
-    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
     _began: float = field(default_factory=time.monotonic)
 
     @contextmanager
@@ -152,7 +135,7 @@ class Storm:
             if self._calming.wait(chance.uniform(0.0, lane.pause_s)):
                 return
             began = time.time()
-            if not self._struck(kind, chance):
+            if not kind.strike(chance):
                 continue
             ended = time.time()
             recovered = self._recovered(lane, ended)
@@ -166,19 +149,6 @@ class Storm:
             return
         while True:
             yield chance.choices(lane.kinds, [kind.weight for kind in lane.kinds])[0]
-
-    def _struck(self, kind: Kind, chance: random.Random) -> bool:
-        if not kind.costs_a_try:
-            return kind.strike(chance)
-        with self._one_at_a_time:
-            while self.progress.losses > LOSSES_BORNE:
-                if self._calming.wait(_LOOK_S):
-                    return False
-            before = self.progress.lost
-            struck = kind.strike(chance)
-            # Until the loss is in the store; there is none where the machine had no job.
-            eventually(lambda: self.progress.lost > before, _LOSS_S)
-        return struck
 
     def _recovered(self, lane: Lane, ended: float) -> float | None:
         until = ended + _RECOVERY_S
@@ -230,22 +200,22 @@ def _ways_for_postgres(postgres: Service) -> tuple[Kind, ...]:
 
 def _ways_for_a_worker(worker: Service) -> tuple[Kind, ...]:
     return (
-        Kind("agent killed", 4, _kill_one(worker, "workers.agent"), costs_a_try=True),
-        Kind("raylet killed", 1, _kill_one(worker, "raylet/raylet"), costs_a_try=True),
-        Kind("killed", 1, _kill(worker), costs_a_try=True),
+        Kind("agent killed", 4, _kill_one(worker, "workers.agent")),
+        Kind("raylet killed", 1, _kill_one(worker, "raylet/raylet")),
+        Kind("killed", 1, _kill(worker)),
         Kind("frozen", 5, _for_a_while(worker.frozen)),
         Kind("cut off", 5, _for_a_while(worker.host.cut_off)),
-        Kind("cut off until the fleet gives it up", 1, _for_a_while(worker.host.cut_off, 20.0), True, is_long=True),
+        Kind("cut off until the fleet gives it up", 1, _for_a_while(worker.host.cut_off, 20.0), is_long=True),
     )
 
 
 def _ways_for_the_lead(dispatcher: Service, head: Service) -> tuple[Kind, ...]:
     return (
-        Kind("dispatcher killed", 3, _kill(dispatcher), costs_a_try=True),
-        Kind("dispatcher's driver killed", 2, _kill_one(dispatcher, "workers.ray_driver"), costs_a_try=True),
+        Kind("dispatcher killed", 3, _kill(dispatcher)),
+        Kind("dispatcher's driver killed", 2, _kill_one(dispatcher, "workers.ray_driver")),
         Kind("dispatcher frozen", 4, _for_a_while(dispatcher.frozen)),
         Kind("dispatcher and head cut off", 4, _for_a_while(dispatcher.host.cut_off)),
-        Kind("head killed", 1, _kill(head), costs_a_try=True, is_long=True),
+        Kind("head killed", 1, _kill(head), is_long=True),
     )
 
 
