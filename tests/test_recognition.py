@@ -48,7 +48,6 @@ POSSIBLE = {
     "pytorch-136504",
     "deepmd-kit-wheel-strides",
     "pytorch-146151",
-    "pytorch-153476",
 }
 
 
