@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import shutil
 import socket
 import sys
@@ -68,12 +69,13 @@ def test_a_rehearsal_says_what_would_change_and_the_deed_does_it(call: Call, fil
     assert (told.code, verdicts(filled)) == (0, before)
     assert "would be voided" in told.out
     done = call("void", *asked)
-    assert done.out.replace("voided, as void 1", "would be voided") == told.out
+    number = re.findall(r"voided, as void (\d+)", done.out)[0]  # PostgreSQL counts rehearsals too
+    assert done.out.replace(f"voided, as void {number}", "would be voided") == told.out
     assert f"{given.MASK.id} {given.BAD.id} cpu-x86_64: affected -> not_run" in done.out
     assert verdicts(filled) != before
     (listed,) = json.loads(call("void", "--list", "--json").out)
-    assert (listed["id"], listed["machine"], listed["reason"]) == (1, CPU_MACHINE.digest, "it overheats")
-    back = call("unvoid", "1", "--reason", "it does not")
+    assert (listed["id"], listed["machine"], listed["reason"]) == (int(number), CPU_MACHINE.digest, "it overheats")
+    back = call("unvoid", number, "--reason", "it does not")
     assert "voided no more" in back.out
     assert verdicts(filled) == before
     assert "ended by" in call("void", "--list").out

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 import structlog
 from fastapi.testclient import TestClient
+from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
 from app.store.session import Engine, reading
@@ -204,7 +205,7 @@ def logged() -> Iterator[list[Any]]:
 
 def everything_in(engine: Engine) -> str:
     with reading(engine) as s:
-        tables = s.execute(sql("SELECT name FROM sqlite_master WHERE type = 'table'")).scalars().all()
+        tables = sorted(inspect(engine).get_table_names())
         return repr([s.execute(sql(f'SELECT * FROM "{name}"')).all() for name in tables])  # noqa: S608 - our tables
 
 
