@@ -568,6 +568,7 @@ def run(
 def recheck(
     cells: Annotated[int, typer.Option(min=1, help="How many cells to ask once more.")] = 200,
     seed: Annotated[str | None, typer.Option(help="The same seed draws the same cells; printed.")] = None,
+    python: Annotated[str, typer.Option(help="Ask what the default Python said on this one, such as 3.12.")] = "",
     builds: Builds = None,
     issues: Issues = None,
     hardware: Hardware = None,
@@ -583,7 +584,7 @@ def recheck(
     engine = opened(settings)
     _load_catalogue(engine, settings)
     work = Work(settings)
-    sample = Sample(cells, seed or token_hex(4))
+    sample = Sample(cells, seed or token_hex(4), python)
     columns, rows = _pick_builds(engine, builds, lambda _: True), _pick_issues(engine, issues)
     drawn = again.draw(engine, rows, columns, tuple(_split(hardware)) or _own_hardware(), sample)
     err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
@@ -592,7 +593,7 @@ def recheck(
         return
     with stoppable() as stop, suppress(typer.Exit):  # stopped: what came until then is told
         _run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
-    found = again.compare(engine, rows, columns, drawn)
+    found = again.compare(engine, rows, drawn)
     if as_json:
         _print_json(again.as_json(found, sample.seed))
     else:

@@ -22,6 +22,7 @@ from app.catalogue.fields import (
     Line,
     LocalVersion,
     Name,
+    PackageName,
     Params,
     Probe,
     PythonVersion,
@@ -90,6 +91,8 @@ class RequiresTable(_Table):
     """Versions of Python on which it can, such as "<3.12"."""
     compute_capability: Capability | None = None
     """The least compute capability of the GPU, such as "7.0"."""
+    package: PackageName = ""
+    """The package that the issue concerns, such as "torchao": an environment without it does not have the issue."""
 
 
 class ReleasePackagesTable(_Table):
@@ -146,6 +149,10 @@ class VariantTable(_Table):
     """Keyword arguments for the arms' functions."""
     arms: list[str] = []
     """The arms it applies to; none named means all of them."""
+    why_not: str = ""
+    """Why `arms` leaves workarounds out: what is known of them with this variant without running them."""
+    reported: bool = False
+    """This variant is what the report ran; at most one is."""
 
 
 class WorkaroundTable(_Table):
@@ -200,6 +207,8 @@ class IssueFile(_Table):
     summary_zh: str = ""
     default: bool = False
     """One of the few that `knowngood up` measures anew on the machine it starts on; where none is, it measures all."""
+    smoke: bool = False
+    """It shows that the compiler works at all: where it passes, what one Python said may stand in for another."""
 
 
 class BuildTable(_Table):

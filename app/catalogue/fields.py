@@ -162,6 +162,9 @@ Params = Annotated[
     WithJsonSchema({"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}}),
 ]
 Name = Annotated[str, _Form(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "a name of letters, digits, dots, dashes, underscores")]
+PackageName = Annotated[
+    str, _Form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)")
+]
 FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
 Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
 PythonVersion = Annotated[str, _Form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]

@@ -110,13 +110,21 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             signals=tuple(document.signature.signals),
         ),
         variants=tuple(
-            Variant(id=variant.id, title=variant.title, params=variant.params, arms=tuple(variant.arms))
+            Variant(
+                id=variant.id,
+                title=variant.title,
+                params=variant.params,
+                arms=tuple(variant.arms),
+                why_not=variant.why_not,
+                is_reported=variant.reported,
+            )
             for variant in document.variant
         ),
         arms=_arms(document, script),
         workarounds=tuple(_workaround(table) for table in document.workaround),
         timeout_s=float(document.timeout_s),
         default=document.default,
+        is_smoke=document.smoke,
         script=script.text,
         title_zh=document.title_zh,
         summary_zh=document.summary_zh,
@@ -128,7 +136,13 @@ def _requires(table: RequiresTable) -> Requires:
     if table.compute_capability is not None:
         major, minor = table.compute_capability.split(".")
         capability = (int(major), int(minor))
-    return Requires(device=table.device, torch=table.torch, python=table.python, compute_capability=capability)
+    return Requires(
+        device=table.device,
+        torch=table.torch,
+        python=table.python,
+        compute_capability=capability,
+        package=table.package,
+    )
 
 
 def _packages(table: PackagesTable) -> Packages:

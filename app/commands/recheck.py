@@ -1,12 +1,12 @@
 """Asking cells with an answer once more, and holding what came against what was known: the project's own A/A pass."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from app.domain.build import Build
 from app.domain.issue import Issue
-from app.domain.plan import PlannedJob, Sample, recheck_cells, recheck_jobs
+from app.domain.plan import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
 from app.domain.quality import Again, Rate, Rechecked, recheck
 from app.domain.verdict import Cell
 
@@ -20,9 +20,10 @@ _PLACE = tuple[str, str, str]  # issue, build, hardware class
 
 @dataclass(frozen=True)
 class Drawn:
-    """Cells as they were known when they were drawn, and the jobs that ask them once more."""
+    """Cells as they were known when they were drawn, the build that each is asked on, and the jobs that ask them."""
 
     cells: tuple[Cell, ...]
+    twins: Mapping[str, Build]
     jobs: tuple[PlannedJob, ...]
 
 
@@ -35,18 +36,18 @@ def draw(
     with reading(engine) as s:
         known = load_known_attempts(s)
     cells = recheck_cells(issues, builds, hardware, known, sample)
-    return Drawn(cells, recheck_jobs(issues, builds, cells, known))
+    twins = twins_of(builds, sample.python)
+    return Drawn(cells, twins, recheck_jobs(issues, twins, cells, known))
 
 
-def compare(engine: "Engine", issues: Iterable[Issue], builds: Iterable[Build], drawn: Drawn) -> tuple[Rechecked, ...]:
+def compare(engine: "Engine", issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
     """What the attempts planned for each cell say by themselves; in the order of the draw."""
     from app.store.session import reading
 
     by_id = {issue.id: issue for issue in issues}
-    columns = {build.id: build for build in builds}
     asked = _asked(drawn.jobs)
     with reading(engine) as s:
-        return tuple(_compare(s, by_id[cell.issue], columns[cell.build], cell, asked) for cell in drawn.cells)
+        return tuple(_compare(s, by_id[cell.issue], drawn.twins[cell.build], cell, asked) for cell in drawn.cells)
 
 
 def _asked(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, str]]]:
@@ -64,7 +65,7 @@ def _compare(
 ) -> Rechecked:
     from app.store.quality import load_judged
 
-    wanted = asked[cell.issue, cell.build, cell.hardware]
+    wanted = asked[cell.issue, build.id, cell.hardware]
     new = [
         judged
         for ordinal, bound, judged in load_judged(s, issue, build, cell.hardware)

@@ -54,8 +54,11 @@ class LinkKind(StrEnum):
 
 
 class Device(StrEnum):
+    """Where an issue can be: ANY where its path is the same on every device (no kernels of a compiler's)."""
+
     CPU = "cpu"
     CUDA = "cuda"
+    ANY = "any"
 
 
 class SignatureKind(StrEnum):
@@ -118,13 +121,16 @@ class Signature:
 class Variant:
     """A size or setting that arms are repeated with. `params` become keyword arguments of the arm's function.
 
-    `arms` names the arms it applies to (empty: all of them).
+    `arms` names the arms it applies to (empty: all of them), and `why_not` says why it leaves workarounds out.
+    `is_reported` marks the variant that is the report's own.
     """
 
     id: str
     title: str
     params: Mapping[str, str | int | float | bool] = field(default_factory=dict)
     arms: tuple[str, ...] = ()
+    why_not: str = ""
+    is_reported: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,12 +161,16 @@ class Workaround:
 
 @dataclass(frozen=True)
 class Requires:
-    """Where the issue can exist at all. `torch` is a specifier; `python` likewise; `compute_capability` a minimum."""
+    """Where the issue can exist at all. `torch` is a specifier; `python` likewise; `compute_capability` a minimum.
+
+    `package` names the one that it concerns (canonical, PEP 503): whoever does not have it has not the issue.
+    """
 
     device: Device = Device.CPU
     torch: str = ""
     python: str = ""
     compute_capability: tuple[int, int] | None = None
+    package: str = ""
 
 
 @dataclass(frozen=True)
@@ -205,6 +215,7 @@ class Issue:
     title_zh: str = ""
     summary_zh: str = ""
     default: bool = False
+    is_smoke: bool = False
 
     def arm(self, id_: str) -> Arm:
         return next(arm for arm in self.arms if arm.id == id_)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from app.domain.build import Build, parse_build_id
+from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
 from app.domain.history import is_release
 from app.domain.issue import (
     BASELINE,
@@ -115,13 +115,27 @@ def plan_jobs(
 
 @dataclass(frozen=True)
 class Sample:
-    """So many cells by chance; the same `seed` over the same cells picks the same ones."""
+    """So many cells by chance; the same `seed` over the same cells picks the same ones.
+
+    With `python` (`3.12`) they are cells of the default Python, and what they say is asked on that one.
+    """
 
     cells: int
     seed: str
+    python: str = ""
 
 
 STEADY = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE})
+
+
+def twins_of(builds: Iterable[Build], python: str) -> Mapping[str, Build]:
+    """By id of a build, the one to ask: itself, or with `python` the one of a default build that has that Python."""
+    every = tuple(builds)
+    if not python:
+        return {build.id: build for build in every}
+    asked = {build.build_id.apart_from_python: build for build in every if build.python == python}
+    plain = (build for build in every if build.python == DEFAULT_PYTHON)
+    return {build.id: asked[build.build_id] for build in plain if build.build_id in asked}
 
 
 def recheck_cells(
@@ -129,9 +143,12 @@ def recheck_cells(
 ) -> tuple[Cell, ...]:
     """Cells with an answer to ask once more, drawn by chance; fewer where there are not so many.
 
-    Flaky ones are left out: whatever such a cell says a second time was known of it before.
+    Flaky ones are left out: whatever such a cell says a second time was known of it before. Where another Python is
+    asked, only builds that exist with it count, and only issues that name no Python of their own.
     """
-    ids, columns = {issue.id for issue in issues}, {build.id for build in builds}
+    twins = twins_of(builds, sample.python)
+    ids = {issue.id for issue in issues if not (sample.python and issue.requires.python)}
+    columns = {build for build, twin in twins.items() if not sample.python or twin.python != DEFAULT_PYTHON}
     steady = [
         cell
         for key, cell in known.cells.items()
@@ -142,13 +159,13 @@ def recheck_cells(
 
 
 def recheck_jobs(
-    issues: Iterable[Issue], builds: Iterable[Build], chosen: Iterable[Cell], known: Known
+    issues: Iterable[Issue], twins: Mapping[str, Build], chosen: Iterable[Cell], known: Known
 ) -> tuple[PlannedJob, ...]:
-    """One more attempt of the control and the baseline of each cell, with every variant, in the order of `builds`."""
-    wanted = {(cell.issue, cell.build, cell.hardware) for cell in chosen}
+    """One more attempt of the control and the baseline of each cell, with every variant, on its build's twin."""
+    wanted = {(cell.issue, twins[cell.build].id, cell.hardware) for cell in chosen}
     issues = tuple(issues)
     jobs = []
-    for build in builds:
+    for build in twins.values():
         for class_ in sorted({hardware for _, id_, hardware in wanted if id_ == build.id}):
             grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
             for issue in issues:
@@ -180,11 +197,14 @@ def missing_arms(
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
     is_seen = cell is not None and cell.verdict in {Verdict.AFFECTED, Verdict.FLAKY}
     waits = not wanted.workarounds or (wanted.where_affected and not is_seen)
+    failing = _failing_variants(cell) if wanted.where_affected else None
     planned = []
     for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
         if arm_inapplicable(arm, build) or (waits and arm.id not in {CONTROL, BASELINE}):
             continue
         for variant in variants_of(issue, arm.id):
+            if failing is not None and arm.id not in {CONTROL, BASELINE} and variant.id not in failing:
+                continue
             key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
             asked = _asked(arm, wanted)
             needed = asked if is_old else _needed(arm, variant, key, builds, known, wanted)
@@ -194,6 +214,12 @@ def missing_arms(
                 for ordinal in range(first, first + needed)
             ]
     return planned
+
+
+def _failing_variants(cell: Cell | None) -> frozenset[str]:
+    """Those with which the issue was seen: a workaround has to be tried with every one of them, and with no other."""
+    found = cell.variants if cell else ()
+    return frozenset(one.variant for one in found if one.verdict in {Verdict.AFFECTED, Verdict.FLAKY})
 
 
 def _rank(arm: str) -> int:
