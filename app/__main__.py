@@ -39,8 +39,10 @@ from app.commands.worker import NodeIp, leading, worker
 from app.commands.workplace import tell_workplace
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, KnownGoodError
+from app.domain.inference import CellKey
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
-from app.domain.matrix import CellKey, Columns, choose_columns, complete
+from app.domain.known import Known
+from app.domain.matrix import Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
 from app.domain.verdict import Cell, Verdict
 from app.garbage import collect_seldom
@@ -222,25 +224,13 @@ def matrix(
     classes = tuple(_split(hardware)) or measured or _own_hardware()[:1]
     is_shown = (lambda _: True) if builds else _measured_or_on_line(engine)
     columns = asked.columns(_pick_builds(engine, builds, lambda _: True), is_shown)
-    wanted = asked.issues(_pick_issues(engine, issues), columns, classes, _loading(engine, columns), _now())
+    wanted = asked.issues(_pick_issues(engine, issues), columns, classes, lambda: _known(engine), _now())
     chosen = Chosen(wanted, columns, classes)
     if query and not wanted and not as_json:
         out.print("no issue matches the query")
     else:
         _show(engine, chosen, as_json=as_json)
     _end(engine, chosen, failing)
-
-
-def _loading(engine: "Engine", builds: Collection[Build]) -> Callable[[Sequence[Issue]], tuple[Cell, ...]]:
-    """What loads the stored cells of some issues on these builds."""
-    from app.store.reads import load_cells
-    from app.store.session import reading
-
-    def load(issues: Sequence[Issue]) -> tuple[Cell, ...]:
-        with reading(engine) as s:
-            return load_cells(s, issues={one.id for one in issues}, builds={one.id for one in builds})
-
-    return load
 
 
 def _measured_or_on_line(engine: "Engine") -> Callable[[Build], bool]:
@@ -269,25 +259,29 @@ def _verdicts(names: Sequence[str] | None) -> frozenset[str]:
 
 
 def _cells_of(engine: "Engine", chosen: Chosen) -> dict[CellKey, Cell]:
-    from app.store.reads import load_cells
+    return complete(chosen.issues, chosen.builds, chosen.hardware, _known(engine))
+
+
+def _known(engine: "Engine") -> Known:
+    from app.store.known import load_known
     from app.store.session import reading
 
     with reading(engine) as s:
-        stored = load_cells(s, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})
-    return complete(chosen.issues, chosen.builds, chosen.hardware, stored)
+        return load_known(s, _now())
 
 
 def _show(engine: "Engine", chosen: Chosen, *, as_json: bool) -> None:
     from app.terminal import print_matrix
 
-    cells = _cells_of(engine, chosen)
+    known = _known(engine)
     if as_json:
+        cells = complete(chosen.issues, chosen.builds, chosen.hardware, known)
         from app.web.shapes.matrix import matrix_body
 
         _print_json(matrix_body(chosen.issues, chosen.builds, cells.values(), _now()).model_dump(mode="json"))
         return
     for hardware in chosen.hardware:
-        print_matrix(out, chosen.issues, chosen.builds, hardware, cells)
+        print_matrix(out, chosen.issues, chosen.builds, hardware, known)
 
 
 def _end(engine: "Engine", chosen: Chosen, failing: frozenset[str]) -> None:

@@ -19,11 +19,11 @@ from rich.table import Table
 from rich.text import Text
 
 from app.domain.build import Build
-from app.domain.history import history_of
 from app.domain.hygiene import HEADINGS, Remark
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
-from app.domain.matrix import CellKey, fold, rows_of
+from app.domain.known import Known
+from app.domain.matrix import fold, rows_of
 from app.domain.plan import PlannedJob, Price
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 from app.store.rows import JobRow, JobState, RunRow
@@ -54,15 +54,14 @@ def print_matrix(
     issues: Sequence[Issue],
     builds: Sequence[Build],
     hardware: str,
-    cells: Mapping[CellKey, Cell],
+    known: Known,
 ) -> None:
     """As many tables as the width asks for, one row per issue; every sign is explained below.
 
     Pythons of one build share a column for as long as they agree on this hardware class.
     """
-    here = [cell for cell in cells.values() if cell.hardware == hardware]
-    columns = fold(builds, here)
-    rows = rows_of(issues, columns, [hardware], here)
+    columns = fold(issues, builds, [hardware], known)
+    rows = rows_of(issues, columns, [hardware], known)
     widest = max((len(issue.id) for issue in issues), default=0)
     at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
     for first in range(0, len(columns), at_once):
@@ -76,8 +75,7 @@ def print_matrix(
         for issue in issues:
             row = rows[issue.id, hardware][first : first + at_once]
             signs = [Text(sign, style=colour) for sign, _, colour in map(sign_of, row)]
-            history = history_of([(build, cells[issue.id, build.id, hardware].verdict) for build in builds])
-            table.add_row(issue.id, *signs, history.sentence)
+            table.add_row(issue.id, *signs, known.history(issue.id, hardware).sentence)
         console.print(table)
     used = {sign_of(cell) for row in rows.values() for cell in row}
     legend = "   ".join(

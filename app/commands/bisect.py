@@ -23,8 +23,8 @@ from app.domain.bisect import (
 )
 from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
 from app.domain.errors import BadRequest
+from app.domain.inference import Claims
 from app.domain.issue import Issue, inapplicable
-from app.domain.matrix import cell_of
 from app.domain.plan import CONFIRMING, Known, PlannedJob, Wanted, plan_jobs
 from app.domain.verdict import CONCLUSIVE, is_stale
 from app.domain.watched import nearest
@@ -123,7 +123,7 @@ def search_of(question: Question, known: Known, now: datetime, *, full: bool, as
 
 
 def _point(question: Question, build: Build, known: Known, now: datetime, *, was_asked: bool) -> Point:
-    cell = cell_of(question.issue, build, question.hardware, known.cells)
+    cell = Claims({}, {}, known.cells, infers=False).of(question.issue, build, question.hardware)
     is_old = is_stale(cell, build, now)
     may_ask = question.can_ask and not was_asked and (is_old or cell.verdict not in CONCLUSIVE)
     is_open = may_ask and bool(jobs_for(question, build, known, now, baseline=1))

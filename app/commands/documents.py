@@ -50,19 +50,18 @@ def extract_from(
     No server is known here, so that documents carry no addresses of ours.
     """
     from app.formats.extract import Extract
-    from app.store.reads import load_builds, load_cells, load_hardware
+    from app.store.known import load_known
     from app.store.session import reading
 
     with reading(engine) as s:
-        stored = load_cells(s, issues={one.id for one in issues}, builds={one.id for one in builds})
-        measured = load_hardware(s)
-        by_id = {build.id: build for build in load_builds(s)}
+        known = load_known(s, now)
+    measured = known.hardware
     for class_ in hardware:
         if class_ not in measured:
-            known = ", ".join(measured) or "none yet"
-            raise BadRequest(f'hardware "{class_}" was never measured here; known: {known}')
-    cells = tuple(complete(issues, builds, tuple(hardware) or measured, stored).values())
-    return Extract(tuple(issues), by_id, cells, stale_cells(cells, by_id, now), now)
+            named = ", ".join(measured) or "none yet"
+            raise BadRequest(f'hardware "{class_}" was never measured here; known: {named}')
+    cells = tuple(complete(issues, builds, tuple(hardware) or measured, known).values())
+    return Extract(tuple(issues), known, cells, stale_cells(cells, known.builds, now), now)
 
 
 def write(pieces: Iterable[bytes], output: Path) -> Literal["standard output"] | Path:

@@ -8,6 +8,7 @@ from datetime import datetime
 from app.domain.build import Build
 from app.domain.errors import BadRequest
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.matrix import complete
 from app.domain.query import BadQuery, Query
 from app.domain.query_match import View, columns_left, matching, needs_cells, of_issues
@@ -38,15 +39,15 @@ class Asked:
         issues: Iterable[Issue],
         builds: Sequence[Build],
         hardware: Sequence[str],
-        load: Callable[[Sequence[Issue]], Iterable[Cell]],
+        load: Callable[[], Known],
         now: datetime,
     ) -> tuple[Issue, ...]:
-        """The issues that are selected, by the cells of these builds and classes; `load` gives those of some issues."""
+        """The issues that are selected, by the cells of these builds and classes; `load` is called if needed."""
         may_match = of_issues(self.query)
         left = tuple(issue for issue in issues if may_match(issue))
         if not needs_cells(self.query):
             return left
-        cells = complete(left, builds, hardware, load(left))
+        cells = complete(left, builds, hardware, load())
 
         def lines_of(issue: Issue) -> list[list[Cell]]:
             return [[cells[issue.id, build.id, class_] for build in builds] for class_ in hardware]

@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from app.domain.build import Build
 from app.domain.history import FAILING
-from app.domain.issue import Issue, Severity, environment_request, is_for_python
-from app.domain.matrix import CellKey, Column, cell_of, rows_of
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict, is_stale
+from app.domain.issue import Issue, Severity, environment_request
+from app.domain.known import Known
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict, is_stale
 
 
 class Transition(StrEnum):
@@ -202,18 +202,8 @@ def is_cured(cell: Cell) -> bool:
 
 
 @dataclass(frozen=True)
-class Otherwise:
-    """What another Python says of the same issue, where it was measured on both sides and says something else."""
-
-    python: str
-    transition: Transition
-
-
-@dataclass(frozen=True)
 class Pair:
-    """One issue on both sides. `builds` are the ones that its cells are of; `pythons` name theirs where these are not
-    the builds that were asked for. `old` says on which side the evidence is too old to lean on.
-    """
+    """One issue on both sides of `builds`. `old` says on which side the evidence is too old to lean on."""
 
     issue: Issue
     before: Cell
@@ -221,8 +211,6 @@ class Pair:
     builds: tuple[Build, Build]
     transition: Transition
     workarounds: Mapping[str, WorkaroundTurn]
-    otherwise: tuple[Otherwise, ...] = ()
-    pythons: tuple[str, str] | None = None
     old: tuple[bool, bool] = (False, False)
 
     @property
@@ -317,31 +305,14 @@ class Comparison:
         return all({standing_of(pair.before), standing_of(pair.after)} & silent for pair in self.pairs)
 
 
-def family_of(build: Build, builds: Iterable[Build]) -> Column:
-    """The build that is asked for, and after it the others that differ from it in Python alone, lowest first."""
-    same = build.build_id.apart_from_python
-    others = [one for one in builds if one.id != build.id and one.build_id.apart_from_python == same]
-    return Column((build, *sorted(others, key=lambda one: one.build_id)))
-
-
 def compare(
-    issues: Iterable[Issue],
-    before: Column,
-    after: Column,
-    hardware: str,
-    stored: Iterable[Cell],
-    *,
-    now: datetime | None = None,
+    issues: Iterable[Issue], before: Build, after: Build, hardware: str, known: Known, *, now: datetime | None = None
 ) -> Comparison:
-    """Pair the cells of two builds, by the rule in PAIRING_WORDS. Of `stored` only cells of this class count.
-
-    Without `now` nothing is called old.
-    """
-    known = {(cell.issue, cell.build, cell.hardware): cell for cell in stored}
+    """Pair what is claimed of each issue on two builds. Without `now` nothing is called old."""
     pairs = [_pair(issue, before, after, hardware, known) for issue in issues]
     if now is not None:
         pairs = [replace(pair, old=_old(pair, now)) for pair in pairs]
-    return Comparison(before.head, after.head, hardware, tuple(sorted(pairs, key=gravity)))
+    return Comparison(before, after, hardware, tuple(sorted(pairs, key=gravity)))
 
 
 def _old(pair: Pair, now: datetime) -> tuple[bool, bool]:
@@ -363,44 +334,16 @@ _RANKS = {group: rank for rank, group in enumerate(Group)}
 _SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-def _pair(issue: Issue, before: Column, after: Column, hardware: str, known: Mapping[CellKey, Cell]) -> Pair:
-    builds = {build.id: build for build in (*before.builds, *after.builds)}
-    # Where the issue cannot exist on the Python asked for, another one's answer is none.
-    is_exact = before.head.python != after.head.python or not is_for_python(issue.requires, before.head.python)
-    held = [(before.head, after.head)] if is_exact else _same_python(before, after)
-    candidates = [(cell_of(issue, a, hardware, known), cell_of(issue, b, hardware, known)) for a, b in held]
-    measured = [pair for pair in candidates if pair[0].measured_at is not None and pair[1].measured_at is not None]
-    if measured:
-        # Of equals the first counts, and the Python that was asked for stands first.
-        chosen = max(measured, key=lambda pair: pair[0].verdict in CONCLUSIVE and pair[1].verdict in CONCLUSIVE)
-    elif is_exact:
-        chosen = candidates[0]
-    else:
-        own = [cell for build in builds.values() if (cell := known.get((issue.id, build.id, hardware)))]
-        rows = rows_of([issue], [before, after], [hardware], own)
-        chosen = (rows[issue.id, hardware][0], rows[issue.id, hardware][1])
-    transition = transition_of(*chosen)
-    first, second = builds[chosen[0].build], builds[chosen[1].build]
+def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> Pair:
+    cells = known.cell(issue, before, hardware), known.cell(issue, after, hardware)
     return Pair(
         issue=issue,
-        before=chosen[0],
-        after=chosen[1],
-        builds=(first, second),
-        transition=transition,
-        workarounds=workaround_turns(*chosen),
-        otherwise=tuple(
-            Otherwise(builds[pair[0].build].python, turn)
-            for pair in measured
-            if pair != chosen and (turn := transition_of(*pair)) is not transition
-        ),
-        pythons=None if (first, second) == (before.head, after.head) else (first.python, second.python),
+        before=cells[0],
+        after=cells[1],
+        builds=(before, after),
+        transition=transition_of(*cells),
+        workarounds=workaround_turns(*cells),
     )
-
-
-def _same_python(before: Column, after: Column) -> Sequence[tuple[Build, Build]]:
-    """Builds that may be held against each other, the Python asked for first."""
-    theirs = {build.python: build for build in after.builds}
-    return [(build, theirs[build.python]) for build in before.builds if build.python in theirs]
 
 
 # For one, for several, and, where nothing is worth a word too, for none.

@@ -4,13 +4,13 @@ without a verdict, cells without an answer.
 Only what can be measured is missing: a workaround that does not apply to a build is no gap.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from app.domain.build import Build
-from app.domain.history import History, history_of
+from app.domain.history import History
 from app.domain.issue import Issue
-from app.domain.matrix import complete
+from app.domain.known import Known
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
@@ -32,35 +32,25 @@ class Pattern:
     history: History
 
 
-def patterns_of(
-    issues: Sequence[Issue], builds: Sequence[Build], hardware: str, stored: Sequence[Cell], every: Mapping[str, Build]
-) -> tuple[Pattern, ...]:
-    """Rows in the order of `issues`, without those that apply to none of `builds`; `every` has the build of each cell.
-
-    `stored` are cells of this hardware class.
-    """
-    cells = complete(issues, builds, [hardware], stored)
-    rows = ((issue, tuple(cells[issue.id, build.id, hardware] for build in builds)) for issue in issues)
-    return tuple(_pattern(issue, row, _verdicts(issue, stored, every)) for issue, row in rows if _applies(row))
+def patterns_of(issues: Sequence[Issue], builds: Sequence[Build], hardware: str, known: Known) -> tuple[Pattern, ...]:
+    """Rows in the order of `issues`, without those that apply to none of `builds`."""
+    rows = ((issue, tuple(known.cell(issue, build, hardware) for build in builds)) for issue in issues)
+    return tuple(_pattern(issue, row, known.history(issue.id, hardware)) for issue, row in rows if _applies(row))
 
 
 def _applies(row: Iterable[Cell]) -> bool:
     return any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in row)
 
 
-def _verdicts(issue: Issue, stored: Iterable[Cell], every: Mapping[str, Build]) -> list[tuple[Build, Verdict]]:
-    return [(every[cell.build], cell.verdict) for cell in stored if cell.issue == issue.id and cell.build in every]
-
-
-def _pattern(issue: Issue, row: tuple[Cell, ...], verdicts: Sequence[tuple[Build, Verdict]]) -> Pattern:
+def _pattern(issue: Issue, row: tuple[Cell, ...], history: History) -> Pattern:
     applicable = [cell for cell in row if cell.verdict is not Verdict.NOT_APPLICABLE]
     return Pattern(
         issue=issue,
         cells=row,
         applicable=len(applicable),
-        measured=sum(1 for cell in applicable if cell.verdict is not Verdict.NOT_RUN),
-        conclusive=sum(1 for cell in applicable if cell.verdict in CONCLUSIVE),
-        history=history_of(verdicts),
+        measured=sum(1 for cell in applicable if cell.basis is None and cell.verdict is not Verdict.NOT_RUN),
+        conclusive=sum(1 for cell in applicable if cell.basis is None and cell.verdict in CONCLUSIVE),
+        history=history,
     )
 
 

@@ -6,18 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from typing import TypeVar
 
 from app.domain.build import Build
 from app.domain.environment import Resolved, resolve_build
 from app.domain.errors import BadRequest, UnknownBuild
-from app.domain.history import Fix, first_fix, releases_of
 from app.domain.issue import Issue, Severity, environment_request
-from app.domain.matrix import cell_of
+from app.domain.known import Known
 from app.domain.policy import Effect, Ignore, Policy
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
-from app.domain.watched import Names, canonical_package, meant_by, names_of, nearest, watched_issues
+from app.domain.watched import canonical_package, meant_by, nearest, watched_issues
 from app.domain.weighing import (
     FAILURES,
     Case,
@@ -35,66 +33,6 @@ class Decision(StrEnum):
     PASS = "pass"  # noqa: S105 - no password
     BLOCK = "block"
     INSUFFICIENT = "insufficient_evidence"
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known: the catalogue, every stored cell by (issue, build, hardware class), and the measured classes.
-
-    `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
-    once: keep one of these for as long as it holds, and do not change what it was made of.
-    """
-
-    issues: Mapping[str, Issue]
-    builds: Mapping[str, Build]
-    cells: Mapping[tuple[str, str, str], Cell]
-    hardware: tuple[str, ...]
-    as_of: datetime
-
-    @cached_property
-    def names(self) -> Names:
-        return names_of(self.issues)
-
-    def was_measured(self, issue: str, hardware: str) -> bool:
-        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
-        key = (issue, hardware)
-        if key not in self._tried:
-            return False
-        if key not in self._measured:
-            cells = (self.cells.get((issue, build, hardware)) for build in self.builds)
-            self._measured[key] = any(cell is not None and cell.verdict not in _NOTHING for cell in cells)
-        return self._measured[key]
-
-    def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
-        """Where an issue that fails on `build` passes again."""
-        key = (issue, build.id, hardware)
-        if key not in self._fixes:
-            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one.id, hardware))
-        return self._fixes[key]
-
-    def _verdict(self, issue: str, build: str, hardware: str) -> Verdict | None:
-        cell = self.cells.get((issue, build, hardware))
-        return cell.verdict if cell else None
-
-    @cached_property
-    def _tried(self) -> frozenset[tuple[str, str]]:
-        """From the keys alone: a cell may cost 50 us to decode when it is first looked at."""
-        return frozenset((issue, hardware) for issue, _, hardware in self.cells)
-
-    @cached_property
-    def _measured(self) -> dict[tuple[str, str], bool]:
-        return {}
-
-    @cached_property
-    def _releases(self) -> tuple[tuple[Build, ...], ...]:
-        return releases_of(self.builds.values())
-
-    @cached_property
-    def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
-        return {}
-
-
-_NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
 
 
 @dataclass(frozen=True)
@@ -293,7 +231,7 @@ def _cases(issue: Issue, build: Build, asked: _Asked) -> list[Case]:
 def _cells(issue: Issue, build: Build, asked: _Asked) -> list[Cell]:
     """The cells that are asked for; at least one."""
     known = asked.known
-    cells = [cell_of(issue, build, class_, known.cells) for class_ in asked.classes]
+    cells = [known.cell(issue, build, class_) for class_ in asked.classes]
     if not cells:
         return [Cell(issue.id, build.id, "", Verdict.NOT_RUN, "nothing was measured here yet")]
     applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
@@ -323,7 +261,7 @@ def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
         return None
     if asked.base is None:
         return Cell(issue.id, asked.policy.base, hardware, Verdict.NOT_RUN, "not known here")
-    return cell_of(issue, asked.base, hardware, asked.known.cells)
+    return asked.known.cell(issue, asked.base, hardware)
 
 
 def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:

@@ -315,9 +315,21 @@ def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
         return f"applies to Python {requires.python}; this is {build.python}"
     if requires.device is Device.CUDA:
         return _no_cuda(requires, build, hardware)
-    if not hardware.startswith("cpu-"):
-        return f"runs on the CPU; its verdict stands under the CPU class, not under {hardware}"
+    if requires.device is Device.CPU and not hardware.startswith("cpu-"):
+        return CPU_PATH
+    if not hardware.startswith("cpu-") and build.cuda is None:
+        return "needs CUDA, and this build has none"
     return None
+
+
+CPU_PATH = "concerns the CPU path: see cpu-x86_64"
+
+
+def is_planned_on(issue: Issue, hardware: str) -> bool:
+    """Whether a class is measured at all for this issue: device-independent rows run under the CPU class alone, until
+    their scripts take a device.
+    """
+    return issue.requires.device is not Device.ANY or hardware.startswith("cpu-")
 
 
 def is_for_python(requires: Requires, python: str) -> bool:

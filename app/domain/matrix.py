@@ -4,7 +4,7 @@ Builds that differ in Python alone share a column for as long as their answers a
 is never folded: there every build stands for itself.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +13,10 @@ from functools import lru_cache
 
 from app.domain.build import DEFAULT_PYTHON, Build, BuildId
 from app.domain.history import is_release
-from app.domain.issue import Issue, Requires, unmet
+from app.domain.inference import CellKey
+from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, stale_before, stays_fresh
-
-CellKey = tuple[str, str, str]  # issue, build, hardware class
 
 
 class Columns(StrEnum):
@@ -99,24 +99,44 @@ def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
     return tuple(Column((build,)) for build in builds)
 
 
-def fold(builds: Iterable[Build], cells: Iterable[Cell]) -> tuple[Column, ...]:
-    """The columns of a view: Pythons of one build share theirs unless two of their answers disagree.
+def fold(
+    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known
+) -> tuple[Column, ...]:
+    """The columns of a view: Pythons of one build share theirs wherever the same is claimed of all that were measured.
 
-    One disagreement, on any issue and hardware class among `cells`, unfolds the column for the whole view: a row that
-    counts one Python and a row beside it that counts another are read as one build.
+    One row that says something else of another Python than of the build that names the column, on any of the classes,
+    unfolds the column for the whole view: a row that counts one Python and a row beside it that counts another would
+    be read as one build. Rows that name a Python are no such rows: they are about one of them.
     """
     families = _families(tuple(builds))
-    heads = {build.id: family.head.id for family in families if len(family.builds) > 1 for build in family.builds}
-    if not heads:
+    several = [family for family in families if len(family.builds) > 1]
+    if not several:
         return families
-    answers: dict[CellKey, set[Verdict]] = defaultdict(set)
-    for cell in cells:
-        if cell.build in heads and cell.verdict in CONCLUSIVE:
-            answers[cell.issue, heads[cell.build], cell.hardware].add(cell.verdict)
-    split = {head for (_, head, _), verdicts in answers.items() if len(verdicts) > 1}
+    places = [(issue, class_) for issue in issues if not issue.requires.python for class_ in hardware]
+    split = {family.head.id for family in several if not _says_one_thing(family, places, known)}
     return tuple(
-        column for family in families for column in (unfolded(family.builds) if family.head.id in split else (family,))
+        column for family in families for column in (_apart(family, known) if family.head.id in split else (family,))
     )
+
+
+def _says_one_thing(family: Column, places: Sequence[tuple[Issue, str]], known: Known) -> bool:
+    for build in family.builds[1:]:
+        for issue, class_ in places:
+            own = known.cells.get((issue.id, build.id, class_))
+            if own is None or own.verdict not in CONCLUSIVE:
+                continue
+            if known.cell(issue, family.head, class_).verdict is not own.verdict:
+                return False
+    return True
+
+
+def _apart(family: Column, known: Known) -> tuple[Column, ...]:
+    """Each Python for itself, without the default one where nothing was measured with it."""
+    return unfolded(build for build in family.builds if build is not family.head or _is_measured(build, known))
+
+
+def _is_measured(build: Build, known: Known) -> bool:
+    return any(id_ == build.id for _, id_, _ in known.cells)
 
 
 def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:
@@ -132,15 +152,14 @@ def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, 
 
 
 def complete(
-    issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], stored: Iterable[Cell]
+    issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], known: Known
 ) -> dict[CellKey, Cell]:
-    """Every cell of the selection: stored ones as they are, the others not_applicable with their reason, or not_run.
+    """What is claimed of every cell of the selection: measured, inferred, not_applicable with its reason, or not_run.
 
     Keys come in the order hardware, issue, build.
     """
-    known = _by_key(stored)
     return {
-        (issue.id, build.id, class_): cell_of(issue, build, class_, known)
+        (issue.id, build.id, class_): known.cell(issue, build, class_)
         for class_ in hardware
         for issue in issues
         for build in builds
@@ -148,13 +167,12 @@ def complete(
 
 
 def rows_of(
-    issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], stored: Iterable[Cell]
+    issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], known: Known
 ) -> dict[tuple[str, str], tuple[Cell, ...]]:
-    """By issue and hardware class, the cell that stands for each column; filled like `complete`.
+    """By issue and hardware class, the cell that stands for each column: that of the build that names it.
 
-    Of the Pythons that say most it is the default one's, else the lowest's.
+    A row that names a Python is told by the Pythons of the column that it is about.
     """
-    known = _by_key(stored)
     return {
         (issue.id, class_): tuple(_standing(issue, column.builds, class_, known) for column in columns)
         for class_ in hardware
@@ -162,14 +180,10 @@ def rows_of(
     }
 
 
-def _by_key(cells: Iterable[Cell]) -> dict[CellKey, Cell]:
-    return {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
-
-
-def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
-    if len(builds) == 1:
-        return cell_of(issue, builds[0], hardware, known)
-    return tells_most(cell_of(issue, build, hardware, known) for build in builds)
+def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> Cell:
+    if len(builds) == 1 or not issue.requires.python:
+        return known.cell(issue, builds[0], hardware)
+    return tells_most(known.cell(issue, build, hardware) for build in builds)
 
 
 def tells_most(cells: Iterable[Cell]) -> Cell:
@@ -180,19 +194,6 @@ def tells_most(cells: Iterable[Cell]) -> Cell:
 def _weight(cell: Cell) -> tuple[bool, bool, bool]:
     """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"."""
     return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
-
-
-def cell_of(issue: Issue, build: Build, hardware: str, known: Mapping[CellKey, Cell]) -> Cell:
-    """The stored cell; else not_applicable with its reason, or not_run."""
-    return known.get((issue.id, build.id, hardware)) or _unmeasured(issue.id, issue.requires, build, hardware)
-
-
-@lru_cache(maxsize=65_536)
-def _unmeasured(issue: str, requires: Requires, build: Build, hardware: str) -> Cell:
-    absent = unmet(requires, build, hardware)
-    if absent:
-        return Cell(issue, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
-    return Cell(issue, build.id, hardware, Verdict.NOT_RUN, "not run yet")
 
 
 @dataclass(frozen=True)

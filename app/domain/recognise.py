@@ -16,8 +16,9 @@ import regex
 
 from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.environment import Resolved, resolve
-from app.domain.history import FAILING, history_of, is_release
+from app.domain.history import FAILING, is_release
 from app.domain.issue import Issue, SignatureKind
+from app.domain.known import Known
 from app.domain.likeness import Likeness, Texts, words_of
 from app.domain.pasted import Found, Pasted, line_at, read_paste, starts_of, stated_by, versions_of
 from app.domain.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
@@ -284,11 +285,18 @@ class _Ranked:
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured: `cells_of` gives the stored cells of an issue, `tested` are the builds with any."""
+    """All that is known, and the builds that have any cell."""
 
-    builds: Mapping[str, Build]
+    known: Known
     tested: frozenset[str]
-    cells_of: Callable[[str], Sequence[Cell]]
+
+    @property
+    def builds(self) -> Mapping[str, Build]:
+        return self.known.builds
+
+    def cells_of(self, issue: str) -> tuple[Cell, ...]:
+        """Every measured cell of an issue, by class and in release order."""
+        return tuple(cell for class_ in self.known.hardware for _, cell in self.known.measured(issue, class_))
 
 
 def explain(text: str, library: Library, measured: Measured, budget: Budget) -> Explanation:
@@ -447,15 +455,16 @@ class Advice:
 
 def advise(match: Match, build: str, measured: Measured) -> Advice:
     """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
-    builds, cells = measured.builds, measured.cells_of(match.issue.id)
-    here = [cell for cell in cells if cell.build == build]
+    builds, known = measured.builds, measured.known
+    here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
+    here = [cell for cell in here if cell.measured_at is not None]
     own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
     if own is not None and own.verdict in FAILING:
         shown: Cell | None = own
     else:
         shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], _cures(cell)), default=None)
-    classes = sorted({cell.hardware for cell in cells if cell.build in builds})
-    histories = {class_: _history(cells, builds, class_) for class_ in classes}
+    classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
+    histories = {class_: known.history(match.issue.id, class_).sentence for class_ in classes}
     return Advice(build, own, shown, histories)
 
 
@@ -468,13 +477,9 @@ def _cures(cell: Cell) -> int:
     return sum(1 for one in cell.workarounds.values() if one.verdict is WorkaroundVerdict.EFFECTIVE)
 
 
-def _history(cells: Sequence[Cell], builds: Mapping[str, Build], hardware: str) -> str:
-    here = [(builds[cell.build], cell.verdict) for cell in cells if cell.hardware == hardware and cell.build in builds]
-    return history_of(here).sentence
-
-
 _BEST_FIRST = (
     WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
     WorkaroundVerdict.UNNECESSARY,
     WorkaroundVerdict.UNVERIFIED,
     WorkaroundVerdict.INEFFECTIVE,

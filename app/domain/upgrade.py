@@ -16,9 +16,8 @@ from enum import StrEnum
 from packaging.version import Version
 
 from app.domain.build import Build
-from app.domain.compare import Comparison, Group, compare, family_of
+from app.domain.compare import Comparison, Group, compare
 from app.domain.constraints import Constraints, violations
-from app.domain.gate import Known
 from app.domain.history import is_release
 from app.domain.issue import (
     BASELINE,
@@ -29,6 +28,7 @@ from app.domain.issue import (
     environment_request,
     variants_of,
 )
+from app.domain.known import Known
 from app.domain.machine import CPU_CLASS
 from app.domain.plan import ENVIRONMENT_S, PlannedArm, PlannedJob, Price, price_of
 from app.domain.prospects import Candidate, Item, Missing, Prospect, Rating, Said, percent, prospect_of
@@ -210,11 +210,7 @@ def _gravest_first(item: Item) -> tuple[int, bool, int, str]:
 
 
 def _compared(build: Build, class_: str, issues: Sequence[Issue], question: Question, known: Known) -> Comparison:
-    before, after = (family_of(one, known.builds.values()) for one in (question.start, build))
-    ids = {one.id for one in (*before.builds, *after.builds)}
-    keys = ((issue.id, id_, class_) for issue in issues for id_ in ids)
-    stored = [cell for key in keys if (cell := known.cells.get(key)) is not None]
-    return compare(issues, before, after, class_, stored)
+    return compare(issues, question.start, build, class_, known)
 
 
 def _missing(build: Build, items: Iterable[Item], question: Question) -> Missing:

@@ -12,8 +12,8 @@ from enum import StrEnum
 
 from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.history import FAILING, is_release
+from app.domain.inference import CellKey
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
-from app.domain.matrix import CellKey
 from app.domain.plan import ENVIRONMENT_S, GUESS_S, Known, PlannedArm, PlannedJob, Wanted, missing_arms
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, is_stale, stale_before
 from app.domain.watch_list import WatchList

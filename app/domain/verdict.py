@@ -38,8 +38,17 @@ NIGHTLY_STALE_AFTER = timedelta(days=7)
 _HANG_RATIO = 10
 
 
+class Assurance(StrEnum):
+    """How far a claim goes beyond what was measured: not at all, by one named rule, or nothing is known."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+    NOT_KNOWN = "not_known"
+
+
 class WorkaroundVerdict(StrEnum):
     EFFECTIVE = "effective"
+    PARTIAL = "partial"
     INEFFECTIVE = "ineffective"
     UNNECESSARY = "unnecessary"
     HARMFUL = "harmful"
@@ -70,15 +79,21 @@ class Judged:
 
 @dataclass(frozen=True)
 class WorkaroundFinding:
-    """What was found of one workaround on one cell, and why in a few words.
+    """How one workaround does on one cell, and why in a few words.
 
-    `applies` is False where there is nothing to try: it is for other releases, or each of its attempts said so. It is
-    unverified then, and nothing is missing.
+    `helped`, `failed` and `untried` name the variants that are affected or flaky in the cell: those with which it
+    passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
+    among `helped`. `applies` is False where there is nothing to try: it is for other releases, or each of its attempts
+    said so. It is unverified then, and nothing is missing.
     """
 
     verdict: WorkaroundVerdict
     note: str = ""
     applies: bool = True
+    helped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,13 +108,29 @@ class VariantFinding:
 
 
 @dataclass(frozen=True)
+class Basis:
+    """The measured cell that another one is inferred from, and how well the rule holds where both sides were measured.
+
+    `rule` is `python` or `device`; `build` and `hardware` are the measured cell's. `agreed` of `compared` pairs of
+    cells had the same verdict (0 of 0: no pair was measured).
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    agreed: int = 0
+    compared: int = 0
+
+
+@dataclass(frozen=True)
 class Cell:
     """(issue, build, hardware class) and what is known of it now.
 
     `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
     where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
     attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
-    of the attempt that says most.
+    of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
+    it is inferred from (None: it is what was measured here); a stored cell never has one.
     """
 
     issue: str
@@ -116,6 +147,28 @@ class Cell:
     superseded: int = 0
     voided: int = 0
     evidence: str = ""
+    reported: str = ""
+    basis: Basis | None = None
+
+    @property
+    def assurance(self) -> Assurance:
+        if self.basis is not None:
+            return Assurance.INFERRED
+        return Assurance.MEASURED if self.verdict in CONCLUSIVE else Assurance.NOT_KNOWN
+
+    @property
+    def as_reported(self) -> VariantFinding | None:
+        """The variant that the report ran, where it says something else than the cell."""
+        found = next((one for one in self.variants if one.variant == self.reported), None)
+        return found if found and found.verdict is not self.verdict and found.verdict in CONCLUSIVE else None
+
+    @property
+    def runs(self) -> int:
+        """How many attempts the verdict rests on: of a failure the most with one variant, of a pass the least."""
+        own = [one.n for one in self.variants if one.verdict is self.verdict]
+        if self.verdict not in CONCLUSIVE or not own:
+            return 0
+        return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
 
 
 def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
@@ -162,6 +215,7 @@ def derive_cell(
         for variant in variants_of(issue, BASELINE)
     )
     verdict, reason = _over_variants(findings)
+    reason = _beside_the_report(issue, verdict, reason, findings)
     telling = _telling(baseline or attempts, verdict)
     refused = [one for one in made if one.unserved]
     if verdict is Verdict.NOT_RUN and refused:
@@ -188,6 +242,7 @@ def derive_cell(
         superseded=superseded,
         voided=voided,
         evidence=telling.attempt if telling else "",
+        reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
     )
 
 
@@ -327,6 +382,23 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
     return verdict, next(one.reason for one in findings if one.verdict is verdict)
 
 
+def _beside_the_report(issue: Issue, verdict: Verdict, reason: str, findings: Sequence[VariantFinding]) -> str:
+    """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
+    reported = {variant.id for variant in issue.variants if variant.is_reported}
+    own = next((one for one in findings if one.variant in reported), None)
+    if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
+        return reason
+    return f"{reason}; as reported ({own.variant}) it {_IN_WORDS[own.verdict]}"
+
+
+_IN_WORDS = {
+    Verdict.AFFECTED: "fails",
+    Verdict.NOT_AFFECTED: "passes",
+    Verdict.DIFFERENT_FAILURE: "fails differently",
+    Verdict.FLAKY: "is flaky",
+}
+
+
 def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> str:
     if len(findings) == 1:
         return found[0].reason
@@ -358,42 +430,90 @@ def _says_something(outcome: Outcome) -> bool:
 def _workaround(
     issue: Issue, build: Build, arm: str, attempts: Sequence[Judged], findings: Sequence[VariantFinding]
 ) -> WorkaroundFinding:
-    """What the workaround does on this cell, judged variant by variant against the baseline.
+    """How the workaround does on this cell: over the variants that are affected or flaky, each with its own attempts.
 
-    Variants that do not apply here are left out, unless none does: there is nothing to cure with them. So are those
-    whose baseline proved nothing, where the workaround passes and the issue is seen with another variant.
+    Where none is, it is unnecessary if it passes too. That it breaks what passes without it, or makes a loud failure
+    silent, outranks all else, with whatever variant.
     """
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
-    applicable = [one for one in findings if one.verdict is not Verdict.NOT_APPLICABLE] or findings
-    baseline = {one.variant: one for one in applicable}
-    tried = [
-        (baseline[variant.id], _with(attempts, arm, variant.id))
-        for variant in variants_of(issue, arm)
-        if variant.id in baseline
-    ]
-    is_seen = any(one.verdict is Verdict.AFFECTED for one, _ in tried)
-    per_variant = [
-        _beside(issue, one, own)
-        for one, own in tried
-        if not (is_seen and _says_nothing(one, _with(attempts, BASELINE, one.variant), own))
-    ]
-    for verdict in (WorkaroundVerdict.HARMFUL, WorkaroundVerdict.INEFFECTIVE):
-        found = next((one for one in per_variant if one.verdict is verdict), None)
-        if found:
-            return found
-    return _curative(per_variant, findings)
+    trials = [_trial(issue, one, _with(attempts, arm, one.variant)) for one in findings]
+    harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
+    failing = [one for one in trials if one.baseline.verdict in _SEEN]
+    if harm:
+        return replace(_over_failing(issue, failing), verdict=WorkaroundVerdict.HARMFUL, note=harm.note)
+    return _over_failing(issue, failing) if failing else _over_passing(trials)
+
+
+_SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A workaround with one variant beside its baseline; `runs` counts its passes."""
+
+    baseline: VariantFinding
+    verdict: WorkaroundVerdict
+    note: str = ""
+    runs: int = 0
 
 
 def _with(attempts: Sequence[Judged], arm: str, variant: str) -> list[Judged]:
     return [one for one in attempts if one.arm == arm and one.variant == variant]
 
 
-def _says_nothing(baseline: VariantFinding, ran: Sequence[Judged], own: Sequence[Judged]) -> bool:
-    """The baseline ran, and nothing shows what it exercised: Dynamo may leave it to Python. The workaround passes."""
-    is_unproven = baseline.verdict is Verdict.INCONCLUSIVE and {one.outcome for one in ran} == {Outcome.HARNESS_ERROR}
-    return is_unproven and mixture({one.outcome for one in own}) is Verdict.NOT_AFFECTED
+def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
+    by_verdict = {
+        verdict: tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
+    }
+    helped, failed = by_verdict[WorkaroundVerdict.EFFECTIVE], by_verdict[WorkaroundVerdict.INEFFECTIVE]
+    untried = tuple(one.baseline.variant for one in failing if one.verdict is WorkaroundVerdict.UNVERIFIED)
+    found = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, helped=helped, failed=failed, untried=untried)
+    if helped:
+        runs = min(one.runs for one in failing if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        if len(helped) == len(failing):
+            return replace(found, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
+        return replace(found, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
+    note = next((one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE), "")
+    if failed:
+        return replace(found, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
+    return replace(found, note=next((one.note for one in failing if one.note), "not run yet"))
+
+
+def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
+    """`helps with a; fails with b; not tried with c (why)`."""
+    why = {variant.id: variant.why_not for variant in issue.variants}
+    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": [], "not tried with": []}
+    for one in failing:
+        variant = one.baseline.variant
+        match one.verdict:
+            case WorkaroundVerdict.EFFECTIVE:
+                said["helps with"].append(variant)
+            case WorkaroundVerdict.INEFFECTIVE:
+                said["fails with"].append(variant)
+            case _ if one.note != _NOT_RUN:
+                said["no answer with"].append(f"{variant} ({one.note})")
+            case _:
+                said["not tried with"].append(f"{variant} ({why[variant]})" if why.get(variant) else variant)
+    return "; ".join(f"{words} {', '.join(variants)}" for words, variants in said.items() if variants)
+
+
+def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
+    """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
+    doubtful = next((one for one in trials if one.baseline.verdict not in _NOTHING_TO_CURE), None)
+    if doubtful:
+        return _unverified(f"the baseline here is {doubtful.baseline.verdict}")
+    tried = [one for one in trials if one.note != _NOT_RUN]
+    unsure = next((one for one in tried if one.verdict is WorkaroundVerdict.UNVERIFIED), None)
+    if unsure or not tried:
+        return _unverified(unsure.note if unsure else _NOT_RUN)
+    return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
+
+
+_NOTHING_TO_CURE = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
+_NOT_RUN = "not run yet"
 
 
 def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
@@ -408,36 +528,27 @@ def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str |
     return said[-1].reason
 
 
-def _curative(per_variant: Sequence[WorkaroundFinding], findings: Sequence[VariantFinding]) -> WorkaroundFinding:
-    kinds = [one.verdict for one in per_variant]
-    if WorkaroundVerdict.UNVERIFIED in kinds or not kinds:
-        return next(
-            (one for one in per_variant if one.verdict is WorkaroundVerdict.UNVERIFIED), _unverified("not run yet")
-        )
-    if WorkaroundVerdict.EFFECTIVE in kinds:
-        return next(one for one in per_variant if one.verdict is WorkaroundVerdict.EFFECTIVE)
-    if all(one.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE} for one in findings):
-        return per_variant[0]
-    return _unverified("nothing to cure was measured with the variants it was tried on")
-
-
 def _unverified(note: str) -> WorkaroundFinding:
     return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note)
 
 
-def _beside(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> WorkaroundFinding:
+def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
     verdict = mixture({one.outcome for one in arm})
     failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
-    if baseline.verdict not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
-        return _unverified(f"the baseline here is {baseline.verdict}")
+    is_seen = baseline.verdict in _SEEN
+    if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, f"the baseline here is {baseline.verdict}")
     if verdict is Verdict.NOT_AFFECTED:
-        cures = baseline.verdict is Verdict.AFFECTED
-        return WorkaroundFinding(WorkaroundVerdict.EFFECTIVE if cures else WorkaroundVerdict.UNNECESSARY)
+        cures = WorkaroundVerdict.EFFECTIVE if is_seen else WorkaroundVerdict.UNNECESSARY
+        return _Trial(baseline, cures, runs=sum(1 for one in arm if one.outcome is Outcome.PASS))
+    if is_seen and verdict is Verdict.FLAKY and failing is not None:
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"not every time: {failing.line or failing.reason}")
     if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
-        return _unverified(_reason(verdict, arm, 0, len(arm)))
-    if baseline.verdict is Verdict.NOT_AFFECTED:
-        return WorkaroundFinding(WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
-    return _still_failing(issue, failing)
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm, 0, len(arm)))
+    if not is_seen:
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
+    found = _still_failing(issue, failing)
+    return _Trial(baseline, found.verdict, found.note)
 
 
 def _still_failing(issue: Issue, failing: Judged) -> WorkaroundFinding:

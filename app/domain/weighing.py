@@ -224,6 +224,7 @@ def _said_of(case: Case, workaround: str) -> str:
 
 _DOES: Mapping[WorkaroundVerdict, str] = {
     WorkaroundVerdict.EFFECTIVE: "helps here",
+    WorkaroundVerdict.PARTIAL: "helps here with some variants only",
     WorkaroundVerdict.INEFFECTIVE: "does not help here",
     WorkaroundVerdict.UNNECESSARY: "is not needed here",
     WorkaroundVerdict.HARMFUL: "does harm here",

@@ -41,6 +41,7 @@ _CURED = ("✕'", "fails, has a cure")
 
 _CURE_WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
+    WorkaroundVerdict.PARTIAL: "works with some variants",
     WorkaroundVerdict.UNNECESSARY: "not needed here",
     WorkaroundVerdict.UNVERIFIED: "not verified",
     WorkaroundVerdict.INEFFECTIVE: "does not help",

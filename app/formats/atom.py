@@ -33,6 +33,7 @@ WORDS = {
 }
 _WORKAROUND_WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
+    WorkaroundVerdict.PARTIAL: "works with some variants",
     WorkaroundVerdict.UNNECESSARY: "is not needed",
     WorkaroundVerdict.UNVERIFIED: "is not verified",
     WorkaroundVerdict.INEFFECTIVE: "does not help",

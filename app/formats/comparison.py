@@ -104,8 +104,6 @@ def notes_of(pair: Pair) -> Iterator[tuple[str, Mapping[str, str]]]:
     before, after = pair.packages
     if before != after:
         yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
-    for other in pair.otherwise:
-        yield NOTE_WORDS["python"], {"python": other.python, "what": TRANSITION_WORDS[other.transition]}
 
 
 def _listed(packages: tuple[str, ...]) -> str:
@@ -145,9 +143,8 @@ def _told(pair: Pair) -> Iterator[str]:
 
 
 def _signs(pair: Pair) -> str:
-    before, after = (f" ({python})" for python in pair.pythons) if pair.pythons else ("", "")
     cure = "'" if pair.is_cured else ""
-    return f"{SIGNS[pair.before.verdict][0]}{before} → {SIGNS[pair.after.verdict][0]}{cure}{after}"
+    return f"{SIGNS[pair.before.verdict][0]} → {SIGNS[pair.after.verdict][0]}{cure}"
 
 
 def _wrapped(text: str, first: str = "", later: str = "  ") -> list[str]:
@@ -201,6 +198,6 @@ def _verdict(pair: Pair, links: Links | None, *, is_old: bool, after: bool) -> s
     sign, word = SIGNS[cell.verdict]
     cured = ", has a cure" if after and pair.is_cured else ""
     old = " (old)" if is_old else ""
-    python = f", Python {pair.builds[after].python}" if pair.pythons else ""
-    text = f"{escaped(sign)} {word}{cured}{python}{old}"
+    inferred = ", inferred" if cell.basis else ""
+    text = f"{escaped(sign)} {word}{cured}{inferred}{old}"
     return f"[{text}](<{links.cell(cell.issue, cell.build, cell.hardware)}>)" if links else text

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from app.domain.build import Build
+from app.domain.inference import CellKey
 from app.domain.issue import Issue
-from app.domain.matrix import CellKey, Column
+from app.domain.known import Known
+from app.domain.matrix import Column
 from app.domain.verdict import Cell
 
 
@@ -22,19 +24,24 @@ class Links:
 
 @dataclass(frozen=True)
 class Extract:
-    """Issues, builds by id, and every cell between them that was asked for, not_run ones too.
+    """Issues, all that is known, and every cell that was asked for, not_run ones too.
 
     `links` is None where no server is known (the command line): exports then carry no addresses of ours. `columns` are
     those of a table, one cell of each row in each, where they are more than a build each; empty: they are not.
     """
 
     issues: tuple[Issue, ...]
-    builds: Mapping[str, Build]
+    known: Known
     cells: tuple[Cell, ...]
     stale: frozenset[CellKey]
     now: datetime
     links: Links | None = None
     columns: tuple[Column, ...] = ()
+
+    @property
+    def builds(self) -> Mapping[str, Build]:
+        """Every build of the catalogue by id."""
+        return self.known.builds
 
     def cells_by_issue(self) -> Iterator[tuple[Issue, tuple[Cell, ...]]]:
         """Each issue with its cells, both in the order they came in."""

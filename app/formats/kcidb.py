@@ -54,6 +54,7 @@ class Status(StrEnum):
 
 _WORKAROUNDS = {
     WorkaroundVerdict.EFFECTIVE: Status.PASS,
+    WorkaroundVerdict.PARTIAL: Status.FAIL,
     WorkaroundVerdict.INEFFECTIVE: Status.FAIL,
     WorkaroundVerdict.HARMFUL: Status.FAIL,
     WorkaroundVerdict.UNNECESSARY: Status.DONE,

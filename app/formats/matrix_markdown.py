@@ -7,7 +7,6 @@ can neither leave its place in the table nor become markup.
 from collections.abc import Iterator, Sequence
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.history import history_of
 from app.domain.issue import Issue
 from app.domain.matrix import Column
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
@@ -93,9 +92,14 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     title = escaped(issue.title)
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
     silent = f" {_SILENT[0]}" if issue.silent else ""
-    history = history_of([(extract.builds[cell.build], cell.verdict) for cell in cells]).sentence
+    history = _history(extract, issue, cells)
     signs = (_sign(cell)[0] + (_STALE[0] if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}", *map(escaped, signs), escaped(history)])
+
+
+def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
+    classes = list(dict.fromkeys(cell.hardware for cell in cells))
+    return "; ".join(extract.known.history(issue.id, class_).sentence for class_ in classes)
 
 
 def _sign(cell: Cell) -> tuple[str, str]:

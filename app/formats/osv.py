@@ -17,7 +17,7 @@ import orjson
 from packaging.version import Version
 
 from app.domain.build import Build
-from app.domain.history import FAILING, Span, history_of
+from app.domain.history import FAILING, Span
 from app.domain.issue import Issue, LinkKind, inapplicable
 from app.domain.verdict import CONCLUSIVE, Cell
 from app.formats.extract import Extract, utc
@@ -113,7 +113,7 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
     ]
     if not failing:
         return None
-    history = history_of([(extract.builds[id_], cell.verdict) for id_, cell in cells.items()])
+    history = extract.known.history(issue.id, hardware)
     possible = [build for build in extract.builds.values() if inapplicable(issue, build, hardware) is None]
     ranges = [_range(span) for span in history.spans if _is_proven(span, possible, cells)]
     return {

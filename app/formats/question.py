@@ -13,8 +13,9 @@ from typing import Any
 from app.domain.build import parse_build_id
 from app.domain.environment import Resolved, resolve, resolve_build
 from app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, UnknownBuild
-from app.domain.gate import Known, Question, Ruling, decide
+from app.domain.gate import Question, Ruling, decide
 from app.domain.issue import Severity
+from app.domain.known import Known
 from app.domain.policy import Policy, Watch
 from app.domain.watch_list import WatchList, filled
 from app.domain.watched import watched_issues

@@ -30,7 +30,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from app.domain.build import Build
 from app.domain.errors import BadSnapshot
-from app.domain.gate import Known
 from app.domain.issue import (
     Culprit,
     Device,
@@ -46,6 +45,7 @@ from app.domain.issue import (
     Status,
     Workaround,
 )
+from app.domain.known import Known
 from app.domain.outcome import Outcome
 from app.domain.policy import Watch
 from app.domain.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
@@ -297,7 +297,13 @@ def _cell(values: list[Any]) -> Cell:
                 VariantFinding(**{**one, "verdict": Verdict(one["verdict"])}) for one in fields["variants"]
             ),
             "workarounds": {
-                id_: WorkaroundFinding(WorkaroundVerdict(one["verdict"]), one["note"])
+                id_: WorkaroundFinding(
+                    **{
+                        **one,
+                        "verdict": WorkaroundVerdict(one["verdict"]),
+                        **{name: tuple(one[name]) for name in ("helped", "failed", "untried")},
+                    }
+                )
                 for id_, one in fields["workarounds"].items()
             },
         }

@@ -1,6 +1,6 @@
 """Everything the gate knows, in one value, brought up to date by what changed since."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from sys import intern
@@ -8,12 +8,13 @@ from sys import intern
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.gate import Known
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.formats.late_cells import CellPlace, LateCells
 from app.formats.question import Grounds
 from app.store import evidence
-from app.store.reads import load_builds, load_generation
+from app.store.past import load_cells_at
+from app.store.reads import load_builds, load_generation, load_issues
 from app.store.tables import cells, issues
 from app.store.watch import load_watch_lists
 
@@ -85,3 +86,25 @@ def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
     return {
         (intern(issue), intern(build), intern(hardware)): doc for issue, build, hardware, doc in s.execute(query).all()
     }
+
+
+def load_known(s: Session, now: datetime) -> Known:
+    """Everything that is known now."""
+    return load_edition(s, now).grounds.known
+
+
+def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
+    """The same as it was known at a past moment, of the issues, builds or classes that are `wanted`: what was measured.
+
+    Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
+    many attempts would have to be judged anew.
+    """
+    found = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells_at(s, at, **wanted)}
+    return Known(
+        issues={issue.id: issue for issue in load_issues(s)},
+        builds={build.id: build for build in load_builds(s)},
+        cells=found,
+        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        as_of=at,
+        infers=False,
+    )

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.matrix import CellKey
+from app.domain.inference import CellKey
 from app.store.rows import ArmState, JobState
 from app.store.tables import arms, jobs
 

@@ -8,13 +8,14 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from app.domain.build import Build, parse_build_id
-from app.domain.compare import Comparison, compare, family_of
+from app.domain.compare import Comparison, compare
 from app.domain.errors import UnknownBuild
 from app.domain.issue import Issue
 from app.domain.query import Query
 from app.domain.query_match import View, matching
 from app.formats.query_json import LONGEST as LONGEST_QUERY
-from app.store.reads import load_builds, load_cells, load_hardware, load_issues
+from app.store.known import load_known
+from app.store.reads import load_builds, load_hardware, load_issues
 from app.store.session import Session
 from app.web.addresses import compare_address
 from app.web.errors import NotHere, nearest
@@ -72,12 +73,10 @@ def load_comparison(session: Session, room: Room, query: CompareQuery, now: date
     """Raises NotHere for builds we do not have, with the nearest ones, and BadQuestion for issues."""
     before = _found(query.a, "a", room, query)
     after = _found(query.b, "b", room, query)
-    families = family_of(before, room.builds), family_of(after, room.builds)
     issues = _wanted(room.issues, query)
-    ids = {build.id for family in families for build in family.builds}
     asked = read_asked(query.q)
-    stored = load_cells(session, builds=ids, hardware=[room.hardware])
-    return _narrowed(compare(issues, *families, room.hardware, stored, now=now), asked, now)
+    known = load_known(session, now)
+    return _narrowed(compare(issues, before, after, room.hardware, known, now=now), asked, now)
 
 
 def _narrowed(compared: Comparison, asked: Query, now: datetime) -> Comparison:

@@ -9,9 +9,11 @@ from app.domain.coverage import Gap, Pattern, doubtful, gaps_of, patterns_of
 from app.domain.fleet import Waiting, waiting_of
 from app.domain.hygiene import Remark, Trouble, remarks_on
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of
 from app.domain.verdict import Cell
 from app.store.jobs import DISPATCHER
+from app.store.known import load_known
 from app.store.offers import load_offers
 from app.store.reads import load_builds, load_cells, load_issues, load_lease
 from app.store.session import Session
@@ -59,16 +61,17 @@ class Coverage:
         return tuple(remark for remark in self.remarks if remark.trouble is trouble)
 
 
-def load_coverage(session: Session) -> Coverage:
+def load_coverage(session: Session, now: datetime) -> Coverage:
     issues = load_issues(session)
     builds = {build.id: build for build in load_builds(session)}
+    known = load_known(session, now)
     cells = load_cells(session, issues=[issue.id for issue in issues], builds=builds)
     by_issue: dict[str, list[Cell]] = {}
     for cell in cells:
         by_issue.setdefault(cell.issue, []).append(cell)
     classes = sorted({cell.hardware for cell in cells})
     return Coverage(
-        classes=tuple(_class(issues, builds, hardware, cells) for hardware in classes),
+        classes=tuple(_class(issues, hardware, known) for hardware in classes),
         issues={issue.id: issue for issue in issues},
         builds=builds,
         gaps=tuple(gap for issue in issues for gap in gaps_of(issue, by_issue.get(issue.id, ()))),
@@ -91,12 +94,12 @@ def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
     return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
 
 
-def _class(issues: Sequence[Issue], builds: dict[str, Build], hardware: str, cells: Sequence[Cell]) -> ClassCoverage:
-    here = [cell for cell in cells if cell.hardware == hardware]
-    measured = {cell.build for cell in here if cell.measured_at is not None}
-    chosen = choose_columns(builds.values(), measured, Columns.MEASURED)
-    patterns = patterns_of(issues, chosen, hardware, here, builds)
-    columns = fold(chosen, here)
-    rows = rows_of([one.issue for one in patterns], columns, [hardware], here)
+def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
+    measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
+    chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
+    patterns = patterns_of(issues, chosen, hardware, known)
+    shown = [one.issue for one in patterns]
+    columns = fold(shown, chosen, [hardware], known)
+    rows = rows_of(shown, columns, [hardware], known)
     standing = {issue: row for (issue, _), row in rows.items()}
     return ClassCoverage(hardware, chosen, patterns, columns, standing)

@@ -10,14 +10,14 @@ from app.domain.cost import Timed
 from app.domain.history import FAILING
 from app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
 from app.domain.machine import CPU_CLASS, Machine
-from app.domain.matrix import complete
 from app.domain.outcome import Outcome
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict
 from app.store.attempts import FORKED
+from app.store.known import load_known
 from app.store.reads import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from app.store.session import Session
 from app.web.finding import find_build, find_issue
-from app.web.selection import known_cells, known_classes
+from app.web.selection import known_classes, known_then
 
 CHANGES_SHOWN = 20
 """How many steps of a cell's history its page and its JSON tell."""
@@ -70,7 +70,7 @@ class CellEvidence:
 
 
 def load_cell_evidence(
-    session: Session, issue_id: str, build_id: str, hardware: str, *, at: datetime | None = None
+    session: Session, issue_id: str, build_id: str, hardware: str, now: datetime, *, at: datetime | None = None
 ) -> CellEvidence:
     """The cell as it is, or as it was known `at` a past moment.
 
@@ -78,11 +78,10 @@ def load_cell_evidence(
     """
     issue = find_issue(session, issue_id)
     build, _ = find_build(session, build_id)
-    stored = known_cells(session, at, issues=[issue.id], builds=[build.id])
-    measured = tuple(cell.hardware for cell in stored)
+    known = load_known(session, now) if at is None else known_then(session, at, issues=[issue.id], builds=[build.id])
+    measured = tuple(one for one in known.hardware if (issue.id, build.id, one) in known.cells)
     class_ = _class(hardware, measured)
-    cells = complete([issue], [build], [class_], stored)
-    cell = cells[issue.id, build.id, class_]
+    cell = known.cell(issue, build, class_)
     attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
     if at is not None:
         attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)

@@ -19,10 +19,10 @@ def links_at(base: str) -> Links:
 
 def extract_of(selection: Selection, now: datetime, base: str) -> Extract:
     """Every cell of the selection, by hardware class, issue and build, and all builds of the catalogue."""
-    builds = {build.id: build for build in selection.all_builds}
+    known = selection.known
     cells = tuple(
         cell for class_ in selection.classes for issue in selection.issues for cell in selection.rows[issue.id, class_]
     )
     return Extract(
-        selection.issues, builds, cells, stale_cells(cells, builds, now), now, links_at(base), selection.columns
+        selection.issues, known, cells, stale_cells(cells, known.builds, now), now, links_at(base), selection.columns
     )

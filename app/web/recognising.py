@@ -5,15 +5,12 @@ A paste itself passes through: it is held by the request that brought it, and by
 
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.domain.environment import resolve_build
 from app.domain.errors import UnknownBuild
 from app.domain.recognise import Budget, Explanation, Library, Measured, explain, make_library
-from app.domain.verdict import Cell
 from app.store.failures import find_failures, load_failures
 from app.store.known import Edition
 from app.store.session import Engine, reading
@@ -61,16 +58,7 @@ class Recogniser:
 
 
 def measured_of(edition: Edition) -> Measured:
-    """Cells are decoded when an issue is asked for: a paste is about one or two of the many."""
-    known = edition.grounds.known
-    places: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
-    for place in known.cells:
-        places[place[0]].append(place)
-    return Measured(known.builds, frozenset(edition.grounds.tested), lambda issue: _cells(known.cells, places[issue]))
-
-
-def _cells(cells: Mapping[tuple[str, str, str], Cell], places: Sequence[tuple[str, str, str]]) -> tuple[Cell, ...]:
-    return tuple(cells[place] for place in places)
+    return Measured(edition.grounds.known, edition.grounds.tested)
 
 
 def explained(text: str, library: Library, measured: Measured, build: str = "") -> Explanation:

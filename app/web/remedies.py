@@ -16,6 +16,7 @@ from app.web.visit import Visit
 
 WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
+    WorkaroundVerdict.PARTIAL: "works with some variants",
     WorkaroundVerdict.UNNECESSARY: "not needed here",
     WorkaroundVerdict.UNVERIFIED: "not verified",
     WorkaroundVerdict.INEFFECTIVE: "does not help",
@@ -24,6 +25,7 @@ WORDS = {
 
 SIGNS = {
     WorkaroundVerdict.EFFECTIVE: Sign.PASSES,
+    WorkaroundVerdict.PARTIAL: Sign.UNSURE,
     WorkaroundVerdict.UNNECESSARY: Sign.NOT_APPLICABLE,
     WorkaroundVerdict.UNVERIFIED: Sign.UNSURE,
     WorkaroundVerdict.INEFFECTIVE: Sign.FAILS,

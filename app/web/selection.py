@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from itertools import chain
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -12,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.machine import CPU_CLASS
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
 from app.domain.query import BadQuery, Query
@@ -19,12 +18,11 @@ from app.domain.query_match import View, columns_left, matching, needs_cells, of
 from app.domain.verdict import Cell, Verdict
 from app.formats.query_json import LONGEST as LONGEST_QUERY
 from app.formats.query_json import read_query
-from app.store.kept_cells import KeptCells
-from app.store.past import load_cells_at
-from app.store.reads import load_builds, load_cells, load_issues
+from app.store.kept_cells import KeptKnown
+from app.store.known import load_known_at
+from app.store.reads import load_builds, load_issues
 from app.store.session import Session
 from app.web.errors import BadQuestion, QueryRefused, nearest, or_nearest
-from app.web.sameness import Same
 
 _LONGEST = 200  # a parameter is a name or a few words
 
@@ -99,7 +97,7 @@ class Selection:
     columns: tuple[Column, ...]
     classes: tuple[str, ...]
     rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    stored: Mapping[tuple[str, str], tuple[Cell, ...]]
+    known: Known
     measured: frozenset[str]
     all_issues: tuple[Issue, ...]
     all_builds: tuple[Build, ...]
@@ -113,7 +111,7 @@ def select(  # noqa: PLR0913 - each by its name
     classes: Sequence[str],
     columns: Columns,
     *,
-    kept: KeptCells,
+    kept: KeptKnown,
     now: datetime,
     folded: bool = False,
     at: datetime | None = None,
@@ -130,18 +128,18 @@ def select(  # noqa: PLR0913 - each by its name
     issues, builds = load_issues(session), load_builds(session)
     wanted = _issues(issues, query, asked)
     ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
-    stored = _now(session, kept, classes, ids) if at is None else _then(session, at, classes, ids)
-    measured = frozenset[str]().union(*(_measured_on(Same(cells)) for cells in stored.values()))
+    known = kept.load(session, now) if at is None else known_then(session, at, issues=ids, hardware=classes)
+    measured = _measured(known, wanted, classes)
     named = named_builds(builds, query.builds)
     offered = _offered(named or _of_python(builds, query.python), asked, query.q)
     # What the query names is shown, also where these columns would leave it out.
     chosen = offered if named else choose_columns(offered, measured, columns) or offered
     apart = named or columns is Columns.ALL or not folded
-    standing = _as_before(unfolded(chosen) if apart else fold(chosen, chain.from_iterable(stored.values())))
-    rows = _rows(wanted, standing, classes, stored)
+    standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
+    rows = rows_of(wanted, standing, classes, known)
     if needs_cells(asked):
-        each = _as_before(unfolded(chosen))
-        lines = rows if standing is each else _rows(wanted, each, classes, stored)
+        each = unfolded(chosen)
+        lines = rows if standing == each else rows_of(wanted, each, classes, known)
         view = View(chosen, now)
         wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
@@ -149,7 +147,7 @@ def select(  # noqa: PLR0913 - each by its name
         columns=standing,
         classes=tuple(classes),
         rows=rows,
-        stored=stored,
+        known=known,
         measured=measured,
         all_issues=issues,
         all_builds=builds,
@@ -158,53 +156,9 @@ def select(  # noqa: PLR0913 - each by its name
     )
 
 
-_Stored = Mapping[tuple[str, str], tuple[Cell, ...]]
-
-
-def _now(session: Session, kept: KeptCells, classes: Sequence[str], issues: Collection[str] | None) -> _Stored:
-    return {
-        (issue, class_): cells
-        for class_ in classes
-        for issue, cells in kept.load(session, class_).items()
-        if issues is None or issue in issues
-    }
-
-
-def _then(session: Session, at: datetime, classes: Sequence[str], issues: Collection[str] | None) -> _Stored:
-    found: dict[tuple[str, str], list[Cell]] = {}
-    for cell in known_cells(session, at, issues=issues, hardware=classes):
-        found.setdefault((cell.issue, cell.hardware), []).append(cell)
-    return {place: tuple(cells) for place, cells in found.items()}
-
-
-@lru_cache(maxsize=4096)
-def _measured_on(cells: Same[tuple[Cell, ...]]) -> frozenset[str]:
-    return frozenset(cell.build for cell in cells.it if cell.measured_at is not None)
-
-
-@lru_cache(maxsize=64)
-def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The same columns as the same object."""
-    return columns
-
-
-def _rows(
-    issues: Iterable[Issue], columns: tuple[Column, ...], classes: Sequence[str], stored: _Stored
-) -> dict[tuple[str, str], tuple[Cell, ...]]:
-    """What `rows_of` says, row by row: few rows change between two pages."""
-    each = Same(columns)
-    return {
-        (issue.id, class_): _row(Same(issue), each, class_, Same(stored.get((issue.id, class_), ())))
-        for class_ in classes
-        for issue in issues
-    }
-
-
-@lru_cache(maxsize=4096)
-def _row(
-    issue: Same[Issue], columns: Same[tuple[Column, ...]], hardware: str, stored: Same[tuple[Cell, ...]]
-) -> tuple[Cell, ...]:
-    return rows_of([issue.it], columns.it, [hardware], stored.it)[issue.it.id, hardware]
+def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
+    cells = (cell for issue in issues for class_ in classes for _, cell in known.measured(issue.id, class_))
+    return frozenset(cell.build for cell in cells if cell.measured_at is not None)
 
 
 def read_asked(text: str) -> Query:
@@ -222,19 +176,12 @@ def _offered(builds: Sequence[Build], asked: Query, text: str) -> tuple[Build, .
         raise QueryRefused(text, error) from None
 
 
-def known_cells(
-    session: Session,
-    at: datetime | None,
-    *,
-    issues: Collection[str] | None = None,
-    builds: Collection[str] | None = None,
-    hardware: Collection[str] | None = None,
-) -> tuple[Cell, ...]:
-    """Stored cells as they are, or as they were known at a past moment. Raises BadQuestion where that is too much."""
-    if at is None:
-        return load_cells(session, issues=issues, builds=builds, hardware=hardware)
+def known_then(session: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
+    """What was known at a past moment, of the issues, builds or classes wanted. Raises BadQuestion where that is too
+    much.
+    """
     try:
-        return load_cells_at(session, at, issues=issues, builds=builds, hardware=hardware)
+        return load_known_at(session, at, **wanted)
     except BadRequest as error:
         raise BadQuestion(str(error), "at") from None
 

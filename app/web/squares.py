@@ -8,7 +8,8 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.matrix import CellKey, Column
+from app.domain.inference import CellKey
+from app.domain.matrix import Column
 from app.domain.verdict import Cell, Verdict
 from app.web import words
 from app.web.addresses import build_address, cell_address, part

@@ -20,7 +20,8 @@ from fastapi import Depends, Request, Response
 from pydantic import BaseModel
 from starlette.templating import Jinja2Templates
 
-from app.store.kept_cells import KeptCells
+from app.domain.known import Known
+from app.store.kept_cells import KeptKnown
 from app.store.known import Edition
 from app.store.reads import load_generation
 from app.store.session import Engine, Session, reading
@@ -100,7 +101,7 @@ class House:
     rules: Rules
     buckets: Buckets
     recogniser: Recogniser = field(default_factory=Recogniser)
-    cells: KeptCells = field(default_factory=KeptCells)
+    cells: KeptKnown = field(default_factory=KeptKnown)
     instruments: Instruments = field(default_factory=Instruments)
 
 
@@ -131,6 +132,10 @@ class Visit:
             if made is not None:
                 raise MadeBefore(made)
             yield session
+
+    def known(self, session: Session) -> Known:
+        """What is known as of the transaction that `session` is in."""
+        return self.house.cells.load(session, self.now)
 
     def knowing(self, asked: bytes = b"") -> Edition:
         """What the gate knows, from memory; NotModified and MadeBefore as above. `asked` is the body that came along.

@@ -44,7 +44,7 @@ def load_working(session: Session, window: Window, now: datetime) -> Working:
     )
     seen = [worker for worker in workers if worker.last_at >= since]
     lease = load_lease(session, DISPATCHER)
-    coverage = load_coverage(session)
+    coverage = load_coverage(session, now)
     served = {hardware for worker in seen for hardware in worker.served}
     missing = {one.hardware: (one.applicable - one.measured, one.applicable) for one in coverage.classes}
     return Working(

@@ -216,17 +216,95 @@ def test_a_workaround_that_only_turns_silence_into_an_error_is_ineffective_and_s
     assert (found.verdict, found.note[:13]) == (WorkaroundVerdict.INEFFECTIVE, "makes it loud")
 
 
-def test_a_workaround_that_both_passes_and_fails_is_unverified() -> None:
+def test_a_workaround_that_passes_and_fails_does_not_help() -> None:
     judged = [control(), make_judged(Outcome.MATCH)]
-    judged += [make_judged(outcome, "aot_eager") for outcome in (Outcome.PASS, Outcome.MATCH)]
-    assert cell(*judged).workarounds["aot_eager"].verdict is WorkaroundVerdict.UNVERIFIED
+    judged += [make_judged(outcome, "aot_eager", n=n) for n, outcome in enumerate((Outcome.PASS, Outcome.MATCH))]
+    found = cell(*judged).workarounds["aot_eager"]
+    assert (found.verdict, found.note[:15]) == (WorkaroundVerdict.INEFFECTIVE, "not every time:")
 
 
-def test_a_cure_must_work_with_every_variant_that_fails() -> None:
+M, P, F, T = Outcome.MATCH, Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("baselines", "arms", "expected", "note"),
+    [
+        ("MMM", "PPP", WorkaroundVerdict.EFFECTIVE, ""),
+        ("MMM", "PP-", WorkaroundVerdict.PARTIAL, "helps with n1, n2; not tried with n3"),
+        ("MMM", "PM-", WorkaroundVerdict.PARTIAL, "helps with n1; fails with n2; not tried with n3"),
+        ("MMM", "PFT", WorkaroundVerdict.PARTIAL, "helps with n1; fails with n2; no answer with n3 (because timeout)"),
+        ("MMM", "M--", WorkaroundVerdict.INEFFECTIVE, "error: conflicting declaration 'int64_t tmp_acc0_arr [2]'"),
+        ("MMM", "---", WorkaroundVerdict.UNVERIFIED, "not run yet"),
+        ("MMM", "T--", WorkaroundVerdict.UNVERIFIED, "because timeout"),
+        ("MPP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
+        ("MPP", "-PP", WorkaroundVerdict.UNVERIFIED, "not run yet"),
+        ("MPP", "PM-", WorkaroundVerdict.HARMFUL, "the baseline passes, with it: because match"),
+        ("MTP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
+        ("MT-", "PMM", WorkaroundVerdict.EFFECTIVE, ""),
+        ("BPP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
+        ("BMP", "P--", WorkaroundVerdict.PARTIAL, "helps with n1; not tried with n2"),
+        ("BMP", "-P-", WorkaroundVerdict.PARTIAL, "helps with n2; not tried with n1"),
+        ("PPP", "P--", WorkaroundVerdict.UNNECESSARY, ""),
+        ("PPP", "---", WorkaroundVerdict.UNVERIFIED, "not run yet"),
+        ("PPP", "PT-", WorkaroundVerdict.UNVERIFIED, "because timeout"),
+        ("PPT", "PP-", WorkaroundVerdict.UNVERIFIED, "the baseline here is inconclusive"),
+        ("FPP", "PPP", WorkaroundVerdict.UNVERIFIED, "the baseline here is different_failure"),
+    ],
+)
+def test_a_workaround_counts_over_the_variants_that_fail(
+    baselines: str, arms: str, expected: WorkaroundVerdict, note: str
+) -> None:
+    """A letter for each variant: Match, Pass, Failed otherwise, Timeout, B: one attempt matched and one passed."""
+    said = {"M": [M], "P": [P], "F": [F], "T": [T], "B": [M, P], "-": []}
     judged = [control(variant=v) for v in ("n1", "n2", "n3")]
-    judged += [make_judged(Outcome.MATCH, variant=v) for v in ("n1", "n2", "n3")]
-    judged += [make_judged(Outcome.PASS, "aot_eager", "n1"), make_judged(Outcome.MATCH, "aot_eager", "n2")]
-    assert cell(*judged, issue=THREE).workarounds["aot_eager"].verdict is WorkaroundVerdict.INEFFECTIVE
+    for arm, letters in ((BASELINE, baselines), ("aot_eager", arms)):
+        for letter, variant in zip(letters, ("n1", "n2", "n3"), strict=True):
+            judged += [make_judged(outcome, arm, variant, n) for n, outcome in enumerate(said[letter])]
+    found = cell(*judged, issue=THREE).workarounds["aot_eager"]
+    assert (found.verdict, found.note) == (expected, note)
+
+
+def test_a_workaround_left_out_of_a_variant_says_why() -> None:
+    left_out = replace(THREE.variants[1], arms=("control", "baseline"), why_not="needs a second GPU")
+    issue = replace(THREE, variants=(THREE.variants[0], left_out, THREE.variants[2]))
+    judged = [one for v in ("n1", "n2") for one in (control(variant=v), make_judged(M, variant=v))]
+    judged += [control(variant="n3"), make_judged(P, variant="n3"), make_judged(P, "aot_eager", "n1")]
+    found = cell(*judged, issue=issue).workarounds["aot_eager"]
+    assert (found.verdict, found.note) == (
+        WorkaroundVerdict.PARTIAL,
+        "helps with n1; not tried with n2 (needs a second GPU)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("baselines", "reported", "verdict", "words"),
+    [
+        ("MP", 1, Verdict.AFFECTED, "with n1: 1 of 1 attempt ended with the issue's own signature; as reported (n2) it passes"),
+        ("MP", 0, Verdict.AFFECTED, "with n1: 1 of 1 attempt ended with the issue's own signature"),
+        ("MP", None, Verdict.AFFECTED, "with n1: 1 of 1 attempt ended with the issue's own signature"),
+        ("FM", 0, Verdict.AFFECTED, "with n2: 1 of 1 attempt ended with the issue's own signature; as reported (n1) it fails differently"),
+        ("MT", 1, Verdict.AFFECTED, "with n1: 1 of 1 attempt ended with the issue's own signature"),
+    ],
+)  # fmt: skip
+def test_a_cell_is_its_worst_variant_and_says_what_the_reports_own_does(
+    baselines: str, reported: int | None, verdict: Verdict, words: str
+) -> None:
+    variants = tuple(Variant(f"n{at + 1}", "", is_reported=at == reported) for at in range(2))
+    judged = [control(variant=one.id) for one in variants]
+    said = {"M": M, "P": P, "F": F, "T": T}
+    judged += [make_judged(said[letter], variant=f"n{at + 1}") for at, letter in enumerate(baselines)]
+    found = cell(*judged, issue=make_issue(variants=variants))
+    assert (found.verdict, found.reason) == (verdict, words)
+    assert (found.as_reported is not None) == ("as reported" in words)
+
+
+@pytest.mark.parametrize(
+    ("baselines", "runs"), [("M", 1), ("MMM", 3), ("P", 1), ("PP", 2), ("T", 0), ("MP", 2), ("F", 1)]
+)
+def test_a_verdict_rests_on_so_many_runs(baselines: str, runs: int) -> None:
+    said = {"M": M, "P": P, "F": F, "T": T}
+    judged = [control(), *(make_judged(said[letter], n=n) for n, letter in enumerate(baselines))]
+    assert cell(*judged).runs == runs
 
 
 def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() -> None:
@@ -236,30 +314,6 @@ def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() 
     absent = [make_judged(Outcome.NOT_APPLICABLE, arm, "n3") for arm in (BASELINE, "aot_eager")]
     found = cell(*judged, *absent, issue=THREE)
     assert (found.verdict, found.workarounds["aot_eager"].verdict) == (Verdict.AFFECTED, WorkaroundVerdict.EFFECTIVE)
-
-
-@pytest.mark.parametrize(
-    ("baseline", "arm", "expected"),
-    [
-        (Outcome.HARNESS_ERROR, Outcome.PASS, WorkaroundVerdict.EFFECTIVE),
-        (Outcome.HARNESS_ERROR, Outcome.MATCH, WorkaroundVerdict.UNVERIFIED),
-        (Outcome.HARNESS_ERROR, Outcome.HARNESS_ERROR, WorkaroundVerdict.UNVERIFIED),
-        (Outcome.HARNESS_ERROR, None, WorkaroundVerdict.UNVERIFIED),
-        (Outcome.ENV_ERROR, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
-        (Outcome.TIMEOUT, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
-        (Outcome.OTHER_FAILURE, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
-        (None, Outcome.PASS, WorkaroundVerdict.UNVERIFIED),
-    ],
-)
-def test_a_baseline_that_proves_nothing_leaves_a_cure_of_other_variants_standing_where_it_passes(
-    baseline: Outcome | None, arm: Outcome | None, expected: WorkaroundVerdict
-) -> None:
-    issue = make_issue(variants=(Variant("n1", ""), Variant("n2", "")))
-    judged = [*(control(variant=v) for v in ("n1", "n2")), make_judged(Outcome.MATCH, variant="n1")]
-    judged.append(make_judged(Outcome.PASS, "aot_eager", "n1"))
-    judged += [make_judged(baseline, variant="n2")] if baseline else []
-    judged += [make_judged(arm, "aot_eager", "n2")] if arm else []
-    assert cell(*judged, issue=issue).workarounds["aot_eager"].verdict is expected
 
 
 def test_a_workaround_for_other_releases_does_not_apply_and_is_not_missing() -> None:

@@ -8,8 +8,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field
 
 from app.domain.build import Build
-from app.domain.matrix import complete
-from app.store.reads import load_builds, load_cells, load_hardware, load_issues
+from app.store.reads import load_builds, load_hardware, load_issues
 from app.web.errors import BadQuestion
 from app.web.finding import find_build
 from app.web.paging import (
@@ -93,6 +92,6 @@ def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "")
     with visit.reading() as session:
         found, _ = find_build(session, build)
         class_ = one_class(hardware, load_hardware(session))
-        stored = load_cells(session, builds=[found.id], hardware=[class_])
-        cells = complete(load_issues(session), [found], [class_], stored)
-    return visit.json(build_detail(found, cells.values(), visit.now))
+        known = visit.known(session)
+        cells = [known.cell(issue, found, class_) for issue in load_issues(session)]
+    return visit.json(build_detail(found, cells, visit.now))

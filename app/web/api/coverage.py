@@ -15,6 +15,6 @@ def coverage(visit: Visiting) -> Response:
     contradicted claims, queued jobs that no worker can take.
     """
     with visit.reading(f"{visit.now:%H:%M}") as session:  # a worker's absence is noticed by the clock alone
-        found = load_coverage(session)
+        found = load_coverage(session, visit.now)
         waiting = load_waiting(session, visit.now)
     return visit.json(coverage_body(found, waiting))

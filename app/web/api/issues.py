@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from app.domain.history import history_of
 from app.domain.issue import Culprit, Device, Issue, Severity, Status
 from app.store.reads import load_builds, load_cells, load_issues
 from app.web.finding import find_issue
@@ -86,9 +85,9 @@ def issue(visit: Visiting, issue: str) -> Response:
         found = find_issue(session, issue)
         builds = {build.id: build for build in load_builds(session)}
         cells = load_cells(session, issues=[found.id])
-    known = [cell for cell in cells if cell.build in builds]
+        known = visit.known(session)
+    measured = [cell for cell in cells if cell.build in builds]
     histories = {
-        hardware: history_of([(builds[cell.build], cell.verdict) for cell in known if cell.hardware == hardware])
-        for hardware in sorted({cell.hardware for cell in known})
+        hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
     }
-    return visit.json(issue_detail(found, histories, known, builds, visit.now))
+    return visit.json(issue_detail(found, histories, measured, builds, visit.now))

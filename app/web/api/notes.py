@@ -58,7 +58,7 @@ class NotesBody(BaseModel):
 def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """What people say of one cell, the oldest first."""
     with visit.reading() as session:
-        key = _found(session, issue, build, hardware)
+        key = _found(session, issue, build, hardware, visit.now)
         said = load_notes(session, [key])[key]
     return visit.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
 
@@ -69,15 +69,15 @@ def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Qu
 def say(visit: Visiting, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
     """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
     with unit_of_work(visit.house.engine) as session:
-        key = _found(session, issue, build, change.hardware)
+        key = _found(session, issue, build, change.hardware, visit.now)
         note = add_note(session, key, change.kind, change.reason, by=judge, now=visit.now)
     response = visit.json(_body(note))
     response.status_code = HTTPStatus.CREATED
     return response
 
 
-def _found(session: Session, issue: str, build: str, hardware: str) -> CellKey:
-    cell = load_cell_evidence(session, issue, build, hardware).cell
+def _found(session: Session, issue: str, build: str, hardware: str, now: datetime) -> CellKey:
+    cell = load_cell_evidence(session, issue, build, hardware, now).cell
     return CellKey(cell.issue, cell.build, cell.hardware)
 
 

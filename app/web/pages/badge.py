@@ -12,8 +12,8 @@ from fastapi import APIRouter, Query, Response
 from app.domain.build import Build
 from app.domain.errors import BadRequest
 from app.domain.history import is_release
+from app.domain.inference import CellKey
 from app.domain.issue import Issue
-from app.domain.matrix import CellKey, cell_of
 from app.domain.policy import Watch
 from app.domain.verdict import CONCLUSIVE, Cell, is_stale
 from app.domain.watched import names_of, watched_issues
@@ -71,13 +71,14 @@ def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
     """Without a build, that of the newest release with an answer; without a class, the CPU's or the first with one."""
     with visit.reading() as session:
         issue = find_issue(session, id_)
+        known = visit.known(session)
         cells = load_cells(session, issues=[issue.id])
         answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
         class_ = one_class(hardware, load_hardware(session) if hardware else tuple(answered))
         named = _named_or_newest(session, build, [cell for cell in cells if cell.hardware == class_])
     if named is None:
         return unmeasured_badge(issue.id)
-    cell = cell_of(issue, named, class_, _by_key(cells))
+    cell = known.cell(issue, named, class_)
     return badge_of(cell, _in_short(named), is_stale=is_stale(cell, named, visit.now))
 
 
@@ -86,6 +87,7 @@ def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
     with visit.reading() as session:
         watch_list = find_watch_list(session, name)
         watched = _watched(session, watch_list.content.watch)
+        known = visit.known(session)
         measured = load_hardware(session)
         asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
         classes = known_classes(asked, measured)
@@ -93,8 +95,7 @@ def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
         named = _named_or_newest(session, build, cells)
     if named is None:
         return unmeasured_badge(name)
-    known = _by_key(cells)
-    rows = [[cell_of(issue, named, class_, known) for class_ in classes] for issue in watched]
+    rows = [[known.cell(issue, named, class_) for class_ in classes] for issue in watched]
     old = any(is_stale(cell, named, visit.now) for row in rows for cell in row)
     only = classes[0] if len(classes) == 1 else ""
     return list_badge(name, standing_of(rows, is_stale=old), _in_short(named), only)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Response
 from app.domain.build import Build
 from app.domain.history import is_release
 from app.domain.issue import Issue
-from app.domain.matrix import Tally, complete, stale_cells, tally
+from app.domain.matrix import Tally, stale_cells, tally
 from app.domain.verdict import Cell, is_stale
 from app.store.attempts import Installed, load_installed
 from app.store.reads import load_cells, load_hardware, load_issues
@@ -80,7 +80,8 @@ def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "")
         issues = load_issues(session)
         stored = load_cells(session, builds=[found.id], hardware=[class_])
         installed = load_installed(session, [cell.evidence for cell in stored if cell.evidence])
-    cells = list(complete(issues, [found], [class_], stored).values())
+        known = visit.known(session)
+    cells = [known.cell(issue, found, class_) for issue in issues]
     return visit.page("build.html", build_page(visit, found, builds, issues, cells, measured, installed))
 
 

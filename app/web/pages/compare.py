@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from app.domain.build import Build
+from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.compare import PAIRING_WORDS, Comparison, Group, Pair, Transition, joined, phrases
 from app.domain.issue import Severity
-from app.domain.matrix import Columns, choose_columns, fold
+from app.domain.matrix import Columns, choose_columns
 from app.domain.verdict import Cell
 from app.formats.comparison import HEADINGS, MEANINGS, comparison_markdown, notes_of, why
 from app.store.reads import load_measured_builds
@@ -54,13 +54,12 @@ class ComparePageQuery(CompareQuery):
 
 @dataclass(frozen=True)
 class Mark:
-    """One side of a pair: a cell as it is shown. `python` is named where the two sides have different ones."""
+    """One side of a pair: a cell as it is shown."""
 
     sign: Sign
     word: str
     address: str
     build: str
-    python: str
     is_old: bool
 
 
@@ -263,8 +262,8 @@ def _line(visit: Visit, pair: Pair) -> PairLine:
         component=issue.component,
         severity=visit.say(issue.severity.value),
         is_silent=issue.silent,
-        before=_mark(visit, pair.before, pair.pythons and pair.pythons[0], is_old=pair.old[0]),
-        after=_mark(visit, pair.after, pair.pythons and pair.pythons[1], is_old=pair.old[1]),
+        before=_mark(visit, pair.before, is_old=pair.old[0]),
+        after=_mark(visit, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
         notes=tuple(_note(visit, words, values) for words, values in notes_of(pair)),
         reason=why(pair) if pair.group in _EXPLAINED else "",
@@ -275,14 +274,13 @@ def _note(visit: Visit, words: str, values: Mapping[str, str]) -> str:
     return visit.say(words, **{name: visit.say(value) if name == "what" else value for name, value in values.items()})
 
 
-def _mark(visit: Visit, cell: Cell, python: str | None, *, is_old: bool) -> Mark:
+def _mark(visit: Visit, cell: Cell, *, is_old: bool) -> Mark:
     sign = sign_of(cell)
     return Mark(
         sign=sign,
         word=visit.say(WORDS[sign]),
         address=cell_address(cell.issue, cell.build, cell.hardware),
         build=cell.build,
-        python=python or "",
         is_old=is_old,
     )
 
@@ -299,8 +297,8 @@ def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option
 def _offered(room: Room, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
     """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
     known = {build.build_id.apart_from_python for build in room.builds if build.id in measured}
-    columns = fold(choose_columns(room.builds, measured, Columns.RELEASES), ())
-    line = [column.head for column in columns if column.head.build_id.apart_from_python in known]
+    chosen = choose_columns(room.builds, measured, Columns.RELEASES)
+    line = [build for build in chosen if build.python == DEFAULT_PYTHON and build.build_id.apart_from_python in known]
     if query.a or query.b:
         steps = [(query.a or build.id, query.b or build.id) for build in reversed(line)]
     else:

@@ -73,7 +73,7 @@ class CoveragePage:
 @router.get("/coverage")
 def coverage(visit: Visiting) -> Response:
     with visit.reading() as session:
-        found = load_coverage(session)
+        found = load_coverage(session, visit.now)
         waiting = load_waiting(session, visit.now)
     return visit.page("coverage.html", coverage_page(visit, found, waiting))
 

@@ -14,9 +14,10 @@ from app.domain.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
 from app.domain.claims import HeldClaim, Standing, held_claims
 from app.domain.cost import Cost
 from app.domain.errors import UnknownBuild
-from app.domain.history import FAILING, History, history_of, is_release
+from app.domain.history import FAILING, History, is_release
 from app.domain.issue import Issue, Link, LinkKind
-from app.domain.matrix import Columns, choose_columns, complete, fold, rows_of, stale_cells
+from app.domain.known import Known
+from app.domain.matrix import Columns, choose_columns, fold, rows_of, stale_cells
 from app.domain.verdict import Cell, is_stale
 from app.store.attempts import Glance, load_glances, load_timed
 from app.store.reads import load_builds, load_cells
@@ -114,6 +115,7 @@ class BadgeCode:
 class Telling:
     """What the store says of an issue: all of its cells, and beside them what is read for this page alone."""
 
+    known: Known
     builds: Mapping[str, Build]
     cells: Sequence[Cell]
     chosen: Chosen
@@ -172,11 +174,12 @@ def issue(
         found = find_issue(session, issue)
         builds = {one.id: one for one in load_builds(session)}
         cells = [cell for cell in load_cells(session, issues=[found.id]) if cell.build in builds]
-        chosen = _choose(found, builds, cells, build or _remembered(visit, builds), hardware)
+        known = visit.known(session)
+        chosen = _choose(found, known, cells, build or _remembered(visit, builds), hardware)
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
     chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
-    telling = Telling(builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+    telling = Telling(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
     return visit.page("issue.html", issue_page(visit, found, telling, build, sort))
 
 
@@ -214,13 +217,13 @@ def _remembered(visit: Visit, builds: Mapping[str, Build]) -> str:
     return visit.last_build if visit.last_build in builds else ""
 
 
-def _choose(issue: Issue, builds: Mapping[str, Build], cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
+def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
     """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
+    builds = known.builds
     build = named_builds(builds.values(), [wanted], "build")[0] if wanted else _telling_build(builds, cells, hardware)
-    cell = complete([issue], [build], [hardware], cells)[issue.id, build.id, hardware]
-    return Chosen(build, hardware, cell, is_remembered=bool(wanted))
+    return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=bool(wanted))
 
 
 def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", sort: str = "") -> IssuePage:
@@ -228,11 +231,10 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
     builds, cells = telling.builds, telling.cells
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
-    known = {one.build for one in cells}
-    releases = choose_columns(builds.values(), known, Columns.RELEASES)
+    releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
     remedies = remedies_of(issue, build, cell, visit, telling.costs)
     claims = held_claims(issue, [(builds[one.build], one) for one in cells])
-    strips = _strips(visit, issue, releases, measured or (hardware,), cells, builds)
+    strips = _strips(visit, issue, releases, measured or (hardware,), cells, telling.known)
     return IssuePage(
         issue=issue,
         title=visit.in_language(issue.title, issue.title_zh),
@@ -241,7 +243,9 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
         spans=tuple(_spans(strips)),
         build=build,
         is_remembered=telling.chosen.is_remembered,
-        builds=tuple(one.id for one in choose_columns(builds.values(), {*known, build.id}, Columns.ALL))[::-1],
+        builds=tuple(
+            one.id for one in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
+        )[::-1],
         hardware=hardware,
         classes=tuple(
             Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
@@ -303,18 +307,17 @@ def _strips(
     chosen: Sequence[Build],
     classes: Sequence[str],
     cells: Sequence[Cell],
-    builds: Mapping[str, Build],
+    known: Known,
 ) -> tuple[Strip, ...]:
     """One below the other, and so of the same columns: a contradiction on one hardware class unfolds them for all."""
-    columns = fold(chosen, cells)
+    columns = fold([issue], chosen, classes, known)
     heads = heads_of(columns, {cell.build for cell in cells})
-    rows = rows_of([issue], columns, classes, cells)
+    rows = rows_of([issue], columns, classes, known)
     strips = []
     for hardware in classes:
-        here = [cell for cell in cells if cell.hardware == hardware]
         row = rows[issue.id, hardware]
-        squares = squares_of(row, heads, stale_cells(row, builds, visit.now))
-        history = history_of([(builds[cell.build], cell.verdict) for cell in here])
+        squares = squares_of(row, heads, stale_cells(row, known.builds, visit.now))
+        history = known.history(issue.id, hardware)
         strips.append(Strip(hardware, history, _lead(history, hardware, len(classes)), squares))
     return tuple(strips)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from itertools import accumulate, chain, groupby
+from itertools import accumulate, groupby
 from typing import Annotated, Self
 from urllib.parse import urlencode
 
@@ -13,10 +13,11 @@ from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.history import FAILING, history_of
+from app.domain.history import FAILING, History
+from app.domain.inference import CellKey
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.matrix import (
-    CellKey,
     Columns,
     Tally,
     choose_columns,
@@ -27,10 +28,10 @@ from app.domain.matrix import (
     tally,
     total,
 )
+from app.domain.sameness import Same, SameEach
 from app.domain.verdict import Cell, Verdict
 from app.store.reads import RunRow, load_active_run, load_hardware, load_last_event
 from app.web.addresses import issue_address
-from app.web.sameness import Same
 from app.web.selection import MatrixQuery, Names, Selection, Words, one_class, select
 from app.web.signs import GRAVEST_FIRST, LEGEND, WORDS, LegendEntry, Sign, cures_of
 from app.web.squares import Choice, Head, Square, drawn, heads_of, squares_of
@@ -299,28 +300,30 @@ def _rows(visit: Visit, selection: Selection, look: _Look) -> tuple[Row, ...]:
     rows = []
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
-        stored = selection.stored.get((issue.id, look.hardware), ())
+        history = selection.known.history(issue.id, look.hardware)
+        cures = _cures(selection.known, issue.id, look.hardware)
         title = visit.in_language(issue.title, issue.title_zh)
-        rows.append(_row(Same(issue), title, Same(cells), Same(stored), look, _stale(cells, look, visit.now)))
+        rows.append(_row(Same(issue), title, SameEach(cells), history, cures, look, _stale(cells, look, visit.now)))
     return tuple(rows)
 
 
 def _stale(cells: tuple[Cell, ...], look: _Look, now: datetime) -> frozenset[CellKey]:
-    fresh_until = _fresh_until(Same(cells), look)
+    fresh_until = _fresh_until(SameEach(cells), look)
     return stale_cells(cells, look.builds, now) if fresh_until and fresh_until < now else frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _fresh_until(cells: Same[tuple[Cell, ...]], look: _Look) -> datetime | None:
-    return stale_after(cells.it, look.builds)
+def _fresh_until(cells: SameEach[Cell], look: _Look) -> datetime | None:
+    return stale_after(cells.them, look.builds)
 
 
 @lru_cache(maxsize=2048)  # rows of 60 columns, 18 kB each
-def _row(
+def _row(  # noqa: PLR0913 - each is part of the key
     issue: Same[Issue],
     title: str,
-    cells: Same[tuple[Cell, ...]],
-    stored: Same[tuple[Cell, ...]],
+    cells: SameEach[Cell],
+    history: History,
+    cures: int,
     look: _Look,
     stale: frozenset[CellKey],
 ) -> Row:
@@ -328,7 +331,7 @@ def _row(
     one cell's change took 73 ms when all rows and cells were made anew, 33 as here; of 500 x 60 441 and 105 (time of
     the process, compression included; two shared cores, 2026-11-21).
     """
-    squares = squares_of([cells.it[at] for at in look.places], look.heads, stale)
+    squares = squares_of([cells.them[at] for at in look.places], look.heads, stale)
     return Row(
         issue=issue.it,
         title=title,
@@ -336,20 +339,24 @@ def _row(
         squares=squares,
         signs=tuple(square.sign for square in squares),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain),
-        sentence=_sentence(cells.it, [cell for cell in stored.it if cell.build in look.told_of], look.builds),
-        tally=tally(cells.it, stale),
+        sentence=_sentence(cells.them, history, cures),
+        tally=tally(cells.them, stale),
     )
 
 
-def _sentence(cells: Sequence[Cell], stored: Sequence[Cell], builds: Mapping[str, Build]) -> str:
+def _cures(known: Known, issue: str, hardware: str) -> int:
+    """How many workarounds were measured to help on any build."""
+    failing = (cell for _, cell in known.measured(issue, hardware) if cell.verdict in FAILING)
+    return len({id_ for cell in failing for id_ in cures_of(cell)})
+
+
+def _sentence(cells: Sequence[Cell], history: History, cures: int) -> str:
     """The end of a row: what the whole line of releases says, also where some of it is no column of this view."""
     if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
         return cells[-1].reason
-    sentence = history_of([(builds[cell.build], cell.verdict) for cell in stored]).sentence
-    cures = {id_ for cell in stored if cell.verdict in FAILING for id_ in cures_of(cell)}
     if not cures:
-        return sentence
-    return f"{sentence} · {len(cures)} {'workaround helps' if len(cures) == 1 else 'workarounds help'}"
+        return history.sentence
+    return f"{history.sentence} · {cures} {'workaround helps' if cures == 1 else 'workarounds help'}"
 
 
 def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, visit: Visit) -> tuple[Group, ...]:
@@ -467,7 +474,9 @@ def _column_choices(visit: Visit, query: MatrixPageQuery, selection: Selection) 
 
 def _width(selection: Selection, columns: Columns) -> int:
     chosen = choose_columns(selection.offered, selection.measured, columns) or selection.offered
-    return len(chosen) if columns is Columns.ALL else len(fold(chosen, chain.from_iterable(selection.stored.values())))
+    if columns is Columns.ALL:
+        return len(chosen)
+    return len(fold(selection.issues, chosen, selection.classes, selection.known))
 
 
 _COLUMN_WORDS = {

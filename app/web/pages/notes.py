@@ -79,7 +79,7 @@ def say(
         return _shown(visit, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
     try:
         with unit_of_work(visit.house.engine) as s:
-            key = _key(load_cell_evidence(s, issue, build, hardware).cell)
+            key = _key(load_cell_evidence(s, issue, build, hardware, visit.now).cell)
             add_note(s, key, NoteKind(kind), reason, by=by, now=visit.now)
     except BadRequest as problem:
         return _shown(visit, issue, build, hardware, kind, reason, str(problem))
@@ -95,9 +95,14 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     visit: Visit, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(visit.house.engine) as s:
-        cell = load_cell_evidence(s, issue, build, hardware).cell
+        cell = load_cell_evidence(s, issue, build, hardware, visit.now).cell
         said = load_notes(s, [_key(cell)])[_key(cell)]
-    may_say = bool(visit.reader.session) and visit.reader.may(Scope.TRIAGE) and cell.measured_at is not None
+    may_say = (
+        bool(visit.reader.session)
+        and visit.reader.may(Scope.TRIAGE)
+        and cell.measured_at is not None
+        and cell.basis is None
+    )
     unfit = NoteKind.VOID if standing_void(said) else NoteKind.RESTORE
     offered = [one for one in NoteKind if one is not unfit] if may_say else []
     address = notes_address(cell.issue, cell.build, cell.hardware)

@@ -10,15 +10,55 @@ from app.domain.build import Build
 from app.domain.changes import Cause, CellNews
 from app.domain.cost import Cost, Spent
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict, is_stale
+from app.domain.verdict import (
+    Assurance,
+    Basis,
+    Cell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    is_stale,
+)
 from app.web.addresses import attempt_address
 from app.web.evidence import CellEvidence, cell_sentence, timed_of
 from app.web.remedies import costs_on
 from app.web.shapes.attempts import AttemptSummaryBody, attempt_summary
 
 
+class GroundBody(BaseModel):
+    """A measured cell that an inferred one stands on: by which rule, and in how many of the pairs that were measured on
+    both sides the rule held.
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    measured_at: datetime | None
+    agreed: int
+    compared: int
+
+
+class WorkaroundVariantsBody(BaseModel):
+    """A workaround over the variants that are affected or flaky in the cell; `runs` is the least number of passes with
+    one of `helped`.
+    """
+
+    verdict: WorkaroundVerdict
+    assurance: Assurance
+    helped: list[str]
+    failed: list[str]
+    untried: list[str]
+    runs: int
+    note: str
+
+
 class CellBody(BaseModel):
-    """(issue, build, hardware class) and what is known of it. `attempts` counts the baseline's outcomes."""
+    """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
+
+    `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
+    how many attempts the verdict rests on. `as_reported` is the verdict with the variant that the report ran, where
+    it is another one.
+    """
 
     issue: str
     build: str
@@ -32,6 +72,11 @@ class CellBody(BaseModel):
     signature_line: str
     evidence_url: str | None
     workarounds: dict[str, WorkaroundVerdict]
+    workaround_findings: dict[str, WorkaroundVariantsBody]
+    assurance: Assurance
+    grounds: list[GroundBody]
+    runs: int
+    as_reported: Verdict | None
 
 
 class VariantFindingBody(BaseModel):
@@ -167,4 +212,33 @@ def _fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "signature_line": cell.line,
         "evidence_url": attempt_address(cell.evidence) if cell.evidence else None,
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
+        "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
+        "assurance": cell.assurance,
+        "grounds": [_ground(cell, cell.basis)] if cell.basis else [],
+        "runs": cell.runs,
+        "as_reported": cell.as_reported.verdict if cell.as_reported else None,
     }
+
+
+def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBody:
+    is_known = found.verdict is not WorkaroundVerdict.UNVERIFIED
+    return WorkaroundVariantsBody(
+        verdict=found.verdict,
+        assurance=cell.assurance if is_known else Assurance.NOT_KNOWN,
+        helped=list(found.helped),
+        failed=list(found.failed),
+        untried=list(found.untried),
+        runs=found.runs,
+        note=found.note,
+    )
+
+
+def _ground(cell: Cell, basis: Basis) -> GroundBody:
+    return GroundBody(
+        rule=basis.rule,
+        build=basis.build,
+        hardware=basis.hardware,
+        measured_at=cell.measured_at,
+        agreed=basis.agreed,
+        compared=basis.compared,
+    )

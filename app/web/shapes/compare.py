@@ -12,13 +12,6 @@ from app.web.shapes.builds import BuildBody, build_body
 from app.web.shapes.cells import CellBody, cell_body
 
 
-class OtherPythonBody(BaseModel):
-    """A Python that was measured on both builds too and says something else."""
-
-    python: str
-    transition: Transition
-
-
 class PackagesBody(BaseModel):
     """What the issue installs beside torch on either build."""
 
@@ -42,7 +35,6 @@ class PairBody(BaseModel):
     after: CellBody
     workarounds: dict[str, WorkaroundTurn]
     packages: PackagesBody
-    other_pythons: list[OtherPythonBody]
     url: str
 
 
@@ -96,6 +88,5 @@ def pair_body(pair: Pair, now: datetime) -> PairBody:
         after=cell_body(pair.after, second, now),
         workarounds=dict(pair.workarounds),
         packages=PackagesBody(before=list(before), after=list(after)),
-        other_pythons=[OtherPythonBody(python=one.python, transition=one.transition) for one in pair.otherwise],
         url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
     )

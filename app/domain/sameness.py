@@ -1,5 +1,7 @@
 """Keys of what is kept for as long as the values that it was made of are the very same objects."""
 
+from collections.abc import Sequence
+from operator import is_
 from typing import Generic, TypeVar
 
 Value = TypeVar("Value")
@@ -20,3 +22,21 @@ class Same(Generic[Value]):
 
     def __hash__(self) -> int:
         return id(self.it)
+
+
+class SameEach(Generic[Value]):
+    """The same of several: equal to another where both hold the same objects in the same order."""
+
+    __slots__ = ("_hash", "them")
+
+    def __init__(self, them: Sequence[Value]) -> None:
+        self.them = tuple(them)
+        self._hash = hash(tuple(map(id, self.them)))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, SameEach) and len(self.them) == len(other.them) and all(map(is_, self.them, other.them))
+        )
+
+    def __hash__(self) -> int:
+        return self._hash

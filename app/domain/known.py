@@ -1,0 +1,107 @@
+"""All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from app.domain.build import Build
+from app.domain.history import Fix, History, first_fix, history_of, releases_of
+from app.domain.inference import CellKey, Claims
+from app.domain.issue import Issue
+from app.domain.verdict import Cell, Verdict
+from app.domain.watched import Names, names_of
+
+_NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
+
+
+@dataclass(frozen=True)
+class Known:
+    """The catalogue, every stored cell by (issue, build, hardware class), and the measured classes.
+
+    `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
+    once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
+    known but what was measured: of a past moment the evidence of the rules is not at hand.
+    """
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[CellKey, Cell]
+    hardware: tuple[str, ...]
+    as_of: datetime
+    infers: bool = True
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.issues)
+
+    @cached_property
+    def claims(self) -> Claims:
+        return Claims(self.issues, self.builds, self.cells, infers=self.infers)
+
+    def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
+        """What is claimed of a cell: measured, inferred, or not known."""
+        return self.claims.of(issue, build, hardware)
+
+    def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
+        """Every stored cell of an issue on a class with its build, in release order."""
+        return tuple((self.builds[id_], self.cells[issue, id_, hardware]) for id_ in self._places[issue, hardware])
+
+    def was_measured(self, issue: str, hardware: str) -> bool:
+        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
+        key = (issue, hardware)
+        if key not in self._measured:
+            self._measured[key] = any(
+                self.cells[issue, build, hardware].verdict not in _NOTHING for build in self._places[key]
+            )
+        return self._measured[key]
+
+    def history(self, issue: str, hardware: str) -> History:
+        """Where an issue came and went on a class, over every release that was measured."""
+        key = (issue, hardware)
+        if key not in self._histories:
+            said = [(build, cell.verdict) for build, cell in self.measured(issue, hardware)]
+            self._histories[key] = history_of(said)
+        return self._histories[key]
+
+    def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
+        """Where an issue that fails on `build` passes again."""
+        key = (issue, build.id, hardware)
+        if key not in self._fixes:
+            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one.id, hardware))
+        return self._fixes[key]
+
+    def _verdict(self, issue: str, build: str, hardware: str) -> Verdict | None:
+        cell = self.cells.get((issue, build, hardware))
+        return cell.verdict if cell else None
+
+    @cached_property
+    def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Builds by issue and class, from the keys alone: decoding a cell costs 50 us when it is first looked at."""
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        ranks = {id_: rank for rank, id_ in enumerate(sorted(self.builds, key=lambda id_: self.builds[id_].build_id))}
+        for issue, build, hardware in self.cells:
+            if build in ranks:
+                found[issue, hardware].append(build)
+        return defaultdict(tuple, {key: tuple(sorted(ids, key=ranks.__getitem__)) for key, ids in found.items()})
+
+    @cached_property
+    def _measured(self) -> dict[tuple[str, str], bool]:
+        return {}
+
+    @cached_property
+    def _line(self) -> tuple[Build, ...]:
+        return tuple(self.builds.values())
+
+    @cached_property
+    def _releases(self) -> tuple[tuple[Build, ...], ...]:
+        return releases_of(self.builds.values())
+
+    @cached_property
+    def _histories(self) -> dict[tuple[str, str], History]:
+        return {}
+
+    @cached_property
+    def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
+        return {}
