@@ -78,6 +78,8 @@ class Resolved:
     is_assumed: bool = False
     nearest: tuple[str, ...] = ()
     packages: Mapping[str, str] = field(default_factory=dict)
+    pythons: tuple[str, ...] = ()
+    variant: str = ""
 
 
 @dataclass(frozen=True)

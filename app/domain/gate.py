@@ -3,7 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -11,10 +11,11 @@ from typing import TypeVar
 from app.domain.build import Build
 from app.domain.environment import Resolved, resolve_build
 from app.domain.errors import BadRequest, UnknownBuild
-from app.domain.issue import Issue, Severity, environment_request
+from app.domain.inference import VARIANT_RULE
+from app.domain.issue import Issue, LinkKind, Severity, environment_request
 from app.domain.known import Known
-from app.domain.policy import Effect, Ignore, Policy
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.policy import Accept, Effect, Ignore, Policy
+from app.domain.verdict import CONCLUSIVE, Assurance, Basis, Cell, Verdict, WorkaroundVerdict
 from app.domain.watched import canonical_package, meant_by, nearest, watched_issues
 from app.domain.weighing import (
     FAILURES,
@@ -64,6 +65,7 @@ class Reason:
     they help or not; `ignored` is empty unless an ignore that still holds is what lets it pass.
     `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
     `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
+    `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
     """
 
     issue: str
@@ -86,6 +88,10 @@ class Reason:
     first_fixed: str = ""
     evidence: str = ""
     is_new: bool | None = None
+    assurance: Assurance = Assurance.NOT_KNOWN
+    basis: Basis | None = None
+    runs: int = 0
+    upstream: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,11 +138,14 @@ def decide(question: Question, known: Known) -> Ruling:
 
 @dataclass(frozen=True)
 class _Asked:
-    """The question with every name in it looked up. `build` is None where no tested build was found."""
+    """The question with every name in it looked up. `build` is None where no tested build was found; `twins` are the
+    builds that the environment may be, which differ in Python alone.
+    """
 
     question: Question
     known: Known
     build: Build | None
+    twins: tuple[Build, ...]
     base: Build | None
     declared: Mapping[str, tuple[str, ...]]
     ignores: Mapping[str, tuple[Ignore, ...]]
@@ -156,17 +165,37 @@ def _prepare(question: Question, known: Known) -> _Asked:
     for class_ in policy.hardware:
         _refuse_no_class(class_, known)
     base = _base(policy, known)
+    build = known.builds.get(_build_of(question))
     declared, stray = _by_issue(policy.applied.items(), known, "applied workarounds")
     ignores, lost = _by_issue(((one.issue, (one,)) for one in policy.ignores), known, "ignore")
     return _Asked(
         question=question,
         known=known,
-        build=known.builds.get(question.resolved.build) if question.resolved.build else None,
+        build=build,
+        twins=_twins(build, question.resolved, known) if build else (),
         base=known.builds.get(base.build) if base and base.build else None,
         declared=declared,
         ignores=ignores,
         notes=(*_notes_on_base(base), *stray, *lost),
     )
+
+
+def _build_of(question: Question) -> str:
+    """The tested build; where the policy takes another variant of the release for it, that one's."""
+    resolved = question.resolved
+    return resolved.build or (resolved.variant if question.policy.accept_variant else "")
+
+
+def _twins(build: Build, resolved: Resolved, known: Known) -> tuple[Build, ...]:
+    """The builds of the Pythons that the environment may have, the named one first."""
+    named = build.build_id.apart_from_python
+    found = (
+        one
+        for one in known.builds.values()
+        if one.build_id.apart_from_python == named and one.python in resolved.pythons
+    )
+    others = sorted((one for one in found if one.id != build.id), key=lambda one: one.build_id)
+    return (build, *others)
 
 
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?")
@@ -225,27 +254,72 @@ def _lost(what: str, written: str, known: Known, *, look: bool) -> str:
 
 
 def _cases(issue: Issue, build: Build, asked: _Asked) -> list[Case]:
-    return [_case(issue, build, cell, asked) for cell in _cells(issue, build, asked)]
+    return [_case(issue, build, claim, asked) for claim in _claims(issue, build, asked)]
 
 
-def _cells(issue: Issue, build: Build, asked: _Asked) -> list[Cell]:
-    """The cells that are asked for; at least one."""
+@dataclass(frozen=True)
+class _Claim:
+    """What is claimed of an issue on one class over the Pythons that the environment may have."""
+
+    cell: Cell
+    only_on: tuple[str, ...] = ()
+    unknown_on: tuple[str, ...] = ()
+
+
+def _claims(issue: Issue, build: Build, asked: _Asked) -> list[_Claim]:
+    """Those of the classes that are asked for; at least one."""
     known = asked.known
-    cells = [known.cell(issue, build, class_) for class_ in asked.classes]
-    if not cells:
-        return [Cell(issue.id, build.id, "", Verdict.NOT_RUN, "nothing was measured here yet")]
-    applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+    claims = [_claim(issue, class_, asked) for class_ in asked.classes]
+    if not claims:
+        return [_Claim(Cell(issue.id, build.id, "", Verdict.NOT_RUN, "nothing was measured here yet"))]
+    applicable = [one for one in claims if one.cell.verdict is not Verdict.NOT_APPLICABLE]
     if asked.policy.hardware or not applicable:
-        return applicable or cells[:1]
-    measured = [cell for cell in applicable if known.was_measured(issue.id, cell.hardware)]
+        return applicable or claims[:1]
+    measured = [one for one in applicable if known.was_measured(issue.id, one.cell.hardware)]
     return measured or applicable
 
 
-def _case(issue: Issue, build: Build, cell: Cell, asked: _Asked) -> Case:
+def _claim(issue: Issue, hardware: str, asked: _Asked) -> _Claim:
+    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is."""
+    cells = [_cell(issue, twin, hardware, asked) for twin in asked.twins]
+    pythons = dict(zip((twin.python for twin in asked.twins), cells, strict=True))
+    failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
+    sound = _SOUND & {cell.verdict for cell in cells}
+    unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
+    if failing and sound:
+        return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=_minor)))
+    told = max(cells, key=lambda cell: (cell.verdict in CONCLUSIVE, cell.verdict is not Verdict.NOT_APPLICABLE))
+    return _Claim(told, unknown_on=tuple(sorted(unknown, key=_minor)) if told.verdict in CONCLUSIVE else ())
+
+
+_SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
+
+
+def _minor(python: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in python.split("."))
+
+
+def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
+    cell = asked.known.cell(issue, build, hardware)
+    return cell if asked.question.resolved.build else _of_another_variant(cell)
+
+
+def _of_another_variant(cell: Cell) -> Cell:
+    """The claim of a wheel that is not tested, from the same release's that is: one inference, and on the CPU alone."""
+    if cell.verdict in CONCLUSIVE and (cell.basis or not cell.hardware.startswith("cpu-")):
+        return replace(cell, verdict=Verdict.NOT_RUN, reason="not run: would rest on more than one inference")
+    if cell.verdict not in CONCLUSIVE:
+        return cell
+    basis = Basis(VARIANT_RULE, cell.build, cell.hardware)
+    return replace(cell, basis=basis, reason=f"inferred from {cell.build}, another variant: {cell.reason}")
+
+
+def _case(issue: Issue, build: Build, claim: _Claim, asked: _Asked) -> Case:
+    cell = claim.cell
     fails = cell.verdict in FAILURES
     return Case(
         issue=issue,
-        build=build,
+        build=asked.known.builds.get(cell.build, build),
         cell=cell,
         now=asked.question.now,
         on_base=_on_base(issue, cell.hardware, asked) if fails else None,
@@ -253,7 +327,17 @@ def _case(issue: Issue, build: Build, cell: Cell, asked: _Asked) -> Case:
         declared=asked.declared.get(issue.id, ()),
         ignores=asked.ignores.get(issue.id, ()),
         strays=_strays(issue, build, asked.question.resolved),
+        only_on=claim.only_on,
+        unknown_on=claim.unknown_on,
+        is_accepted=_is_accepted(cell, asked),
     )
+
+
+def _is_accepted(cell: Cell, asked: _Asked) -> bool:
+    """Of an environment that may have several Pythons nothing was measured: which of them it has is not known."""
+    if asked.policy.accept is Accept.INFERRED or cell.verdict not in CONCLUSIVE:
+        return True
+    return cell.basis is None and len(asked.twins) == 1
 
 
 def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
@@ -265,11 +349,13 @@ def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
 
 
 def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
-    if not resolved.packages or not (issue.packages.requirements or issue.packages.per_release):
+    """Only of the package that the issue concerns: any other that it installs is a helper of its script."""
+    concerned = issue.requires.package
+    if not resolved.packages or not concerned:
         return ""
-    pins = environment_request(issue, build).pins
+    pins = {canonical_package(name): version for name, version in environment_request(issue, build).pins.items()}
     held = {canonical_package(name): version for name, version in resolved.packages.items()}
-    return strays_in({canonical_package(name): version for name, version in pins.items()}, held)
+    return strays_in({name: version for name, version in pins.items() if name == concerned}, held)
 
 
 def _reason(case: Case, policy: Policy) -> Reason:
@@ -296,7 +382,19 @@ def _reason(case: Case, policy: Policy) -> Reason:
         first_fixed=fix.build.id if fix else "",
         evidence=_cell_path(cell),
         is_new=case.is_new,
+        assurance=_assurance(case),
+        basis=cell.basis,
+        runs=cell.runs,
+        upstream=_upstream(case.issue),
     )
+
+
+def _assurance(case: Case) -> Assurance:
+    return Assurance.NOT_KNOWN if case.only_on else case.cell.assurance
+
+
+def _upstream(issue: Issue) -> str:
+    return next((link.url for link in issue.links if link.kind is LinkKind.REPORT), "")
 
 
 def _cell_path(cell: Cell) -> str:
@@ -304,7 +402,12 @@ def _cell_path(cell: Cell) -> str:
     return f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}{asked}"
 
 
-_TRIED = (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL)
+_TRIED = (
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.HARMFUL,
+)
 
 
 def _cures(issue: Issue, cell: Cell) -> tuple[Cure, ...]:
@@ -345,6 +448,7 @@ def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
         applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
         ignored=weighed.ignored,
         evidence=f"/issues/{issue.id}",
+        upstream=_upstream(issue),
     )
 
 
@@ -407,6 +511,11 @@ def _notes_on_all(asked: _Asked) -> Iterable[str]:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:
         yield resolved.note
+    if len(asked.twins) > 1:
+        pythons = ", ".join(sorted((twin.python for twin in asked.twins), key=_minor))
+        yield f"the environment does not state its Python: any of {pythons} may be meant (say --python)"
+    if asked.build and resolved.build is None:
+        yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
     if not policy.hardware and asked.build:
         classes = ", ".join(asked.classes) or "none yet"
         yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"

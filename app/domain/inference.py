@@ -25,7 +25,7 @@ Pythons = tuple[str, str]
 AGREEMENT = 0.95
 """The lower end of the 95 % interval of two Pythons' measured agreement; below it neither stands in for the other."""
 
-PYTHON_RULE, DEVICE_RULE = "python", "device"
+PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
 
 
 @dataclass(frozen=True)

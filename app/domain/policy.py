@@ -18,6 +18,13 @@ class Effect(StrEnum):
     BLOCK = "block"
 
 
+class Accept(StrEnum):
+    """What counts as known: what was measured on the very build, Python and class, or what is inferred from it too."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+
+
 class Remedy(StrEnum):
     """Whether a failing issue blocks only where something can be done about it, or only where nothing can."""
 
@@ -59,7 +66,8 @@ class Policy:
     `hardware` are the classes that count (none: every measured one, the worst wins). `minimum` is the severity from
     which on a failing issue blocks; `silent_always` blocks on silent wrong results whatever their severity. `applied`
     maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
-    `refuse_assumed` makes an assumed build insufficient evidence.
+    `refuse_assumed` makes an assumed build insufficient evidence. `accept` says which claims count as known;
+    `accept_variant` takes another variant of the same release (its CUDA wheel for a `+cpu` one) as inferred on the CPU.
     """
 
     watch: Watch = Watch()
@@ -79,4 +87,6 @@ class Policy:
     applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignores: tuple[Ignore, ...] = ()
     refuse_assumed: bool = False
+    accept: Accept = Accept.INFERRED
+    accept_variant: bool = False
     snapshot_days: int = 30

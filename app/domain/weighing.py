@@ -41,6 +41,9 @@ class Case:
     `on_base` is the same cell on the base build (None: no base is named); `fix` the release that passes again, of a
     failing cell; `declared` the workarounds in place; `ignores` those of this issue; `strays` says which of the issue's
     own packages stand in the environment in a version that was not measured (empty: none).
+    Of an environment that does not state its Python, `only_on` are the Pythons on which it fails while it does not on
+    others, `unknown_on` those of which nothing is known. `is_accepted` is False for an answer with less assurance than
+    the policy takes.
     """
 
     issue: Issue
@@ -52,6 +55,9 @@ class Case:
     declared: tuple[str, ...] = ()
     ignores: tuple[Ignore, ...] = ()
     strays: str = ""
+    only_on: tuple[str, ...] = ()
+    unknown_on: tuple[str, ...] = ()
+    is_accepted: bool = True
 
     @property
     def verdict(self) -> Verdict:
@@ -60,7 +66,8 @@ class Case:
     @property
     def is_conclusive(self) -> bool:
         """Whether it answers for this environment: a pass beside other packages than these answers nothing."""
-        return self.verdict in CONCLUSIVE and not (self.strays and self.verdict is Verdict.NOT_AFFECTED)
+        is_settled = self.is_accepted and not self.only_on
+        return self.verdict in CONCLUSIVE and is_settled and not (self.strays and self.verdict is Verdict.NOT_AFFECTED)
 
     @property
     def is_new(self) -> bool | None:
@@ -111,12 +118,16 @@ def rank(effect: Effect) -> int:
 def weigh(case: Case, policy: Policy) -> Weighed:
     """Apply the policy to one cell."""
     weighed = _by_verdict(case, policy)
+    if not case.is_accepted:
+        weighed = weighed.become(policy.unknown, "the policy takes measured answers only")
+        return by_ignores(case.ignores, case.now, weighed)
     if case.verdict in FAILURES:
         weighed = _by_severity(case, policy, weighed)
         weighed = _by_remedy(case, policy, weighed)
         weighed = _by_base(case, policy, weighed)
     weighed = _by_declared(case, weighed)
     weighed = _by_age(case, policy, weighed)
+    weighed = _by_python(case, weighed)
     return by_ignores(case.ignores, case.now, weighed)
 
 
@@ -135,6 +146,17 @@ def _by_verdict(case: Case, policy: Policy) -> Weighed:
             return _beside_strays(case, lead.become(policy.unknown if case.strays else Effect.PASS))
         case Verdict.NOT_APPLICABLE:
             return lead
+
+
+def _by_python(case: Case, weighed: Weighed) -> Weighed:
+    """A failure on some of the Pythons that an environment may have neither blocks it nor lets it pass."""
+    if case.only_on:
+        pythons = " and ".join(case.only_on)
+        words = f"only on Python {pythons}, and the environment does not state its Python: say --python"
+        return weighed.become(Effect.INSUFFICIENT if weighed.effect is Effect.BLOCK else weighed.effect, words)
+    if case.unknown_on:
+        return weighed.become(weighed.effect, f"not known on Python {' and '.join(case.unknown_on)}")
+    return weighed
 
 
 def in_words(cell: Cell) -> str:

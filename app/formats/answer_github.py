@@ -83,6 +83,8 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
         yield f"Workaround that works here, {one_line(cure.id)}: {one_line(cure.title)}"
         for piece in pieces_of(cure.snippet):
             yield from (f"  {line}" for line in piece.lines)
+    if reason.upstream:
+        yield f"Upstream: {one_line(reason.upstream)}"
     if base and reason.evidence:
         yield f"Evidence: {one_line(address(base, reason.evidence))}"
 

@@ -25,6 +25,7 @@ from app.formats.answer_words import (
     sign_of,
     told,
     unanswered,
+    upstream_name,
 )
 from app.formats.decision import address
 
@@ -122,6 +123,8 @@ def _rest(ruling: Ruling, count: int, base: str) -> str:
 
 def _told(reason: Reason) -> str:
     lines = [f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}"]
+    if reason.upstream:
+        lines.append(f"Upstream: {_link(upstream_name(reason), reason.upstream)}")
     if fixed(reason):
         lines.append(f"Upgrade: {escaped(fixed(reason))}.")
     cure = best_cure(reason)

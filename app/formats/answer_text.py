@@ -71,6 +71,8 @@ def _told(reason: Reason, base: str) -> Iterator[str]:
         yield from _cure(cure)
     if other_cures(reason):
         yield from _indented(f"workarounds: {other_cures(reason)}" if cure is None else other_cures(reason))
+    if reason.upstream:
+        yield f"{_INDENT}upstream: {one_line(reason.upstream)}"
     if reason.evidence:
         yield f"{_INDENT}evidence: {one_line(address(base, reason.evidence))}"
 

@@ -155,6 +155,10 @@ def particulars(reason: Reason) -> Iterator[str]:
         yield one_line(reason.hardware)
     if measured(reason):
         yield measured(reason)
+    if reason.basis:
+        yield f"inferred from {one_line(reason.basis.build)}"
+    if reason.runs == 1:
+        yield "one run"
     if reason.is_new:
         yield "new"
 
@@ -165,6 +169,15 @@ def fixed(reason: Reason) -> str:
     if first and interval:
         return f"first fixed in {first}, the fix came in {interval}"
     return f"first fixed in {first}" if first else f"the fix came in {interval}" if interval else ""
+
+
+_THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")
+
+
+def upstream_name(reason: Reason) -> str:
+    """`pytorch/pytorch#151290` of a thread on GitHub; any other address as it is."""
+    found = _THREAD.match(reason.upstream)
+    return f"{found[1]}#{found[2]}" if found else one_line(reason.upstream)
 
 
 def best_cure(reason: Reason) -> Cure | None:
@@ -188,10 +201,13 @@ def _effective(reason: Reason) -> Iterator[Cure]:
 
 
 def counted(ruling: Ruling) -> str:
-    """`1 blocks, 2 leave it open, 10 pass`, the worst first; how many there are of an effect that occurs."""
-    numbers = ((effect, ruling.counts.get(effect, 0)) for effect in reversed(Effect))
+    """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first; how many there are of what occurs."""
+    absent = sum(1 for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE)
+    numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
+    numbers[Effect.PASS] -= absent
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
-    return ", ".join(f"{n} {EFFECTS[effect] if n == 1 else many[effect]}" for effect, n in numbers if n)
+    said = [f"{n} {EFFECTS[effect] if n == 1 else many[effect]}" for effect, n in numbers.items() if n]
+    return ", ".join([*said, *([f"{absent} {'does' if absent == 1 else 'do'} not apply"] if absent else [])])
 
 
 def build_page(ruling: Ruling, base: str) -> str:

@@ -115,6 +115,8 @@ def _story(reason: Reason, base: str) -> list[str]:
         lines += [f"workaround that works here, {one_line(cure.id)}: {one_line(cure.title)}", *all_lines(cure.snippet)]
     if other_cures(reason):
         lines.append(f"workarounds, measured: {other_cures(reason)}")
+    if reason.upstream:
+        lines.append(f"upstream: {one_line(reason.upstream)}")
     if reason.evidence:
         lines.append(f"evidence: {one_line(address(base, reason.evidence))}")
     return lines

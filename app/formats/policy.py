@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from app.domain.errors import BadPolicy
 from app.domain.issue import Severity
-from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
+from app.domain.policy import Accept, Effect, Ignore, Policy, Remedy, Watch
 from app.formats.documents import STRICT, Finding, read_document
 from app.formats.toml_lines import KeyPath, LineMap, map_lines
 
@@ -53,6 +53,7 @@ _Day = Annotated[date, BeforeValidator(_iso_date)]
 
 # The models are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
 _EffectWord = Annotated[Effect, Field(strict=False)]
+_AcceptWord = Annotated[Accept, Field(strict=False)]
 _RemedyWord = Annotated[Remedy, Field(strict=False)]
 _SeverityWord = Annotated[Severity, Field(strict=False)]
 
@@ -127,6 +128,10 @@ class PolicyFile(_Table):
     ignore: list[IgnoreTable] = []
     refuse_assumed: bool = _DEFAULT.refuse_assumed
     """Refuse to take an environment for a build that it only may be."""
+    accept: _AcceptWord = _DEFAULT.accept
+    """Which answers count: "measured" on the very build, Python and hardware class, or "inferred" ones too."""
+    accept_variant: bool = _DEFAULT.accept_variant
+    """Take the same release's tested wheel for one that is not tested, such as +cpu, as inferred on the CPU."""
 
 
 def parse_policy(text: str, where: str = "knowngood.toml") -> Policy:
@@ -175,6 +180,8 @@ def policy_of(document: PolicyFile) -> Policy:
         applied={issue: tuple(ids) for issue, ids in document.applied.items()},
         ignores=tuple(_ignore(table) for table in document.ignore),
         refuse_assumed=document.refuse_assumed,
+        accept=document.accept,
+        accept_variant=document.accept_variant,
         snapshot_days=document.snapshot_days,
     )
 

@@ -1,6 +1,6 @@
 """A snapshot: what the gate knows in one file, dated and signed, for machines that reach no server.
 
-    line 1   {"format": "knowngood-snapshot", "version": 1, "product": "knowngood", "needs": "0.1",
+    line 1   {"format": "knowngood-snapshot", "version": 2, "product": "knowngood", "needs": "0.2",
               "made_at": "...", "key": "ed25519:...", "sha256": "..."}
     line 2   the Ed25519 signature of line 1 and its line end, in base64; empty where it is not signed
     the rest gzip of one JSON object; `sha256` is its digest as it stands in the file
@@ -31,6 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from app.domain.build import Build
 from app.domain.errors import BadSnapshot
 from app.domain.issue import (
+    Claim,
     Culprit,
     Device,
     Fidelity,
@@ -55,8 +56,9 @@ from app.formats.question import Grounds
 
 FORMAT = "knowngood-snapshot"
 PRODUCT = "knowngood"
-VERSION = 1
-NEEDS = "0.1"
+VERSION = 2
+_OLD_VERSIONS = frozenset({1})
+NEEDS = "0.2"
 """The oldest release that reads what this one writes."""
 
 _KEY = "ed25519:"
@@ -150,6 +152,11 @@ def _header(line: bytes) -> dict[str, Any]:
     if header.get("product") != PRODUCT:
         raise BadSnapshot(f'this is a snapshot of another product ("{header.get("product")!s:.40}")')
     version = header.get("version")
+    if version in _OLD_VERSIONS:
+        raise BadSnapshot(
+            f"the snapshot is of format {version}, whose claims were made by older rules; "
+            "make a new one with `knowngood snapshot`"
+        )
     if not isinstance(version, int) or version > VERSION:
         raise BadSnapshot(
             f"the snapshot is of format {version!s:.20} and this release reads up to {VERSION}; "
@@ -218,7 +225,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any domain value
     return value
 
 
-_LEFT_OUT = ("summary", "summary_zh", "script", "claims", "signature", "arms", "variants")
+_LEFT_OUT = ("summary", "summary_zh", "script", "signature", "arms", "variants")
 """Fields of an issue that no decision needs and that make up most of it."""
 
 
@@ -263,9 +270,13 @@ def _issue(fields: Mapping[str, Any]) -> Issue:
         silent=fields["silent"],
         fidelity=Fidelity(fields["fidelity"]),
         status=Status(fields["status"]),
-        claims=(),
+        claims=tuple(Claim(**{**one, "dated": _date(one["dated"])}) for one in fields["claims"]),
         requires=Requires(
-            Device(requires["device"]), requires["torch"], requires["python"], tuple(capability) if capability else None
+            Device(requires["device"]),
+            requires["torch"],
+            requires["python"],
+            tuple(capability) if capability else None,
+            requires["package"],
         ),
         packages=Packages(
             tuple(packages["requirements"]), per_release, tuple(packages["no_deps"]), packages["mutates"]
@@ -278,6 +289,7 @@ def _issue(fields: Mapping[str, Any]) -> Issue:
         script="",
         title_zh=fields["title_zh"],
         default=fields["default"],
+        is_smoke=fields["is_smoke"],
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from app.domain.build import Build
 from app.domain.environment import Resolved
-from app.domain.gate import Known, Question, Ruling, decide
+from app.domain.gate import Question, Ruling, decide
 from app.domain.issue import Device, Issue, Requires
+from app.domain.known import Known
 from app.domain.policy import Policy, Watch
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.make import HARDWARE, NOON, make_build, make_issue

@@ -8,7 +8,7 @@ import pytest
 from app.domain.environment import Resolved
 from app.domain.errors import BadRequest
 from app.domain.gate import Decision, Reason, Ruling, worst
-from app.domain.issue import Link, LinkKind, Packages, Severity
+from app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
 from app.domain.verdict import Verdict
 from app.domain.weighing import in_words
@@ -584,7 +584,7 @@ def test_an_ignore_holds_on_a_build_that_nobody_tested_and_the_build_stays_untes
 def test_a_pass_beside_another_version_of_the_issues_own_package_is_no_answer(
     sign: str, found: str, effect: Effect
 ) -> None:
-    issue = make_issue(packages=Packages(requirements=("Ein_ops==0.8.0",)))
+    issue = make_issue(packages=Packages(requirements=("Ein_ops==0.8.0",)), requires=Requires(package="ein-ops"))
     held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"ein-ops": found, "numpy": "2.1.0"})
     ruling = ask(make_known(row(sign), issue), resolved=held)
     assert only(ruling).effect is effect
@@ -593,14 +593,14 @@ def test_a_pass_beside_another_version_of_the_issues_own_package_is_no_answer(
 
 
 def test_where_all_passes_were_beside_other_packages_there_is_no_answer_whatever_unknowns_may_do() -> None:
-    issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)))
+    issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)), requires=Requires(package="einops"))
     held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
     ruling = ask(make_known(row("o"), issue), resolved=held, unknown=PASS)
     assert (only(ruling).effect, ruling.decision) == (PASS, Decision.INSUFFICIENT)
 
 
 def test_a_workaround_seen_beside_another_version_of_the_package_does_not_count() -> None:
-    issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)))
+    issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)), requires=Requires(package="einops"))
     held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
     known = make_known(row("x", cures={"aot_eager": "e"}), issue)
     reason = only(ask(known, resolved=held, applied={"toy-1": ("aot_eager",)}))

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.environment import Resolved
-from app.domain.gate import Decision, Known, Question, Ruling, decide
+from app.domain.gate import Decision, Question, Ruling, decide
 from app.domain.issue import Issue, Severity
+from app.domain.known import Known
 from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.domain.weighing import UNKNOWN, rank

@@ -2,14 +2,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
 
 from app.domain.gate import Cure, Reason, Ruling
-from app.formats.decision import BadDecision, address, decision_body, dump_decision, load_decision, read_ruling
+from app.formats.decision import address, decision_body, dump_decision
 from app.web.shapes.gate import CureBody, DecisionBody, ReasonBody
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
@@ -45,20 +44,6 @@ def test_any_ruling_fits_what_openapi_tells(ruling: Ruling) -> None:
     assert DecisionBody.model_validate(body, extra="forbid").model_dump(mode="json") == body
 
 
-@given(rulings)
-def test_a_ruling_comes_back_as_it_was(ruling: Ruling) -> None:
-    assert read_ruling(decision_body(ruling)) == ruling
-
-
-@given(rulings)
-def test_a_document_is_the_same_after_any_number_of_readings(ruling: Ruling) -> None:
-    text = dump_decision(ruling, SERVER)
-
-    assert dump_decision(load_decision(text), SERVER) == text
-    assert dump_decision(load_decision(text.encode())) == text
-    text.encode()
-
-
 def test_only_the_time_and_the_base_address_differ_between_server_and_snapshot() -> None:
     later = replace(BLOCKED, decided_at=datetime(2026, 12, 1, tzinfo=timezone(timedelta(hours=8))))
     server, snapshot = decision_body(BLOCKED, SERVER), decision_body(later)
@@ -69,47 +54,6 @@ def test_only_the_time_and_the_base_address_differ_between_server_and_snapshot()
         for reason in body["reasons"]:
             reason["evidence_url"] = reason["evidence_url"].removeprefix(SERVER)
     assert server == snapshot
-
-
-def test_fields_of_a_newer_server_are_passed_over() -> None:
-    body = decision_body(BLOCKED) | {"mood": "good"}
-    body["reasons"][0]["colour"] = "red"
-
-    assert read_ruling(body) == BLOCKED
-
-
-def without(name: str) -> dict[str, Any]:
-    return {key: value for key, value in decision_body(BLOCKED).items() if key != name}
-
-
-@pytest.mark.parametrize(
-    ("document", "words"),
-    [
-        ([], "no decision document"),
-        ({"detail": "Not Found"}, "no decision document"),
-        (without("reasons"), '"reasons"'),
-        (decision_body(BLOCKED) | {"decision": "maybe"}, "'maybe', which this release does not know"),
-        (decision_body(BLOCKED) | {"decision": 1}, '"decision" of a decision document is str'),
-        (decision_body(BLOCKED) | {"decided_at": "noon"}, "no time"),
-        (decision_body(BLOCKED) | {"decided_at": "0001-01-01T00:00:00+23:00"}, "no time"),
-        (decision_body(BLOCKED) | {"decided_at": "2026-11-21T12:00:00"}, "zone"),
-        (decision_body(BLOCKED) | {"notes": [1]}, "list of texts"),
-        (decision_body(BLOCKED) | {"reasons": ["a"]}, "list of objects"),
-        (decision_body(BLOCKED) | {"counts": {"block": True}}, '"block"'),
-    ],
-    ids=["list", "problem", "missing", "word", "kind", "time", "overflow", "zone", "texts", "objects", "counts"],
-)
-def test_what_is_no_decision_document_is_refused_with_the_field(document: object, words: str) -> None:
-    with pytest.raises(BadDecision, match=words):
-        read_ruling(document)
-
-
-@pytest.mark.parametrize(
-    "text", ["", "<html>", "[" * 100_000, b"\xff", "nul"], ids=["none", "html", "deep", "bytes", "word"]
-)
-def test_what_is_no_json_is_refused(text: str | bytes) -> None:
-    with pytest.raises(BadDecision, match=r"JSON|no decision document"):
-        load_decision(text)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +74,7 @@ def test_every_field_of_a_ruling_stands_in_the_document() -> None:
     def fields(value: type) -> set[str]:
         return set(value.__dataclass_fields__)  # type: ignore[attr-defined]  # all three are dataclasses
 
-    renamed: Mapping[str, str] = {"cures": "workarounds", "evidence": "evidence_url"}
+    renamed: Mapping[str, str] = {"cures": "workarounds", "evidence": "evidence_url", "basis": "grounds"}
     assert fields(Ruling) == set(DecisionBody.model_fields)
     assert {renamed.get(name, name) for name in fields(Reason)} == set(ReasonBody.model_fields)
     assert fields(Cure) == set(CureBody.model_fields)
@@ -140,4 +84,3 @@ def test_a_reason_without_evidence_links_nowhere() -> None:
     body = decision_body(make_ruling(make_reason(evidence="")), SERVER)
 
     assert body["reasons"][0]["evidence_url"] is None
-    assert read_ruling(body).reasons[0].evidence == ""

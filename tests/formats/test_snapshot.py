@@ -9,10 +9,10 @@ from datetime import date, timedelta
 import pytest
 
 from app.domain.errors import BadSnapshot
-from app.domain.gate import Known
-from app.domain.issue import Device, Packages, Requires, Severity, Signature, SignatureKind
+from app.domain.issue import Claim, Device, Packages, Requires, Severity, Signature, SignatureKind
+from app.domain.known import Known
 from app.domain.policy import Watch
-from app.domain.verdict import Cell, VariantFinding, Verdict
+from app.domain.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.domain.watch_list import Content, WatchList
 from app.formats.question import Asked, Grounds, rule
 from app.formats.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
@@ -25,15 +25,23 @@ LIST = WatchList("vision", "lead", 2, NOON, "lead", Content(Watch(issues=("toy-1
 
 def grounds() -> Grounds:
     issues = (
-        make_issue(workarounds=("eager", "clone")),
+        make_issue(
+            workarounds=("eager", "clone"), claims=(Claim("Fixed.", "upstream", date(2026, 1, 2)),), is_smoke=True
+        ),
         make_issue(
             "gpu-1",
-            requires=Requires(Device.CUDA, ">=2.1", ">=3.9", (9, 0)),
+            requires=Requires(Device.CUDA, ">=2.1", ">=3.9", (9, 0), "torch-xla"),
             packages=Packages(("torch_xla=={torch}",), {"2.5": ("torch_xla==2.5.0",)}, ("torch_xla",)),
         ),
     )
     known = make_known([*row("xo~!", cures={"eager": "e", "clone": "i"}), *row("?0- ", "gpu-1")], *issues)
-    cell = replace(next(iter(known.cells.values())), variants=(VariantFinding("big", Verdict.FLAKY, "1 of 2", 1, 2),))
+    finding = WorkaroundFinding(WorkaroundVerdict.PARTIAL, "x", applies=False, helped=("a",), failed=("b",), runs=2)
+    cell = replace(
+        next(iter(known.cells.values())),
+        variants=(VariantFinding("big", Verdict.FLAKY, "1 of 2", 1, 2),),
+        workarounds={"eager": finding},
+        reported="big",
+    )
     cells = {**known.cells, (cell.issue, cell.build, cell.hardware): cell}
     cpu = make_build("2.9.0+cpu", pinned_triton=None, released=None, as_of=date(2026, 1, 2))
     builds = {**known.builds, cpu.id: cpu}
@@ -97,7 +105,8 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "it is another gzip file": (lambda _: gzip.compress(b"{}"), "no Known Good snapshot"),
     "it is of another format": (lambda data: header_of(data, format="other"), "no Known Good snapshot"),
     "it is of another product": (lambda data: header_of(data, product="other"), 'another product ("other")'),
-    "it is newer": (lambda data: header_of(data, version=2, needs="9.9"), "Known Good 9.9 or newer reads it"),
+    "it is newer": (lambda data: header_of(data, version=3, needs="9.9"), "Known Good 9.9 or newer reads it"),
+    "its claims are those of older rules": (lambda data: header_of(data, version=1), "made by older rules"),
     "its date is changed": (
         lambda data: header_of(data, made_at="2030-01-01T00:00:00+00:00"),
         "changed after it was signed",

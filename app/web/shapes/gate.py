@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from app.domain.gate import Decision
 from app.domain.issue import Severity
 from app.domain.policy import Effect
-from app.domain.verdict import Verdict, WorkaroundVerdict
+from app.domain.verdict import Assurance, Verdict, WorkaroundVerdict
 
 
 class CureBody(BaseModel):
@@ -20,12 +20,26 @@ class CureBody(BaseModel):
     snippet: str
 
 
+class BasisBody(BaseModel):
+    """The measured cell that an inferred answer stands on: by which rule, and in how many of the pairs that were
+    measured on both sides the rule held.
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    agreed: int
+    compared: int
+
+
 class ReasonBody(BaseModel):
     """What one watched issue on one hardware class does to the decision, and why in one sentence.
 
     `workarounds` come best first; `applied` are those that the policy declares to be in place. `ignored` says who
     accepts the issue and why (empty: nobody). `fixed_in` is an interval, `first_fixed` the oldest later tested release
     that passes (empty: none known). `is_new` compares with the policy's base build (null: nothing to compare).
+    `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
+    in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported.
     """
 
     issue: str
@@ -48,6 +62,10 @@ class ReasonBody(BaseModel):
     fixed_in: str
     first_fixed: str
     is_new: bool | None
+    assurance: Assurance
+    grounds: list[BasisBody]
+    runs: int
+    upstream: str | None
 
 
 class DecisionBody(BaseModel):

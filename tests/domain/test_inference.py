@@ -1,0 +1,157 @@
+"""What is claimed of a cell that nobody measured: by one rule at most, from the store alone, and it says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from app.domain.inference import DEVICE_RULE, PYTHON_RULE, holds
+from app.domain.issue import CPU_PATH, Requires
+from app.domain.quality import Rate
+from app.domain.verdict import Assurance, Verdict
+from tests.domain.given_claims import (
+    BUILDS,
+    GPU,
+    ROW,
+    SMOKE,
+    WHEELS,
+    any_device,
+    known_of,
+    made,
+    smoked,
+    store,
+)
+from tests.make import HARDWARE, make_issue
+
+WHEEL = WHEELS[1]
+OLD, PLAIN, NEW = (BUILDS[WHEEL, python] for python in ("3.10", "3.11", "3.12"))
+
+
+def test_what_was_measured_stands_as_it_is() -> None:
+    cell = made(ROW.id, NEW, "x")
+    known = store([cell, made(ROW.id, PLAIN, "o")])
+    assert known.cell(ROW, NEW, HARDWARE) is cell
+    assert cell.assurance is Assurance.MEASURED
+
+
+@pytest.mark.parametrize("letter", ["x", "o", "~", "!"])
+def test_an_answer_on_one_python_stands_in_for_another_and_names_its_ground(letter: str) -> None:
+    known = store([made(ROW.id, PLAIN, letter)])
+    claim = known.cell(ROW, NEW, HARDWARE)
+    basis = claim.basis
+    assert basis is not None
+    assert (claim.build, claim.verdict, claim.assurance) == (NEW.id, made(ROW.id, PLAIN, letter).verdict, "inferred")
+    assert (basis.rule, basis.build, basis.hardware) == (PYTHON_RULE, PLAIN.id, HARDWARE)
+    assert (basis.agreed, basis.compared) == (100, 100)
+    assert claim.reason == f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2"
+    assert claim.attempts == {}
+
+
+@pytest.mark.parametrize(
+    ("why", "known"),
+    [
+        ("nothing was measured", store([])),
+        ("only doubt was measured", store([made(ROW.id, PLAIN, "?")])),
+        ("two Pythons disagree on that build", store([made(ROW.id, PLAIN, "o"), made(ROW.id, OLD, "x")])),
+        ("the smoke row was not run there", known_of([made(ROW.id, PLAIN, "o"), *smoked(["3.11"])], [ROW, SMOKE])),
+        ("no smoke row is in the catalogue", store([made(ROW.id, PLAIN, "o")], smoke=False)),
+        ("another wheel was measured", store([made(ROW.id, BUILDS[WHEELS[2], "3.11"], "o")])),
+        ("another class was measured", store([made(ROW.id, PLAIN, "o", GPU)])),
+        ("the Pythons were hardly compared", store([made(ROW.id, PLAIN, "o")], pairs=70)),
+        ("the Pythons disagree too often", store([made(ROW.id, PLAIN, "o")], pairs=100, differing=3)),
+    ],
+)
+def test_nothing_is_inferred_where(why: str, known: object) -> None:
+    from app.domain.known import Known
+
+    assert isinstance(known, Known)
+    claim = known.cell(ROW, NEW, HARDWARE)
+    assert (claim.verdict, claim.assurance) == (Verdict.NOT_RUN, Assurance.NOT_KNOWN), why
+
+
+def test_a_smoke_row_that_fails_there_lets_nothing_be_inferred() -> None:
+    known = store([made(ROW.id, PLAIN, "o"), made(SMOKE.id, NEW, "x")])
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+    assert known.cell(ROW, OLD, HARDWARE).assurance is Assurance.INFERRED
+
+
+def test_a_row_that_names_a_python_is_inferred_on_none() -> None:
+    named = make_issue("named-1", requires=Requires(python=">=3.11"))
+    known = store([made(named.id, PLAIN, "o")], named)
+    assert known.cell(named, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+    assert known.cell(named, OLD, HARDWARE).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_a_smoke_row_is_never_inferred_itself() -> None:
+    cells = [cell for cell in smoked() if cell.build != NEW.id]
+    assert known_of(cells, [SMOKE]).cell(SMOKE, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+def test_wheels_that_differ_in_more_than_their_python_are_not_alike() -> None:
+    bare = replace(NEW, triton=None)
+    known = store([made(ROW.id, PLAIN, "o")])
+    known = replace(known, builds={**known.builds, NEW.id: bare})
+    assert known.cell(ROW, bare, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+def test_a_doubtful_cell_of_its_own_outweighs_an_inference() -> None:
+    doubt = made(ROW.id, NEW, "?")
+    assert store([made(ROW.id, PLAIN, "o"), doubt]).cell(ROW, NEW, HARDWARE) is doubt
+
+
+def test_a_disagreement_on_another_build_does_not_count_on_this_one() -> None:
+    other = [made(ROW.id, BUILDS[WHEELS[0], "3.11"], "o"), made(ROW.id, BUILDS[WHEELS[0], "3.12"], "x")]
+    known = store([made(ROW.id, PLAIN, "o"), *other], pairs=200)
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_AFFECTED
+
+
+def test_an_unrelated_measured_cell_on_that_python_turns_no_inference_off() -> None:
+    ground = made(ROW.id, PLAIN, "o")
+    before = store([ground]).cell(ROW, NEW, HARDWARE)
+    other = make_issue("other-1")
+    after = store([ground, made(other.id, NEW, "x")], ROW, other).cell(ROW, NEW, HARDWARE)
+    assert (before.verdict, before.basis) == (after.verdict, after.basis)
+
+
+def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_build() -> None:
+    row = any_device()
+    known = store([made(row.id, NEW, "x")], row)
+    claim = known.cell(row, NEW, GPU)
+    assert claim.basis is not None
+    assert (claim.verdict, claim.basis.rule, claim.basis.build) == (Verdict.AFFECTED, DEVICE_RULE, NEW.id)
+    assert claim.reason == f"inferred from {HARDWARE} (independent of the device): 2 of 2"
+
+
+def test_python_and_hardware_together_are_not_known() -> None:
+    row = any_device()
+    known = store([made(row.id, PLAIN, "x")], row)
+    assert known.cell(row, NEW, HARDWARE).assurance is Assurance.INFERRED
+    assert known.cell(row, NEW, GPU).verdict is Verdict.NOT_RUN
+
+
+def test_other_cpu_rows_concern_the_cpu_path() -> None:
+    known = store([made(ROW.id, PLAIN, "x")])
+    claim = known.cell(ROW, PLAIN, GPU)
+    assert (claim.verdict, claim.reason) == (Verdict.NOT_APPLICABLE, CPU_PATH)
+
+
+def test_the_agreement_counts_each_cell_that_two_pythons_answered() -> None:
+    known = store([], pairs=3, differing=1)
+    assert known.claims.agreement == {("3.10", "3.11"): Rate(3, 4), ("3.10", "3.12"): Rate(4, 4), ("3.11", "3.12"): Rate(3, 4)}  # fmt: skip  # noqa: E501
+    differing = [(one.build, other.build) for one, other in known.claims.pairs if one.verdict is not other.verdict]
+    last = [BUILDS[WHEELS[-1], python].id for python in ("3.10", "3.11", "3.12")]
+    assert differing == [(last[0], last[1]), (last[1], last[2])]
+
+
+@pytest.mark.parametrize(
+    ("agreed", "compared", "expected"),
+    [(0, 0, False), (72, 72, False), (73, 73, True), (149, 150, True), (148, 150, True), (147, 150, False)],
+)
+def test_an_agreement_is_good_enough_where_the_lower_end_of_its_interval_is(
+    agreed: int, compared: int, expected: bool
+) -> None:
+    assert holds(Rate(agreed, compared)) is expected
+
+
+def test_a_view_of_the_past_infers_nothing() -> None:
+    known = replace(store([made(ROW.id, PLAIN, "o")]), infers=False)
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_RUN
