@@ -84,7 +84,8 @@ class ClaimTable(_Table):
 
 class RequiresTable(_Table):
     device: _DeviceWord = Device.CPU
-    """Where it runs. A CPU issue is measured under the CPU class, also on GPU hosts."""
+    """Where it runs. A CPU issue is measured under the CPU class, also on GPU hosts; "any" is for a fault in code that
+    is the same on every device, with no path of Inductor's, Triton's or XLA's."""
     torch: Specifier = ""
     """Versions of torch on which the issue can exist at all, such as ">=2.1"."""
     python: Specifier = ""
@@ -150,9 +151,9 @@ class VariantTable(_Table):
     arms: list[str] = []
     """The arms it applies to; none named means all of them."""
     why_not: str = ""
-    """Why `arms` leaves workarounds out: what is known of them with this variant without running them."""
+    """Why `arms` leaves workarounds out: why they cannot be tried with this variant."""
     reported: bool = False
-    """This variant is what the report ran; at most one is."""
+    """This variant is what the report itself ran; at most one is."""
 
 
 class WorkaroundTable(_Table):

@@ -13,12 +13,14 @@ from app.domain.issue import BASELINE, CONTROL, SignatureKind
 
 @dataclass(frozen=True)
 class VariantOutline:
-    """A variant; `at` is its place in the list."""
+    """A variant; `at` is its place in the list, and `says_why` whether there is a `why_not`."""
 
     at: int
     id: str
     params: tuple[str, ...]
     arms: tuple[str, ...]
+    says_why: bool
+    is_reported: bool
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,10 @@ class Outline:
     """`workarounds` maps ids to their places; `requirements` maps where a list of packages stands to its texts.
 
     `kind` and `pattern` are None where the document does not say them rightly, so that nothing is concluded from them.
+    `exercises` are the baseline's.
     """
 
+    exercises: tuple[str, ...] = ()
     workarounds: Mapping[str, int] = field(default_factory=dict)
     variants: tuple[VariantOutline, ...] = ()
     kind: SignatureKind | None = None
@@ -50,11 +54,19 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
     lists: dict[tuple[str, ...], dict[str, Any]] = {("packages",): packages}
     lists |= {("packages", key): value for key, value in packages.items() if isinstance(value, dict)}
     return Outline(
+        exercises=_texts(data.get("exercises")),
         workarounds={
             table["id"]: at for at, table in _tables(data.get("workaround")) if isinstance(table.get("id"), str)
         },
         variants=tuple(
-            VariantOutline(at, table["id"], tuple(_table(table.get("params"))), _texts(table.get("arms")))
+            VariantOutline(
+                at,
+                table["id"],
+                tuple(_table(table.get("params"))),
+                _texts(table.get("arms")),
+                says_why=bool(str(table.get("why_not", "")).strip()),
+                is_reported=table.get("reported") is True,
+            )
             for at, table in _tables(data.get("variant"))
             if isinstance(table.get("id"), str)
         ),

@@ -7,10 +7,15 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from app.catalogue.outline import Outline
-from app.domain.issue import BASELINE, CONTROL, SignatureKind
+from packaging.utils import canonicalize_name
+
+from app.catalogue.outline import Outline, VariantOutline
+from app.domain.issue import BASELINE, CONTROL, Device, SignatureKind
 from app.formats.documents import Finding
 from app.formats.toml_lines import KeyPath
+
+# What a compiler makes is made for one device: what it does on another does not follow.
+_DEVICES_OWN = ("inductor_", "triton_", "xla_")
 
 
 @cache
@@ -24,9 +29,11 @@ def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Fin
     yield from _signature(outline)
     yield from _links(data)
     yield from _ids(data, outline)
+    yield from _variants(outline)
     yield from _cures(data, outline)
     yield from _packages(outline)
-    yield from _requires(data)
+    yield from _requires(data, outline)
+    yield from _smoke(data)
     yield from _unstorable(data, ())
 
 
@@ -99,6 +106,27 @@ def _ids(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
                 )
 
 
+def _variants(outline: Outline) -> Iterator[Finding]:
+    reported = ""
+    for variant in outline.variants:
+        yield from _left_out(variant, outline)
+        if variant.is_reported and reported:
+            words = f'variant "{reported}" is the report\'s own already; at most one is'
+            yield ("variant", variant.at, "reported"), words
+        elif variant.is_reported:
+            reported = variant.id
+
+
+def _left_out(variant: VariantOutline, outline: Outline) -> Iterator[Finding]:
+    """A workaround that is not tried with a variant cannot be called effective where that variant fails."""
+    missing = [id_ for id_ in outline.workarounds if variant.arms and id_ not in variant.arms]
+    if missing and not variant.says_why:
+        words = f'"arms" leaves out {", ".join(missing)}; say in "why_not" why it cannot be tried with this variant'
+        yield ("variant", variant.at, "arms"), words
+    if variant.says_why and not missing:
+        yield ("variant", variant.at, "why_not"), '"why_not" has no meaning: no workaround is left out of this variant'
+
+
 def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     """A claim that names a workaround names one of the issue's own."""
     claims = data.get("claim")
@@ -114,7 +142,7 @@ def _packages(outline: Outline) -> Iterator[Finding]:
         for place, text in enumerate(texts):
             if re.split(r"[=<>!~ ]", text)[0].lower() in {"torch", "triton"}:
                 yield (*path, "requires", place), f'"{text}": torch and Triton come from the build'
-    asked = {text.partition("==")[0].strip() for texts in outline.requirements.values() for text in texts}
+    asked = {text.partition("==")[0].strip() for text in _requirements(outline)}
     for place, name in enumerate(outline.no_deps):
         if name not in asked:
             yield (
@@ -123,10 +151,44 @@ def _packages(outline: Outline) -> Iterator[Finding]:
             )
 
 
-def _requires(data: Mapping[str, Any]) -> Iterator[Finding]:
+def _requirements(outline: Outline) -> Iterator[str]:
+    return (text for texts in outline.requirements.values() for text in texts)
+
+
+def _requires(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     requires = data.get("requires")
-    if isinstance(requires, dict) and "compute_capability" in requires and requires.get("device", "cpu") != "cuda":
+    if isinstance(requires, dict):
+        yield from _device(requires, outline)
+        yield from _package(requires, outline)
+
+
+def _device(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    device = requires.get("device", "cpu")
+    if "compute_capability" in requires and device != "cuda":
         yield ("requires", "compute_capability"), '"compute_capability" has no meaning without device = "cuda"'
+    own = next((probe for probe in outline.exercises if probe.startswith(_DEVICES_OWN)), None)
+    if device == Device.ANY and own:
+        words = f'device = "any" is refused: the baseline exercises "{own}", which is another path on each device'
+        yield ("requires", "device"), f'{words}; write "cpu" or "cuda"'
+
+
+def _package(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    known = sorted({canonicalize_name(re.split(r"[=<>!~ ]", text)[0]) for text in _requirements(outline)})
+    package = requires.get("package")
+    if known and isinstance(package, str) and package and package not in known:
+        yield ("requires", "package"), f'"{package}" is none of the issue\'s packages; known: {", ".join(known)}'
+
+
+def _smoke(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """A smoke row has to be asked of every Python, in the bare environment of the build."""
+    if data.get("smoke") is not True:
+        return
+    requires, packages = data.get("requires"), data.get("packages")
+    for key in ("python", "package"):
+        if isinstance(requires, dict) and requires.get(key):
+            yield ("requires", key), f'a smoke row is asked of every build and Python; leave "{key}" out'
+    if isinstance(packages, dict) and packages:
+        yield ("packages",), "a smoke row is asked of the build alone; leave its packages out"
 
 
 def _unstorable(value: object, path: KeyPath) -> Iterator[Finding]:

@@ -35,9 +35,9 @@ def test_the_example_of_the_readme_is_sound_and_becomes_an_issue(example: Exampl
         ("baseline", ("dynamo_graph", "inductor_cpp")),
         ("two_dimensional", ("dynamo_graph",)),
     ]
-    assert [(variant.id, dict(variant.params), variant.arms) for variant in issue.variants] == [
-        ("n2", {"n": 2}, ()),
-        ("n64", {"n": 64}, ("control", "baseline")),
+    assert [(variant.id, dict(variant.params), variant.is_reported) for variant in issue.variants] == [
+        ("n2", {"n": 2}, True),
+        ("n64", {"n": 64}, False),
     ]
     assert issue.script == example.script
     assert catalogue.builds == ()
@@ -46,6 +46,9 @@ def test_the_example_of_the_readme_is_sound_and_becomes_an_issue(example: Exampl
 PATTERN = r"'''expected dtype torch\.int8, got torch\.int\d+'''"
 REPORT = 'url = "https://github.com/pytorch/pytorch/issues/191308"\ntitle'
 REQUIRES = '[requires]\ndevice = "cpu"\n'
+ANY = '[requires]\ndevice = "any"\n'
+N64 = "params = { n = 64 }"
+NO_CURE = 'arms = ["control", "baseline"]'
 
 # Each row: what is put for what, a text on the line that must be named, words that must be said.
 DOCUMENTS = {
@@ -96,10 +99,44 @@ DOCUMENTS = {
     "a signature any host can print": (PATTERN, '"BackendCompilerFailed"', "pattern =", "a failure of the host"),
     "two variants of one name": ('id = "n64"', 'id = "n2" # again', "# again", 'variant "n2" is there twice'),
     "a variant for no arm": (
-        'arms = ["control", "baseline"]',
-        'arms = ["eager"]',
+        N64,
+        f'{N64}\narms = ["eager"]\nwhy_not = "x"',
         'arms = ["eager"]',
         "no arm is called",
+    ),
+    "a workaround left out without a reason": (
+        N64,
+        f"{N64}\n{NO_CURE}",
+        "arms =",
+        '"arms" leaves out two_dimensional; say in "why_not" why',
+    ),
+    "a workaround left out for a blank reason": (N64, f'{N64}\n{NO_CURE}\nwhy_not = " "', "arms =", "leaves out two_"),
+    "a reason with nothing left out": (
+        N64,
+        f'{N64}\narms = ["control", "baseline", "two_dimensional"]\nwhy_not = "x"',
+        "why_not =",
+        "no workaround is left out",
+    ),
+    "a reason without arms": (N64, f'{N64}\nwhy_not = "x"', "why_not =", "no workaround is left out"),
+    "two variants of the report's own": (
+        N64,
+        f"{N64}\nreported = true # 2",
+        "true # 2",
+        'variant "n2" is the report\'s own already',
+    ),
+    "any device, with Inductor": (REQUIRES, ANY, 'device = "any"', 'the baseline exercises "inductor_cpp"'),
+    "any device, with a capability": (REQUIRES, f'{ANY}compute_capability = "7.0"\n', "compute_c", 'device = "cuda"'),
+    "a package in other than its canonical name": (
+        REQUIRES,
+        '[requires]\npackage = "torch_xla"\n',
+        "torch_xla",
+        "canonical name",
+    ),
+    "a package that the script does not have": (
+        REQUIRES,
+        '[packages]\nrequires = ["torch_xla"]\n[packages."2.7"]\nrequires = ["a-b"]\n[requires]\npackage = "b"\n',
+        "package =",
+        '"b" is none of the issue\'s packages; known: a-b, torch-xla',
     ),
     "a parameter that is no name": ("{ n = 64 }", '{ "n-m" = 64 }', "n-m", "name of a keyword argument"),
     "a parameter that is a date": ("{ n = 64 }", "{ n = 2024-01-01 }", "n = 2024-01-01", "a text, a boolean or a numb"),
@@ -430,6 +467,66 @@ def test_a_hang_says_when_it_is_one(example: Example, tmp_path: Path) -> None:
 
     timed = hanging.changed(script=(SIGNATURE, f"{SIGNATURE}\nHANG_S = 30"))
     assert read_catalogue([timed.write(tmp_path / "b")]).issues
+
+
+SMOKE = ("timeout_s = 300", "timeout_s = 300\nsmoke = true")
+
+
+@pytest.mark.parametrize(
+    ("asked", "at", "words"),
+    [
+        ('[requires]\npython = ">=3.12"\n', "python =", 'leave "python" out'),
+        ('[requires]\npackage = "a"\n', "package =", 'leave "package" out'),
+        ('[packages]\nrequires = ["a"]\n[requires]\n', "[packages]", "leave its packages out"),
+    ],
+    ids=["of one Python", "of a package", "with packages"],
+)
+def test_a_smoke_row_asks_nothing_of_its_environment(
+    asked: str, at: str, words: str, example: Example, tmp_path: Path
+) -> None:
+    broken = example.changed(document=SMOKE).changed(document=(REQUIRES, asked))
+    (problem,) = _problems(broken.write(tmp_path))
+
+    assert problem.line == _line_of(broken.document, at)
+    assert words in problem.message
+
+
+def test_smoke_rows_may_be_several(example: Example, tmp_path: Path) -> None:
+    smoke = example.changed(document=SMOKE)
+    smoke.write(tmp_path)
+    Example(smoke.document, smoke.script, "pytorch-2").write(tmp_path)
+
+    assert [issue.is_smoke for issue in read_catalogue([tmp_path]).issues] == [True, True]
+
+
+def test_a_workaround_is_left_out_of_a_variant_for_a_reason(example: Example, tmp_path: Path) -> None:
+    changed = example.changed(document=(N64, f'{N64}\n{NO_CURE}\nwhy_not = "It multiplies vectors of 2."'))
+
+    (issue,) = read_catalogue([changed.write(tmp_path)]).issues
+
+    assert [(variant.arms, variant.why_not) for variant in issue.variants] == [
+        ((), ""),
+        (("control", "baseline"), "It multiplies vectors of 2."),
+    ]
+
+
+def test_a_fault_that_no_compiler_makes_may_be_on_any_device(example: Example, tmp_path: Path) -> None:
+    changed = example.changed(document=(REQUIRES, ANY)).changed(
+        document=('["dynamo_graph", "inductor_cpp"]', '["dynamo_graph"]')
+    )
+
+    (issue,) = read_catalogue([changed.write(tmp_path)]).issues
+
+    assert issue.requires.device is Device.ANY
+
+
+@pytest.mark.parametrize("packages", ["", '[packages]\nrequires = ["torch_xla=={torch}"]\n'])
+def test_an_issue_is_one_of_whoever_has_a_package(packages: str, example: Example, tmp_path: Path) -> None:
+    changed = example.changed(document=(REQUIRES, f'{packages}[requires]\npackage = "torch-xla"\n'))
+
+    (issue,) = read_catalogue([changed.write(tmp_path)]).issues
+
+    assert issue.requires.package == "torch-xla"
 
 
 def test_a_needed_capability_is_a_pair_of_numbers(example: Example, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import ast
 import json
 import tomllib
+from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -105,6 +106,43 @@ def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: 
     assert {one.outcome for one in judged if one.arm == CONTROL} == {Outcome.PASS}
     cell = derive_cell(issue, build, hardware, judged)
     assert cell.verdict in {Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE}
+
+
+# What a workaround replaces altogether need not be read by it; each is here for a reason.
+INDIFFERENT = {
+    ("pytorch-133762", "disabled_sum"): "it breaks the graph, so that there is no full one with it",
+    ("pytorch-138354", "name_the_backends"): "the backends that it names stand in place of the one asked for",
+    ("pytorch-151290", "one_thread"): "one thread stands in place of as many as there would be",
+    ("pytorch-165892", "aot_eager"): "the modes are Inductor's",
+    ("pytorch-174074", "out_of_place"): "it always takes the index as a tensor",
+    ("pytorch-196678", "cudnn_off"): "the release chooses among what is left",
+    ("pytorch-198068", "static_shapes"): "its shapes are always static",
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_a_workaround_takes_up_what_its_variants_set(folder: Path) -> None:
+    """One that does not would pass by computing something else, and be called a cure of what it never ran."""
+    issue = shipped_issue(folder)
+    functions = {node.name: node for node in ast.parse(issue.script).body if isinstance(node, ast.FunctionDef)}
+
+    indifferent = {
+        (issue.id, one.id)
+        for one in issue.workarounds
+        for variant in variants_of(issue, one.id)
+        if _ignored(functions[one.id], variant.params)
+    }
+
+    assert indifferent == {key for key in INDIFFERENT if key[0] == issue.id}
+
+
+def _ignored(function: ast.FunctionDef, params: Mapping[str, Any]) -> set[str]:
+    """The parameters with other values than their defaults that the function's body never reads."""
+    names = (argument.arg for argument in function.args.args)
+    defaults = dict(zip(names, map(ast.literal_eval, function.args.defaults), strict=True))
+    inner = (node for statement in function.body for node in ast.walk(statement))
+    read = {node.id for node in inner if isinstance(node, ast.Name)}
+    return {name for name, value in params.items() if value != defaults[name]} - read
 
 
 def test_up_measures_a_few_issues_anew() -> None:
