@@ -307,7 +307,9 @@ def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
 def _of_another_variant(cell: Cell) -> Cell:
     """The claim of a wheel that is not tested, from the same release's that is: one inference, and on the CPU alone."""
     if cell.verdict in CONCLUSIVE and (cell.basis or not cell.hardware.startswith("cpu-")):
-        return replace(cell, verdict=Verdict.NOT_RUN, reason="not run: would rest on more than one inference")
+        return replace(
+            cell, verdict=Verdict.NOT_RUN, reason="not run: would rest on more than one inference", basis=None
+        )
     if cell.verdict not in CONCLUSIVE:
         return cell
     basis = Basis(VARIANT_RULE, cell.build, cell.hardware)

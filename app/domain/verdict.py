@@ -152,9 +152,9 @@ class Cell:
 
     @property
     def assurance(self) -> Assurance:
-        if self.basis is not None:
-            return Assurance.INFERRED
-        return Assurance.MEASURED if self.verdict in CONCLUSIVE else Assurance.NOT_KNOWN
+        if self.verdict not in CONCLUSIVE:
+            return Assurance.NOT_KNOWN
+        return Assurance.INFERRED if self.basis else Assurance.MEASURED
 
     @property
     def as_reported(self) -> VariantFinding | None:

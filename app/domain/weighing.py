@@ -66,8 +66,8 @@ class Case:
     @property
     def is_conclusive(self) -> bool:
         """Whether it answers for this environment: a pass beside other packages than these answers nothing."""
-        is_settled = self.is_accepted and not self.only_on
-        return self.verdict in CONCLUSIVE and is_settled and not (self.strays and self.verdict is Verdict.NOT_AFFECTED)
+        is_stray_pass = bool(self.strays) and self.verdict is Verdict.NOT_AFFECTED
+        return self.verdict in CONCLUSIVE and self.is_accepted and not is_stray_pass
 
     @property
     def is_new(self) -> bool | None:

@@ -35,7 +35,7 @@ Blocked: 1 of 5 watched issues blocks torch-2.5.1+cu124
 build     torch-2.5.1+cu124
 asked     torch 2.5.1 from PyPI, Triton 3.1.0, Python 3.11
 hardware  cpu-x86_64
-watched   1 blocks, 1 warns, 3 pass
+watched   1 blocks, 1 warns, 2 pass, 1 does not apply
 note      no hardware class was named: every measured one counts
 
 ✕'  xla-8464 · PyTorch/XLA reuses an executable that donates a live buffer: the process aborts

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from app.catalogue.read import shipped_catalogue
 from app.domain.errors import BadPolicy
 from app.domain.issue import Severity
-from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
+from app.domain.policy import Accept, Effect, Ignore, Policy, Remedy, Watch
 from app.formats.documents import schema_text
 from app.formats.policy import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
 from app.formats.policy_schema import PUBLISHED, policy_schema, write_schema
@@ -58,6 +58,8 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         only_new = true
         base = "torch-2.5.1+cu124"
         refuse_assumed = true
+        accept = "measured"
+        accept_variant = true
         [watch]
         issues = ["xla-8464"]
         components = ["Inductor C++"]
@@ -93,6 +95,8 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         applied={"xla-8464": ("clone", "no_aliasing"), "pytorch/pytorch#1": ("eager",)},
         ignores=(Ignore("fla-160", "一条理由", "ann", date(2027, 3, 31), "eager"),),
         refuse_assumed=True,
+        accept=Accept.MEASURED,
+        accept_variant=True,
         snapshot_days=3,
     )
     left_at_default = [one.name for one in fields(Policy) if getattr(policy, one.name) == getattr(Policy(), one.name)]
