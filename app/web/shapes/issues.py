@@ -36,6 +36,8 @@ class VariantBody(BaseModel):
     title: str
     params: dict[str, str | int | float | bool]
     arms: list[str]
+    why_not: str
+    reported: bool
 
 
 class WorkaroundBody(BaseModel):
@@ -62,6 +64,7 @@ class RequiresBody(BaseModel):
     torch: str
     python: str
     compute_capability: str
+    package: str
 
 
 class PackagesBody(BaseModel):
@@ -202,6 +205,7 @@ def _requires(requires: Requires) -> RequiresBody:
         torch=requires.torch,
         python=requires.python,
         compute_capability=".".join(str(part) for part in requires.compute_capability or ()),
+        package=requires.package,
     )
 
 
@@ -214,7 +218,14 @@ def _packages(packages: Packages) -> PackagesBody:
 
 
 def _variant(variant: Variant) -> VariantBody:
-    return VariantBody(id=variant.id, title=variant.title, params=dict(variant.params), arms=list(variant.arms))
+    return VariantBody(
+        id=variant.id,
+        title=variant.title,
+        params=dict(variant.params),
+        arms=list(variant.arms),
+        why_not=variant.why_not,
+        reported=variant.is_reported,
+    )
 
 
 def _workaround(one: Workaround, applies_to: str) -> WorkaroundBody:
