@@ -354,8 +354,8 @@ def new_issue(
 @cli.command()
 def migrate() -> None:
     """Bring the database to this release's tables; safe while others use it, and where there is nothing to do."""
+    from app.commands.opening import bring_up
     from app.store.session import connect
-    from app.store.session import migrate as bring_up
 
     settings = read_settings()
     if not settings.database_url:

@@ -193,7 +193,11 @@ def postgres_url(migrated_postgres: sa.URL) -> Iterator[str]:
     """The one migrated database of this process, emptied after use: making one per test takes ten times as long."""
     yield migrated_postgres.render_as_string(hide_password=False)
     names = ", ".join(metadata.tables)
-    administer(migrated_postgres, f"TRUNCATE {names} RESTART IDENTITY", "INSERT INTO meta VALUES ('generation', 0)")
+    administer(
+        migrated_postgres,
+        f"TRUNCATE {names} RESTART IDENTITY",
+        "INSERT INTO meta VALUES ('generation', 0), ('rules', 2)",
+    )
 
 
 @pytest.fixture

@@ -22,14 +22,27 @@ def read_settings() -> "Settings":
 
 def opened(settings: "Settings") -> "Engine":
     """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
-    from app.store.session import connect, migrate, require_current
+    from app.store.session import connect, require_current
 
     engine = connect(settings.database)
     if not settings.database_url:
         make_data_dir(settings)
-        migrate(engine)
+        bring_up(engine)
     require_current(engine)
     return engine
+
+
+def bring_up(engine: "Engine") -> None:
+    """The tables and the verdicts of this release; does nothing where they are there already."""
+    from app.store.session import migrate, reading, unit_of_work
+    from app.store.upkeep import derive_by_these_rules, is_of_older_rules
+
+    migrate(engine)
+    with reading(engine) as s:
+        is_older = is_of_older_rules(s)
+    if is_older:
+        with unit_of_work(engine) as s:
+            derive_by_these_rules(s, datetime.now(UTC))
 
 
 def opened_with_catalogue(settings: "Settings") -> "Engine":

@@ -8,7 +8,7 @@ from app.domain.build import Build
 from app.domain.issue import Issue
 from app.domain.plan import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
 from app.domain.quality import Again, Rate, Rechecked, recheck
-from app.domain.verdict import Cell
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,6 +65,8 @@ def _compare(
 ) -> Rechecked:
     from app.store.quality import load_judged
 
+    if build.id != cell.build:
+        return _on_another_python(s, issue, build, cell)
     wanted = asked[cell.issue, build.id, cell.hardware]
     new = [
         judged
@@ -72,6 +74,20 @@ def _compare(
         if (judged.arm, judged.variant, ordinal, bound) in wanted
     ]
     return recheck(issue, build, cell, new, asked=len(wanted))
+
+
+def _on_another_python(s: "Session", issue: Issue, build: Build, cell: Cell) -> Rechecked:
+    """All that was measured there, whenever it was."""
+    from app.store.reads import load_cells
+
+    found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
+    after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, "not run yet")
+    again = Again.STAYED if after.verdict is cell.verdict else Again.CHANGED
+    if after.verdict not in CONCLUSIVE:
+        again = Again.NO_ANSWER
+    return Rechecked(
+        issue.id, build.id, cell.hardware, cell.verdict, after.verdict, again, after.reason, after.evidence
+    )
 
 
 def rate_of(found: Iterable[Rechecked]) -> Rate:

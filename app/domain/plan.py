@@ -134,8 +134,8 @@ def twins_of(builds: Iterable[Build], python: str) -> Mapping[str, Build]:
     if not python:
         return {build.id: build for build in every}
     asked = {build.build_id.apart_from_python: build for build in every if build.python == python}
-    plain = (build for build in every if build.python == DEFAULT_PYTHON)
-    return {build.id: asked[build.build_id] for build in plain if build.build_id in asked}
+    pairs = ((build, asked.get(build.build_id)) for build in every if build.python == DEFAULT_PYTHON)
+    return {build.id: twin for build, twin in pairs if twin is not None and twin.triton == build.triton}
 
 
 def recheck_cells(
@@ -161,7 +161,9 @@ def recheck_cells(
 def recheck_jobs(
     issues: Iterable[Issue], twins: Mapping[str, Build], chosen: Iterable[Cell], known: Known
 ) -> tuple[PlannedJob, ...]:
-    """One more attempt of the control and the baseline of each cell, with every variant, on its build's twin."""
+    """One more attempt of the control and the baseline of each cell, with every variant. On another Python just those
+    that have no answer there: what is asked is whether it says the same, and a stopped run goes on.
+    """
     wanted = {(cell.issue, twins[cell.build].id, cell.hardware) for cell in chosen}
     issues = tuple(issues)
     jobs = []
@@ -170,18 +172,21 @@ def recheck_jobs(
             grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
             for issue in issues:
                 if (issue.id, build.id, class_) in wanted:
-                    arms = _once_more(issue, build, class_, known)
+                    arms = _once_more(issue, build, class_, known, is_twin=build.id not in twins)
                     grouped.setdefault(environment_request(issue, build), []).extend(arms)
-            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items()]
+            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
     return tuple(jobs)
 
 
-def _once_more(issue: Issue, build: Build, hardware: str, known: Known) -> Iterable[PlannedArm]:
+def _once_more(issue: Issue, build: Build, hardware: str, known: Known, *, is_twin: bool) -> Iterable[PlannedArm]:
     request = environment_request(issue, build)
     for id_ in (CONTROL, BASELINE):
         arm = issue.arm(id_)
         for variant in variants_of(issue, id_):
             key = ArmKey(issue.id, build.id, hardware, id_, variant.id, binding(arm, variant, request))
+            is_settled = any(outcome not in INFRASTRUCTURE for outcome in known.outcomes.get(key, ()))
+            if is_twin and is_settled:
+                continue
             yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 

@@ -31,6 +31,11 @@ CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFEREN
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 
+RULES = 2
+"""The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
+older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
+"""
+
 STALE_AFTER = timedelta(days=180)
 NIGHTLY_STALE_AFTER = timedelta(days=7)
 

@@ -18,6 +18,8 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.domain.errors import StoreUnusable
+from app.domain.verdict import RULES
+from app.store.tables import meta
 
 __all__ = [
     "Connection",
@@ -227,16 +229,26 @@ def upgrade_to(connection: Connection, revision: str) -> None:
 
 
 def require_current(engine: Engine) -> None:
-    """Refuse a database whose tables are not this release's; say what to do."""
+    """Refuse a database whose tables, or whose verdicts, are not this release's; say what to do."""
     try:
         with engine.connect() as connection:
             refuse_foreign(connection)
             revision = revision_of(connection)
+            rules = _rules_of(connection) if revision == _head() else None
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
     if revision != _head():
         state = "has no tables yet" if revision is None else "is of an older release"
         raise StoreUnusable(f"the database {name_of(engine)} {state}; run `knowngood migrate`")
+    if rules is None or rules < RULES:
+        raise StoreUnusable(
+            f"the database {name_of(engine)} holds verdicts of an older release's rules; run `knowngood migrate`"
+        )
+
+
+def _rules_of(connection: Connection) -> int | None:
+    query = sa.select(meta.c.value).where(meta.c.name == "rules")
+    return cast("int | None", connection.execute(query).scalar_one_or_none())
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.domain.verdict import RULES
 from app.store import counters
 from app.store.cells import CHANGED, CellKey, announce, rederive, touch
 from app.store.rows import CellChange, JobState, PruneReport, Removed
@@ -21,6 +22,7 @@ from app.store.tables import (
     locks,
     logs,
     machines,
+    meta,
     runs,
 )
 
@@ -38,6 +40,23 @@ def reclassify(s: Session, now: datetime) -> tuple[CellChange, ...]:
     changes = rederive(s, [CellKey(*row) for row in s.execute(places)], now)
     announce(s, "reclassified", now, changed=len(changes))
     return changes
+
+
+def derive_by_these_rules(s: Session, now: datetime) -> None:
+    """Derive every cell anew where the store's were derived by an older release's rules; else nothing."""
+    if is_of_older_rules(s):
+        reclassify(s, now)
+        s.execute(sa.delete(meta).where(meta.c.name == _RULES))
+        s.execute(sa.insert(meta).values(name=_RULES, value=RULES))
+
+
+def is_of_older_rules(s: Session) -> bool:
+    """Whether the store's cells were derived by an older release's rules."""
+    rules: int | None = s.execute(sa.select(meta.c.value).where(meta.c.name == _RULES)).scalar_one_or_none()
+    return rules is None or rules < RULES  # a backup of an older release says nothing of rules
+
+
+_RULES = "rules"
 
 
 def prune(

@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -18,7 +19,7 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known, Sample, Wanted, plan_jobs, price_of, recheck_cells, recheck_jobs
+from app.domain.plan import ArmKey, Known, Sample, Wanted, plan_jobs, price_of, recheck_cells, recheck_jobs, twins_of
 from app.domain.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
@@ -228,7 +229,7 @@ def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no
     issue = make_issue(variants=(Variant("n1", ""), Variant("n2", "", arms=(BASELINE,))))
     state = known({"2.6.0+cu124": [Outcome.MATCH, Outcome.MATCH]}, issue)
     cell = Cell(issue.id, BUILDS[0].id, HARDWARE, Verdict.AFFECTED, "because")
-    (job,) = recheck_jobs([issue], BUILDS, [cell], state)
+    (job,) = recheck_jobs([issue], twins_of(BUILDS, ""), [cell], state)
     assert [(arm.arm, arm.variant, arm.ordinal) for arm in job.arms] == [
         (CONTROL, "n1", 2),
         (BASELINE, "n1", 3),
@@ -239,10 +240,34 @@ def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no
 def test_a_recheck_shares_environments_and_keeps_the_order_of_builds() -> None:
     issues = [make_issue("toy-1"), make_issue("toy-2"), make_issue("toy-3", packages=Packages(("einops==0.8",)))]
     cells = [Cell(i.id, b.id, HARDWARE, Verdict.AFFECTED, "because") for i in issues for b in reversed(BUILDS[:2])]
-    jobs = recheck_jobs(issues, BUILDS, cells, Known())
+    jobs = recheck_jobs(issues, twins_of(BUILDS, ""), cells, Known())
     assert [(job.build, [arm.issue for arm in job.arms[::2]]) for job in jobs] == [
         (BUILDS[0], ["toy-1", "toy-2"]),
         (BUILDS[0], ["toy-3"]),
         (BUILDS[1], ["toy-1", "toy-2"]),
         (BUILDS[1], ["toy-3"]),
     ]
+
+
+def on_python(build: Build, python: str, **changes: object) -> Build:
+    return replace(build, id=f"{build.id}~py{python.replace('.', '')}", python=python, **changes)  # type: ignore[arg-type]
+
+
+def test_what_the_default_python_said_is_asked_on_another_one() -> None:
+    """Of builds that exist with it and the same Triton, and of rows that name no Python; what has an answer stays."""
+    twin, bare = on_python(BUILDS[0], "3.12"), on_python(BUILDS[1], "3.12", triton=None)
+    builds = (*BUILDS, twin, bare)
+    named = make_issue("toy-0", requires=Requires(python=">=3.11"))
+    issues = [named, *MANY_ISSUES[1:]]
+    twins = twins_of(builds, "3.12")
+    cells = recheck_cells(issues, builds, [HARDWARE], answered(MANY), Sample(1000, "a", "3.12"))
+    assert twins == {BUILDS[0].id: twin}
+    assert {cell.build for cell in cells} == {BUILDS[0].id}
+    assert {cell.issue for cell in cells} == {issue.id for issue in MANY_ISSUES[1:]}
+    (job,) = recheck_jobs(issues, twins, cells[:2], Known())
+    assert (job.build, len(job.arms)) == (twin, 4)
+    settled = {
+        ArmKey(arm.issue, twin.id, HARDWARE, arm.arm, arm.variant, arm.binding): [Outcome.PASS] for arm in job.arms[:2]
+    }
+    (left,) = recheck_jobs(issues, twins, cells[:2], Known(outcomes=settled))
+    assert left.arms == job.arms[2:]

@@ -17,6 +17,7 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 
+from app.commands.opening import bring_up
 from app.domain.access import Actor
 from app.domain.errors import BadBackup, StoreUnusable
 from app.formats.backup import Checked, TableHead, check_backup, read_tables, write_backup
@@ -24,7 +25,7 @@ from app.store.audit import load_audit
 from app.store.backup import back_up, restore
 from app.store.cells import announce, touch
 from app.store.known import load_edition
-from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
+from app.store.session import Engine, connect, reading, require_current, unit_of_work
 from app.store.tables import cells, events, logs
 from tests.conftest import KINDS, NewStore
 from tests.make import NOON
@@ -404,8 +405,9 @@ def test_a_backup_of_an_older_release_is_restored_and_migrated(
     path = saved(old, tmp_path / "old.backup")
     assert check_backup(path).header.schema == revisions()[-2]
     brought_back(empty, path)
+    bring_up(empty)
     require_current(empty)
-    migrate(old)
+    bring_up(old)
     assert comparable(rows_of(empty)) == comparable(rows_of(old))
     old.dispose()
 

@@ -9,13 +9,15 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
+from app.commands.opening import bring_up
 from app.domain.errors import StoreUnusable
+from app.domain.verdict import Verdict
 from app.store import reads
 from app.store.cells import touch
 from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
 from app.store.tables import events, metadata
-from app.store.upkeep import reclassify
 from tests.make import NOON
+from tests.store.given import given_results, given_run
 from tests.store.given_everything import fill_everything
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
@@ -78,9 +80,8 @@ def test_rows_survive_every_migration_down_and_up(empty_url: str) -> None:
         for revision in revisions()[1:]:
             command.upgrade(alembic(connection), revision)
             there = unchanged(there, stored(connection))
+    bring_up(engine)  # what a migration took away for good is derived again
     require_current(engine)
-    with unit_of_work(engine) as s:
-        reclassify(s, NOON)  # what a migration took away for good is derived again
     engine.dispose()
 
 
@@ -91,7 +92,7 @@ def stored(connection: sa.Connection) -> Stored:
     found = sa.MetaData()
     found.reflect(connection)
     return {
-        table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings()]
+        table.name: [dict(row) for row in connection.execute(sa.select(table)).mappings() if row.get("name") != "rules"]
         for table in found.sorted_tables
         if table.name != "alembic_version"
     }
@@ -234,3 +235,38 @@ def test_a_migration_on_sqlite_keeps_what_points_to_a_rebuilt_table(sqlite_url: 
     with unit_of_work(engine) as s:
         assert s.execute(sa.text("PRAGMA foreign_keys")).scalar_one() == 1
     engine.dispose()
+
+
+def test_a_store_of_older_rules_is_refused_until_its_verdicts_are_derived_anew(engine: Engine) -> None:
+    given_run(engine)
+    given_results(engine)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE cells SET doc = replace(doc, '\"affected\"', '\"flaky\"')"))
+        connection.execute(sa.text("UPDATE meta SET value = 1 WHERE name = 'rules'"))
+    with pytest.raises(StoreUnusable, match="older release's rules; run `knowngood migrate`"):
+        require_current(engine)
+
+    bring_up(engine)
+
+    require_current(engine)
+    with reading(engine) as s:
+        (cell,) = reads.load_cells(s)
+        made = reads.load_generation(s)
+    assert cell.verdict is Verdict.AFFECTED
+    bring_up(engine)  # a second time there is nothing to do
+    with reading(engine) as s:
+        assert reads.load_generation(s) == made
+
+
+def test_an_empty_store_is_of_these_rules(engine: Engine) -> None:
+    require_current(engine)
+
+
+def test_a_store_that_held_cells_before_there_were_rules_is_of_older_ones(engine: Engine) -> None:
+    given_run(engine)
+    given_results(engine)
+    with engine.begin() as connection:
+        command.downgrade(alembic(connection), revisions()[-2])
+        command.upgrade(alembic(connection), "head")
+    with pytest.raises(StoreUnusable, match="older release's rules"):
+        require_current(engine)
