@@ -37,7 +37,6 @@ class CureNews(StrEnum):
 
     NO_LONGER_NEEDED = "no_longer_needed"
     STOPPED_WORKING = "stopped_working"
-    WORKS_IN_PART = "works_in_part"
     NOW_WORKS = "now_works"
     FIRST_MEASURED = "first_measured"
     OTHER = "other"
@@ -248,9 +247,6 @@ class _Steps:
         }
 
 
-_HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
-
-
 def _meaning(
     before: WorkaroundVerdict, after: WorkaroundVerdict, earlier: WorkaroundVerdict | None, cell: Verdict
 ) -> CureNews:
@@ -260,13 +256,11 @@ def _meaning(
         return CureNews.FIRST_MEASURED
     match after:
         case WorkaroundVerdict.UNNECESSARY | WorkaroundVerdict.UNVERIFIED if (
-            was in _HELPS and cell is Verdict.NOT_AFFECTED
+            was is WorkaroundVerdict.EFFECTIVE and cell is Verdict.NOT_AFFECTED
         ):
             return CureNews.NO_LONGER_NEEDED
-        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was in _HELPS:
+        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was is WorkaroundVerdict.EFFECTIVE:
             return CureNews.STOPPED_WORKING
-        case WorkaroundVerdict.PARTIAL if was is not WorkaroundVerdict.PARTIAL:
-            return CureNews.WORKS_IN_PART
         case WorkaroundVerdict.EFFECTIVE if was is not WorkaroundVerdict.EFFECTIVE:
             return CureNews.NOW_WORKS
         case _:

@@ -78,8 +78,9 @@ class Release:
 class Span:
     """A run of failing releases; `good_before` and `good_after` are the nearest measured passes (None: none).
 
-    The others are releases that neither pass nor fail: `before` and `after` those inside `broke_in` and `fixed_in` (where
-    there is no such interval, all that are older, or newer), `within` those between the first and the last that fail.
+    The others are releases that neither pass nor fail: `before` and `after` those inside `broke_in` and `fixed_in`
+    (where there is no such interval, all that are older, or newer), `within` those between the first and the last that
+    fail.
     """
 
     first_bad: str

@@ -114,9 +114,7 @@ def summary(change: Change) -> str:
 
 
 _NAMED = 4  # workarounds in a title
-_WORTH_A_TITLE = frozenset(
-    {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.WORKS_IN_PART, CureNews.NOW_WORKS}
-)
+_WORTH_A_TITLE = frozenset({CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS})
 
 
 def cure_words(id_: str, turn: CureTurn) -> str:
@@ -126,8 +124,6 @@ def cure_words(id_: str, turn: CureTurn) -> str:
             return f"workaround {id_} is no longer needed"
         case CureNews.STOPPED_WORKING:
             return f"workaround {id_} stopped working ({_WORKAROUND_WORDS[turn.after]})"
-        case CureNews.WORKS_IN_PART:
-            return f"workaround {id_} helps with some variants only"
         case CureNews.NOW_WORKS:
             return f"workaround {id_} works now"
         case _:

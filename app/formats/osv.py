@@ -138,7 +138,7 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
 
 def _interval(span: Span) -> dict[str, Any]:
     silent = {"before": span.before, "within": span.within, "after": span.after}
-    named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items()}
+    named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items() if releases}
     return {"broke_in": span.broke_in, "fixed_in": span.fixed_in, "unanswered": named}
 
 

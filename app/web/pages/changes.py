@@ -34,7 +34,6 @@ CAUSES = {
 CURE_WORDS = {
     CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
     CureNews.STOPPED_WORKING: "workaround {id} stopped working",
-    CureNews.WORKS_IN_PART: "workaround {id} helps with some variants only",
     CureNews.NOW_WORKS: "workaround {id} works now",
 }
 

@@ -279,7 +279,7 @@ class _Look:
 
 
 @lru_cache(maxsize=64)
-def _look(  # noqa: PLR0913 - a _Look's own fields
+def _look(
     hardware: str,
     language: Language,
     places: tuple[int, ...],
