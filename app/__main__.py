@@ -292,17 +292,14 @@ def _end(engine: "Engine", chosen: Chosen, failing: frozenset[str]) -> None:
 @cli.command()
 def hygiene(issues: Issues = None, as_json: AsJson = False) -> None:
     """Where upstream's word and the measurements drift apart; ends in 1 where there is anything."""
-    from app.store.session import reading
+    from app.domain.hygiene import remarks_of
     from app.terminal import print_remarks
-    from app.web.keeping import load_remarks
 
     settings = read_settings()
     engine = opened(settings)
     _load_catalogue(engine, settings)
-    with reading(engine) as s:
-        every = load_remarks(s)
     wanted = {issue.id for issue in _pick_issues(engine, issues)}
-    found = [remark for issue, remark in every if issue.id in wanted]
+    found = [remark for issue, remark in remarks_of(_known(engine)) if issue.id in wanted]
     if as_json:
         _print_json([vars(remark) for remark in found])
     else:

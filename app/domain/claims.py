@@ -2,28 +2,32 @@
 
 Only a claim that can be wrong is held: one that names releases (`about`) and says that they fail or are mended, or one
 that names a workaround and calls it a cure. All others stand beside the measurements without a word from us.
+
+An interval speaks of more releases than were measured. Where a claim says otherwise of one of them, it stands beside
+the interval as a doubt: wherever a fix is named, its doubts are named too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from app.domain.build import Build
-from app.domain.history import FAILING, is_release
+from app.domain.history import FAILING, Fix, History, is_release, listed
 from app.domain.issue import Claim, Issue
+from app.domain.known import Known
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 
 ANSWERS = FAILING | {Verdict.NOT_AFFECTED}
 NO_CURE = frozenset({WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.HARMFUL})
 
-_SHOWN = 3
-
 
 class Standing(StrEnum):
     CONTRADICTED = "contradicted"
     AGREES = "agrees"
+    IN_PART = "in_part"
     NOT_MEASURED = "not_measured"
 
 
@@ -80,10 +84,15 @@ def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> Held:
 def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> Held:
     found = [(build, cell.workarounds[workaround].verdict) for build, cell in meant if workaround in cell.workarounds]
     cured = [build for build, verdict in found if verdict is WorkaroundVerdict.EFFECTIVE]
+    partly = [build for build, verdict in found if verdict is WorkaroundVerdict.PARTIAL]
     failed = [build for build, verdict in found if verdict in NO_CURE]
-    if cured:
-        beside = f", and not {named(failed)}" if failed else ""
-        return Held(Standing.AGREES, f"cured {named(cured)}{beside}")
+    told = [
+        f"cured {named(cured)}" if cured else "",
+        f"helped with some variants on {named(partly)}" if partly else "",
+        f"not {named(failed)}" if failed and cured else f"did not cure {named(failed)}" if failed and partly else "",
+    ]
+    if cured or partly:
+        return Held(Standing.AGREES if cured else Standing.IN_PART, ", and ".join(part for part in told if part))
     return Held(Standing.CONTRADICTED, f"did not cure {named(failed)}") if failed else Held(Standing.NOT_MEASURED)
 
 
@@ -100,11 +109,76 @@ def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool)
 
 
 def _is_about(claim: Claim, build: Build) -> bool:
-    about = SpecifierSet(claim.about)
-    return is_release(build) and about.contains(build.build_id.version.base_version, prereleases=True)
+    return is_release(build) and _speaks_of(claim, build.build_id.version.base_version)
 
 
-def named(builds: Sequence[Build]) -> str:
+def _speaks_of(claim: Claim, release: str) -> bool:
+    return SpecifierSet(claim.about).contains(release, prereleases=True)
+
+
+def named(builds: Iterable[Build]) -> str:
     """Releases by their names, oldest first; three and a count where there are more."""
-    names = list(dict.fromkeys(build.build_id.release for build in sorted(builds, key=lambda build: build.build_id)))
-    return ", ".join(names) if len(names) <= _SHOWN else f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    return listed(list(dict.fromkeys(build.build_id.release for build in in_order)))
+
+
+# -- doubts ------------------------------------------------------------------------------------------------------------
+
+
+def doubts_about(issue: Issue, history: History) -> tuple[str, ...]:
+    """What upstream says against a history on one hardware class, a clause each, to be put after its sentence."""
+    return tuple(_doubts(issue, history, history.fails_on))
+
+
+def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[str, ...]:
+    """What speaks against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
+    2.13.0 are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured
+    to come back.
+    """
+    history = known.history(issue.id, hardware)
+    mended = fix.build.build_id.public_version
+    again = [span.sentence for span in history.spans if Version(span.first_bad) > mended]
+
+    def expected(release: Version) -> bool | None:
+        return False if release >= mended and not history.fails_on(release) else None
+
+    return (*(f"but later it {one}" for one in again), *_doubts(issue, history, expected))
+
+
+def _doubts(issue: Issue, history: History, fails_on: Callable[[Version], bool | None]) -> Iterable[str]:
+    measured = {one.name for one in history.releases if one.fails is not None}
+    for claim in issue.claims:
+        if claim.about and claim.says in {"affected", "fixed"}:
+            against = claim.says == "fixed"
+            names = [name for name in _spoken_of(claim, history) if fails_on(Version(name)) is against]
+            if names:
+                yield _doubt(claim, names, [name for name in names if name in measured])
+
+
+def _spoken_of(claim: Claim, history: History) -> Iterable[str]:
+    """The releases that a claim is about, oldest first: those of the catalogue, and those that it names. That something
+    is affected was said of what was out on that day.
+    """
+    exact = (one.version for one in SpecifierSet(claim.about) if one.operator == "==" and "*" not in one.version)
+    found = {Version(name): name for name in exact}
+    for one in history.releases:
+        was_out = not (claim.dated and one.released and one.released > claim.dated)
+        if _speaks_of(claim, one.name) and (was_out or claim.says == "fixed"):
+            found[Version(one.name)] = one.name
+    return (found[version] for version in sorted(found))
+
+
+def _doubt(claim: Claim, names: Sequence[str], measured: Sequence[str]) -> str:
+    """`measured` are those of `names` that say otherwise themselves."""
+    says = f"{_in_a_row(names)} {'is' if len(names) == 1 else 'are'} {claim.says}"
+    by_whom = f"{claim.source}, {claim.dated}" if claim.dated else claim.source
+    does = {"affected": ("passes", "pass"), "fixed": ("fails", "fail")}[claim.says][len(measured) > 1]
+    seen = f"{listed(measured)} {does} here" if measured else ""
+    unseen = "not measured here" if not measured else "the rest was not measured" if len(measured) < len(names) else ""
+    return f"but upstream says that {says} ({by_whom}; {', '.join(part for part in (seen, unseen) if part)})"
+
+
+def _in_a_row(names: Sequence[str]) -> str:
+    """`2.12.0, 2.12.1 and 2.13.0`."""
+    text = listed(names)
+    return text if " and " in text else " and ".join(text.rsplit(", ", 1))

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from app.domain.build import Build
 from app.domain.history import History
-from app.domain.issue import Issue
+from app.domain.issue import Issue, variants_of
 from app.domain.known import Known
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 
 DOUBTFUL = (Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE)
 
@@ -56,7 +56,7 @@ def _pattern(issue: Issue, row: tuple[Cell, ...], history: History) -> Pattern:
 
 @dataclass(frozen=True)
 class Gap:
-    """A workaround nobody can judge yet on a cell that its issue affects, and why not."""
+    """A workaround nobody can judge yet on a cell that its issue affects, or not with every variant, and why not."""
 
     cell: Cell
     workaround: str
@@ -70,10 +70,15 @@ def gaps_of(issue: Issue, cells: Iterable[Cell]) -> tuple[Gap, ...]:
         for cell in cells
         if cell.verdict is Verdict.AFFECTED
         for one in issue.workarounds
-        if (finding := cell.workarounds.get(one.id)) is not None
-        and finding.verdict is WorkaroundVerdict.UNVERIFIED
-        and finding.applies
+        if (finding := cell.workarounds.get(one.id)) is not None and _is_open(issue, one.id, finding)
     )
+
+
+def _is_open(issue: Issue, workaround: str, finding: WorkaroundFinding) -> bool:
+    """Whether a measurement could still say something; what a row leaves out on purpose is no gap."""
+    if finding.verdict is WorkaroundVerdict.PARTIAL:
+        return any(variant.id in finding.untried for variant in variants_of(issue, workaround))
+    return finding.verdict is WorkaroundVerdict.UNVERIFIED and finding.applies
 
 
 def doubtful(cells: Iterable[Cell]) -> tuple[Cell, ...]:

@@ -7,11 +7,13 @@ that is closed is no fixed wheel, and one that is open may long be cured: its st
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import dropwhile
 
 from app.domain.build import Build
-from app.domain.claims import ANSWERS, NO_CURE, Standing, hold, named
-from app.domain.history import FAILING, History, history_of
+from app.domain.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
+from app.domain.history import FAILING, History, in_words
 from app.domain.issue import Issue, LinkKind, Status
+from app.domain.known import Known
 from app.domain.verdict import Cell, WorkaroundVerdict
 
 
@@ -28,12 +30,15 @@ class Trouble(StrEnum):
 
 HEADINGS: Mapping[Trouble, str] = {
     Trouble.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
-    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases",
+    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases that were measured",
     Trouble.CONTRADICTED: "Claims that measurements contradict",
     Trouble.CURES_NOWHERE: "Workarounds that cure nothing that was measured",
     Trouble.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
     Trouble.NEVER_FAILED: "Rows that never failed, and so are unproven",
 }
+
+# With some variants is no cure; but it is more than nothing, and may be in place.
+_HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 @dataclass(frozen=True)
@@ -47,15 +52,22 @@ class Remark:
     about: str = ""
 
 
-def remarks_on(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[Remark, ...]:
-    """All remarks on one issue; `cells` are its own, of any hardware class, in any order."""
-    by_class: dict[str, list[tuple[Build, Cell]]] = {}
-    for build, cell in cells:
-        if cell.verdict in ANSWERS:
-            by_class.setdefault(cell.hardware, []).append((build, cell))
+def remarks_of(known: Known) -> tuple[tuple[Issue, Remark], ...]:
+    """Each issue's remarks, in the order of ids."""
+    issues = (known.issues[id_] for id_ in sorted(known.issues))
+    return tuple((issue, remark) for issue in issues for remark in remarks_on(issue, known))
+
+
+def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
+    """All remarks on one issue, by what was measured on every hardware class."""
+    by_class = {
+        hardware: answered
+        for hardware in known.hardware
+        if (answered := [pair for pair in known.measured(issue.id, hardware) if pair[1].verdict in ANSWERS])
+    }
     found: list[Remark] = []
-    for hardware, answered in sorted(by_class.items()):
-        history = history_of([(build, cell.verdict) for build, cell in answered])
+    for hardware, answered in by_class.items():
+        history = known.history(issue.id, hardware)
         found += _against_upstream(issue, hardware, history)
         found += _against_claims(issue, hardware, answered)
         found += _no_longer_needed(issue, hardware, history, answered)
@@ -71,12 +83,13 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
     thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
     if thread is None or issue.status is not Status.BUG or not history.measured:
         return
-    as_seen = f"{thread.state} upstream" + (f" on {thread.seen:%Y-%m-%d}" if thread.seen else "")
+    as_seen = f"{thread.state} upstream" + (f" (as seen on {thread.seen:%Y-%m-%d})" if thread.seen else "")
+    sentence = "; ".join([f"{as_seen}, and here it {history.sentence}", *doubts_about(issue, history)])
     still_fails = bool(history.spans) and history.spans[-1].good_after is None
     if thread.state == "closed" and still_fails:
-        yield Remark(Trouble.CLOSED_BUT_FAILS, issue.id, f"{as_seen}, and here it {history.sentence}", hardware)
+        yield Remark(Trouble.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
     if thread.state == "open" and history.spans and not still_fails:
-        yield Remark(Trouble.OPEN_BUT_PASSES, issue.id, f"{as_seen}, and here it {history.sentence}", hardware)
+        yield Remark(Trouble.OPEN_BUT_PASSES, issue.id, sentence, hardware)
 
 
 def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -90,20 +103,24 @@ def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build,
 def _no_longer_needed(
     issue: Issue, hardware: str, history: History, answered: Sequence[tuple[Build, Cell]]
 ) -> Iterable[Remark]:
-    """Cures that a reader may take out again, and from which release on."""
+    """What a reader may take out again, from which release on, and what speaks against it."""
     last = history.spans[-1] if history.spans else None
     if last is None or last.good_after is None:
         return
-    cures = sorted({name for _, cell in answered for name in _of(cell, {WorkaroundVerdict.EFFECTIVE})})
+    cures = ", ".join(sorted({name for _, cell in answered for name in _of(cell, _HELPS)}))
     if cures:
-        sentence = f"not needed from {last.good_after} on: {', '.join(cures)}"
-        yield Remark(Trouble.NO_LONGER_NEEDED, issue.id, sentence, hardware, ", ".join(cures))
+        newer = dropwhile(lambda one: one.name != last.good_after, history.releases)
+        silent = [one for one in newer if one.fails is None]
+        but = f" ({in_words(silent)})" if silent else ""
+        said = f"not needed from {last.good_after} on{but}, {last.fix_in_words}: {cures}"
+        sentence = "; ".join([said, *doubts_about(issue, history)])
+        yield Remark(Trouble.NO_LONGER_NEEDED, issue.id, sentence, hardware, cures)
 
 
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
-    cures = {name for _, cell in failing for name in _of(cell, {WorkaroundVerdict.EFFECTIVE})}
-    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - cures)
+    helping = {name for _, cell in failing for name in _of(cell, _HELPS)}
+    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping)
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
         sentence = f"{name} cures no build that was measured: {named(tried)}"

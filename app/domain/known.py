@@ -9,7 +9,7 @@ from functools import cached_property
 from app.domain.build import Build
 from app.domain.history import Fix, History, first_fix, history_of, releases_of
 from app.domain.inference import CellKey, Claims
-from app.domain.issue import Issue
+from app.domain.issue import Issue, inapplicable
 from app.domain.verdict import Cell, Verdict
 from app.domain.watched import Names, names_of
 
@@ -58,23 +58,26 @@ class Known:
         return self._measured[key]
 
     def history(self, issue: str, hardware: str) -> History:
-        """Where an issue came and went on a class, over every release that was measured."""
+        """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
         key = (issue, hardware)
         if key not in self._histories:
-            said = [(build, cell.verdict) for build, cell in self.measured(issue, hardware)]
-            self._histories[key] = history_of(said)
+            line = (build for release in self._releases for build in release)
+            self._histories[key] = history_of([(build, self._verdict(issue, build, hardware)) for build in line])
         return self._histories[key]
 
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
         key = (issue, build.id, hardware)
         if key not in self._fixes:
-            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one.id, hardware))
+            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one, hardware))
         return self._fixes[key]
 
-    def _verdict(self, issue: str, build: str, hardware: str) -> Verdict | None:
-        cell = self.cells.get((issue, build, hardware))
-        return cell.verdict if cell else None
+    def _verdict(self, issue: str, build: Build, hardware: str) -> Verdict:
+        """What was measured; else whether it could have been."""
+        cell, known = self.cells.get((issue, build.id, hardware)), self.issues.get(issue)
+        if cell is not None and cell.verdict is not Verdict.NOT_RUN:
+            return cell.verdict
+        return Verdict.NOT_APPLICABLE if known and inapplicable(known, build, hardware) else Verdict.NOT_RUN
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -89,10 +92,6 @@ class Known:
     @cached_property
     def _measured(self) -> dict[tuple[str, str], bool]:
         return {}
-
-    @cached_property
-    def _line(self) -> tuple[Build, ...]:
-        return tuple(self.builds.values())
 
     @cached_property
     def _releases(self) -> tuple[tuple[Build, ...], ...]:

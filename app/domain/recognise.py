@@ -15,6 +15,7 @@ from enum import StrEnum
 import regex
 
 from app.domain.build import DEFAULT_PYTHON, Build
+from app.domain.claims import doubts_about
 from app.domain.environment import Resolved, resolve
 from app.domain.history import FAILING, is_release
 from app.domain.issue import Issue, SignatureKind
@@ -464,8 +465,13 @@ def advise(match: Match, build: str, measured: Measured) -> Advice:
     else:
         shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], _cures(cell)), default=None)
     classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
-    histories = {class_: known.history(match.issue.id, class_).sentence for class_ in classes}
+    histories = {class_: _history(match.issue, class_, known) for class_ in classes}
     return Advice(build, own, shown, histories)
+
+
+def _history(issue: Issue, hardware: str, known: Known) -> str:
+    history = known.history(issue.id, hardware)
+    return "; ".join([history.sentence, *doubts_about(issue, history)])
 
 
 def _prominence(build: Build, cures: int) -> tuple[bool, bool, object, bool]:

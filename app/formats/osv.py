@@ -17,6 +17,7 @@ import orjson
 from packaging.version import Version
 
 from app.domain.build import Build
+from app.domain.claims import doubts_about
 from app.domain.history import FAILING, Span
 from app.domain.issue import Issue, LinkKind, inapplicable
 from app.domain.verdict import CONCLUSIVE, Cell
@@ -37,6 +38,11 @@ RULES = {
         "hardware and fails, and a measured pass ends it. Pre-releases of the version that ends it count as inside. "
         "last_affected is never written: by PEP 440 2.7.0+cu128 comes after 2.7.0."
     ),
+    "intervals": (
+        "Between the two versions of an interval none was measured to pass or to fail; `unanswered` names those of the "
+        "catalogue there (before: inside broke_in, after: inside fixed_in) and between the failures (within). `beside` "
+        "is what upstream says against them."
+    ),
     "absence": "A version that is not listed was not seen to fail. Only `measured` says whether it was tried.",
     "hardware": "affected has one entry per hardware class it was measured on; OSV readers join them.",
 }
@@ -52,7 +58,7 @@ def osv_document(extract: Extract) -> bytes:
 def osv_records(extract: Extract) -> Iterator[dict[str, Any]]:
     """One record per issue with a measured cell, in the order of the extract's issues."""
     for issue, cells in extract.cells_by_issue():
-        measured = [cell for cell in cells if cell.measured_at is not None]
+        measured = [cell for cell in cells if cell.measured_at is not None and cell.basis is None]
         if measured:
             yield _record(extract, issue, measured)
 
@@ -115,7 +121,8 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
         return None
     history = extract.known.history(issue.id, hardware)
     possible = [build for build in extract.builds.values() if inapplicable(issue, build, hardware) is None]
-    ranges = [_range(span) for span in history.spans if _is_proven(span, possible, cells)]
+    known = {build.id: cell for build, cell in extract.known.measured(issue.id, hardware)}
+    ranges = [_range(span) for span in history.spans if _is_proven(span, possible, known)]
     return {
         "package": {"ecosystem": "PyPI", "name": "torch", "purl": "pkg:pypi/torch"},
         "versions": _versions(failing),
@@ -123,9 +130,16 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
         "ecosystem_specific": {"hardware": hardware, "beside": list(issue.packages.requirements)},
         "database_specific": {
             "history": history.sentence,
-            "intervals": [{"broke_in": span.broke_in, "fixed_in": span.fixed_in} for span in history.spans],
+            "beside": list(doubts_about(issue, history)),
+            "intervals": [_interval(span) for span in history.spans],
         },
     }
+
+
+def _interval(span: Span) -> dict[str, Any]:
+    silent = {"before": span.before, "within": span.within, "after": span.after}
+    named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items() if releases}
+    return {"broke_in": span.broke_in, "fixed_in": span.fixed_in, "unanswered": named}
 
 
 def _versions(failing: Iterable[Build]) -> list[str]:

@@ -1,21 +1,20 @@
-"""What is measured of the catalogue and what is open, read from the store: for the page and its twin."""
+"""What is measured of the catalogue and what is open: for the page and its twin."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.domain.build import Build
 from app.domain.coverage import Gap, Pattern, doubtful, gaps_of, patterns_of
 from app.domain.fleet import Waiting, waiting_of
-from app.domain.hygiene import Remark, Trouble, remarks_on
+from app.domain.hygiene import Remark, Trouble, remarks_of
 from app.domain.issue import Issue
 from app.domain.known import Known
 from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of
 from app.domain.verdict import Cell
 from app.store.jobs import DISPATCHER
-from app.store.known import load_known
 from app.store.offers import load_offers
-from app.store.reads import load_builds, load_cells, load_issues, load_lease
+from app.store.reads import load_lease
 from app.store.session import Session
 from app.store.workers import load_queued
 
@@ -51,8 +50,8 @@ class Coverage:
     """`remarks` are those on claims and on rows that never failed; hygiene has the rest."""
 
     classes: tuple[ClassCoverage, ...]
-    issues: dict[str, Issue]
-    builds: dict[str, Build]
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
     gaps: tuple[Gap, ...]
     doubtful: tuple[Cell, ...]
     remarks: tuple[Remark, ...]
@@ -61,26 +60,22 @@ class Coverage:
         return tuple(remark for remark in self.remarks if remark.trouble is trouble)
 
 
-def load_coverage(session: Session, now: datetime) -> Coverage:
-    issues = load_issues(session)
-    builds = {build.id: build for build in load_builds(session)}
-    known = load_known(session, now)
-    cells = load_cells(session, issues=[issue.id for issue in issues], builds=builds)
-    by_issue: dict[str, list[Cell]] = {}
-    for cell in cells:
-        by_issue.setdefault(cell.issue, []).append(cell)
-    classes = sorted({cell.hardware for cell in cells})
+def coverage_of(known: Known) -> Coverage:
+    issues = [known.issues[id_] for id_ in sorted(known.issues)]
+    cells = {
+        issue.id: [cell for hardware in known.hardware for _, cell in known.measured(issue.id, hardware)]
+        for issue in issues
+    }
+    every = [cell for of in cells.values() for cell in of]
+    classes = sorted({cell.hardware for cell in every})
     return Coverage(
         classes=tuple(_class(issues, hardware, known) for hardware in classes),
-        issues={issue.id: issue for issue in issues},
-        builds=builds,
-        gaps=tuple(gap for issue in issues for gap in gaps_of(issue, by_issue.get(issue.id, ()))),
-        doubtful=doubtful(cells),
+        issues=known.issues,
+        builds=known.builds,
+        gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
+        doubtful=doubtful(every),
         remarks=tuple(
-            remark
-            for issue in issues
-            for remark in remarks_on(issue, [(builds[cell.build], cell) for cell in by_issue.get(issue.id, ())])
-            if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
+            remark for _, remark in remarks_of(known) if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
         ),
     )
 

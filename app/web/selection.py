@@ -88,9 +88,9 @@ class Selection:
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
     `asked` is the query `q`, and `offered` are the builds it leaves to be chosen from. `rows` have, by issue and class,
-    the cell that stands for each column. `stored` has in the same way the cells of all builds, also of those that are
-    no column: what a row says of history comes from there. `measured` are the builds they were measured on. Columns,
-    and a row's cells, are the very same objects as before where nothing of them changed.
+    the cell that stands for each column; a row's history comes from all that is `known`, also of builds that are no
+    column. `measured` are the builds they were measured on. Columns, and a row's cells, are the very same objects as
+    before where nothing of them changed.
     """
 
     issues: tuple[Issue, ...]

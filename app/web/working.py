@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.domain.known import Known
 from app.domain.workers import Doing, Unserved, Window, Worker, unserved, workers_of
 from app.store.jobs import DISPATCHER
 from app.store.reads import Lease, load_lease
 from app.store.session import Session
 from app.store.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
-from app.web.covering import load_coverage
+from app.web.covering import coverage_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Working:
     unserved: tuple[Unserved, ...]
 
 
-def load_working(session: Session, window: Window, now: datetime) -> Working:
+def load_working(session: Session, known: Known, window: Window, now: datetime) -> Working:
     since = now - window.span
     doing = load_doing(session, now)
     workers = workers_of(
@@ -44,7 +45,7 @@ def load_working(session: Session, window: Window, now: datetime) -> Working:
     )
     seen = [worker for worker in workers if worker.last_at >= since]
     lease = load_lease(session, DISPATCHER)
-    coverage = load_coverage(session, now)
+    coverage = coverage_of(known)
     served = {hardware for worker in seen for hardware in worker.served}
     missing = {one.hardware: (one.applicable - one.measured, one.applicable) for one in coverage.classes}
     return Working(

@@ -1,3 +1,5 @@
+"""What a keeper of the catalogue is told: where upstream's word and the measurements drift apart."""
+
 from collections.abc import Mapping
 from datetime import date
 from typing import Any
@@ -8,23 +10,38 @@ from app.domain.build import Build
 from app.domain.hygiene import Remark, Trouble, remarks_on
 from app.domain.issue import Claim, Issue, Link, LinkKind, Status
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 
 SIGNS = {"x": Verdict.AFFECTED, "o": Verdict.NOT_AFFECTED, "?": Verdict.INCONCLUSIVE, "~": Verdict.FLAKY}
-CURES, CURES_NOT, NEEDLESS = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE, WorkaroundVerdict.UNNECESSARY
+CURES = {
+    "e": WorkaroundVerdict.EFFECTIVE,
+    "p": WorkaroundVerdict.PARTIAL,
+    "i": WorkaroundVerdict.INEFFECTIVE,
+    "u": WorkaroundVerdict.UNNECESSARY,
+}
 
 
-def line(text: str, **workarounds: str) -> list[tuple[Build, Cell]]:
-    """Cells of 2.1.0, 2.2.0, ...; a workaround's text has `e`, `i` or `u` for each build, or a blank."""
-    words = {"e": CURES, "i": CURES_NOT, "u": NEEDLESS}
-    cells = []
+def line(text: str, **workarounds: str) -> list[tuple[Build, Cell | None]]:
+    """Cells of 2.1.0, 2.2.0, ..., none where the text has a dot; a workaround's text has a sign of CURES for each
+    build, or a blank.
+    """
+    cells: list[tuple[Build, Cell | None]] = []
     for at, sign in enumerate(text):
         build = make_build(f"2.{at + 1}.0+cu124")
+        if sign == ".":
+            cells.append((build, None))
+            continue
         found: Mapping[str, WorkaroundFinding] = {
-            name: WorkaroundFinding(words[told[at]]) for name, told in workarounds.items() if told[at] in words
+            name: WorkaroundFinding(CURES[told[at]]) for name, told in workarounds.items() if told[at] in CURES
         }
         cells.append((build, Cell("toy-1", build.id, HARDWARE, SIGNS[sign], "because", workarounds=found)))
     return cells
+
+
+def remarks(issue: Issue, cells: list[tuple[Build, Cell | None]]) -> tuple[Remark, ...]:
+    stored = [cell for _, cell in cells if cell]
+    return remarks_on(issue, known_of(stored, [issue], {build.id: build for build, _ in cells}))
 
 
 def reported(state: str, **changes: Any) -> Issue:
@@ -55,16 +72,35 @@ def troubles(found: tuple[Remark, ...]) -> list[Trouble]:
 def test_the_state_of_a_thread_is_held_against_the_newest_release_that_answered(
     state: str, verdicts: str, trouble: list[Trouble]
 ) -> None:
-    assert troubles(remarks_on(reported(state), line(verdicts))) == trouble
+    assert troubles(remarks(reported(state), line(verdicts))) == trouble
 
 
-def test_the_sentence_says_when_upstream_was_read_and_what_was_measured() -> None:
-    (remark,) = remarks_on(reported("closed"), line("oxx"))
-    assert remark.sentence == "closed upstream on 2026-09-23, and here it fails since (2.1.0, 2.2.0]"
+@pytest.mark.parametrize(
+    ("state", "verdicts", "sentence"),
+    [
+        ("closed", "oxx", "closed upstream (as seen on 2026-09-23), and here it fails since (2.1.0, 2.2.0]"),
+        ("open", "xo", "open upstream (as seen on 2026-09-23), and here it fails up to 2.1.0, fixed in (2.1.0, 2.2.0]"),
+    ],
+)
+def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_on_which_it_was_closed(
+    state: str, verdicts: str, sentence: str
+) -> None:
+    (remark,) = remarks(reported(state), line(verdicts))
+    assert remark.sentence == sentence
+
+
+def test_a_claim_that_speaks_against_a_fix_stands_in_the_remark() -> None:
+    claim = Claim("Wrong on 2.3.", "toy#1", date(2026, 8, 12), says="affected", about="==2.3.0")
+    (upstream, needless) = remarks(reported("open", claims=(claim,)), line("xo..", eager="eu  "))
+    doubt = "; but upstream says that 2.3.0 is affected (toy#1, 2026-08-12; not measured here)"
+    assert upstream.sentence.endswith(doubt)
+    assert needless.sentence == (
+        f"not needed from 2.2.0 on (2.3.0, 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager{doubt}"
+    )
 
 
 def test_a_limitation_is_closed_as_such_and_stays() -> None:
-    assert not remarks_on(reported("closed", status=Status.LIMITATION), line("xxx"))
+    assert not remarks(reported("closed", status=Status.LIMITATION), line("xxx"))
 
 
 @pytest.mark.parametrize(
@@ -84,31 +120,42 @@ def test_a_claim_about_a_release_is_held_against_what_was_measured_there(
     says: str, about: str, verdicts: str, sentence: str | None
 ) -> None:
     issue = make_issue(claims=(Claim("Said so.", "toy#1", says=says, about=about),))
-    found = [remark.sentence for remark in remarks_on(issue, line(verdicts)) if remark.about == "toy#1"]
+    found = [remark.sentence for remark in remarks(issue, line(verdicts)) if remark.about == "toy#1"]
     assert found == ([sentence] if sentence else [])
 
 
 def test_a_cure_that_was_claimed_and_cured_nothing_is_a_contradiction() -> None:
     claim = Claim("Clone it.", "toy#1", says="cure", workaround="clone")
     issue = make_issue(claims=(claim,), workarounds=("clone",))
-    contradicted = [r for r in remarks_on(issue, line("xx", clone="ii")) if r.trouble is Trouble.CONTRADICTED]
+    contradicted = [r for r in remarks(issue, line("xx", clone="ii")) if r.trouble is Trouble.CONTRADICTED]
     assert [remark.sentence for remark in contradicted] == ['"Clone it." did not cure 2.1.0, 2.2.0']
-    assert Trouble.CONTRADICTED not in troubles(remarks_on(issue, line("xx", clone="ie")))
+    assert Trouble.CONTRADICTED not in troubles(remarks(issue, line("xx", clone="ie")))
 
 
-def test_a_workaround_is_useless_only_where_it_cured_no_build_of_any_class() -> None:
-    found = remarks_on(make_issue(), line("xxo", clone="iiu", eager="eiu", never="  u"))
+def test_a_workaround_is_useless_only_where_it_helped_on_no_build_of_any_class() -> None:
+    found = remarks(make_issue(), line("xxo", clone="iiu", eager="eiu", partly="pii", never="  u"))
     assert [(one.trouble, one.about) for one in found] == [
         (Trouble.CURES_NOWHERE, "clone"),
-        (Trouble.NO_LONGER_NEEDED, "eager"),
+        (Trouble.NO_LONGER_NEEDED, "eager, partly"),
     ]
 
 
-def test_a_cure_is_no_longer_needed_from_the_first_release_that_passes_for_good() -> None:
-    found = remarks_on(make_issue(), line("oxxo", eager="ueeu"))
-    assert [one.sentence for one in found] == ["not needed from 2.4.0 on: eager"]
-    assert not remarks_on(make_issue(), line("oxox", eager="ueue"))
+@pytest.mark.parametrize(
+    ("verdicts", "cures", "sentence"),
+    [
+        ("oxxo", "ueeu", "not needed from 2.4.0 on, fixed in (2.3.0, 2.4.0]: eager"),
+        ("x.o", "e u", "not needed from 2.3.0 on, fixed in (2.1.0, 2.3.0] (2.2.0 not run): eager"),
+        ("xo?.", "eu  ", "not needed from 2.2.0 on (2.3.0 cannot say; 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager"),
+        ("oxox", "ueue", None),
+    ],
+)
+def test_a_cure_is_no_longer_needed_from_the_first_release_that_passes_for_good(
+    verdicts: str, cures: str, sentence: str | None
+) -> None:
+    assert [one.sentence for one in remarks(make_issue(), line(verdicts, eager=cures))] == (
+        [sentence] if sentence else []
+    )
 
 
 def test_without_an_answer_nothing_is_remarked() -> None:
-    assert not remarks_on(reported("closed"), line("??", clone="ii"))
+    assert not remarks(reported("closed"), line("??", clone="ii"))

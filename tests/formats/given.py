@@ -9,6 +9,7 @@ from app.domain.matrix import stale_cells
 from app.domain.outcome import Outcome
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.formats.extract import Extract, Links
+from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 LINKS = Links(
@@ -53,7 +54,8 @@ def extract(
 ) -> Extract:
     by_id = {build.id: build for build in builds}
     now = NOON + timedelta(days=1)
-    return Extract(issues, by_id, cells, stale_cells(cells, by_id, now), now, links)
+    known = known_of(cells, issues, by_id)
+    return Extract(issues, known, cells, stale_cells(cells, by_id, now), now, links)
 
 
 EVERY = make_issue(

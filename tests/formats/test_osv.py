@@ -1,6 +1,7 @@
 """OSV records against OSV's own schema, and what they may and may not say."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import jsonschema
 import pytest
 from packaging.version import Version
 
+from app.domain.issue import Claim
 from app.domain.verdict import Verdict
 from app.formats.extract import Extract
 from app.formats.osv import osv_document, osv_records
@@ -27,6 +29,7 @@ from tests.formats.given import (
     extract,
     hostile,
 )
+from tests.make import make_issue
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "schemas" / "osv-1.6.7.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker())
@@ -89,7 +92,9 @@ def test_a_range_ends_at_a_measured_pass_and_holds_the_local_versions_that_peopl
     (range_,) = told["ranges"]
     assert range_["events"] == [{"introduced": "2.6.0"}, {"fixed": "2.8.0"}]
     assert range_["database_specific"]["derived"] is True
-    assert told["database_specific"]["intervals"] == [{"broke_in": "(2.5.0, 2.6.0]", "fixed_in": "(2.7.0, 2.8.0]"}]
+    assert told["database_specific"]["intervals"] == [
+        {"broke_in": "(2.5.0, 2.6.0]", "fixed_in": "(2.7.0, 2.8.0]", "unanswered": {}}
+    ]
     introduced, fixed = Version("2.6.0"), Version("2.8.0")
     assert [build.torch for build in LINE if introduced <= Version(build.torch) < fixed] == [V26.torch, V27.torch]
 
@@ -111,6 +116,32 @@ def test_a_range_ends_at_a_measured_pass_and_holds_the_local_versions_that_peopl
 )
 def test_no_range_where_it_would_say_more_than_was_measured(cells: list[Any], builds: tuple[Any, ...]) -> None:
     assert "ranges" not in affected(extract(*cells, builds=builds))
+
+
+def test_intervals_and_ranges_are_of_all_that_is_known_whatever_was_selected() -> None:
+    known = [cell(Verdict.NOT_AFFECTED, V25), cell(Verdict.AFFECTED, V27), cell(Verdict.NOT_AFFECTED, V28)]
+    whole = extract(*known)
+    told = affected(replace(whole, cells=(known[1],)))
+    assert told["database_specific"] == affected(whole)["database_specific"]
+    assert told["database_specific"]["history"] == (
+        "fails since (2.5.0, 2.7.0] (2.6.0 not run), fixed in (2.7.0, 2.8.0]"
+    )
+    assert told["database_specific"]["intervals"] == [
+        {
+            "broke_in": "(2.5.0, 2.7.0]",
+            "fixed_in": "(2.7.0, 2.8.0]",
+            "unanswered": {"before": {"2.6.0": "not_run"}},
+        }
+    ]
+    assert told["ranges"] == affected(whole)["ranges"]
+
+
+def test_upstreams_word_stands_beside_an_interval_that_says_otherwise() -> None:
+    issue = make_issue(claims=(Claim("It fails on 2.8.", "toy#1", says="affected", about="==2.8.0"),))
+    told = affected(extract(cell(Verdict.AFFECTED, V26), cell(Verdict.NOT_AFFECTED, V27), issues=(issue,)))
+    assert told["database_specific"]["beside"] == [
+        "but upstream says that 2.8.0 is affected (toy#1; not measured here)"
+    ]
 
 
 def test_pythons_that_nobody_measured_take_no_range_away_and_one_that_passes_does() -> None:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from app.web.covering import load_coverage, load_waiting
+from app.web.covering import coverage_of, load_waiting
 from app.web.shapes.coverage import CoverageBody, coverage_body
 from app.web.visit import Visiting
 
@@ -15,6 +15,6 @@ def coverage(visit: Visiting) -> Response:
     contradicted claims, queued jobs that no worker can take.
     """
     with visit.reading(f"{visit.now:%H:%M}") as session:  # a worker's absence is noticed by the clock alone
-        found = load_coverage(session, visit.now)
+        found = coverage_of(visit.known(session))
         waiting = load_waiting(session, visit.now)
     return visit.json(coverage_body(found, waiting))

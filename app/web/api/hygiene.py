@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Response
 
-from app.web.keeping import load_remarks
+from app.domain.hygiene import remarks_of
 from app.web.shapes.hygiene import HygieneBody, remark_body
 from app.web.visit import Visiting
 
@@ -13,5 +13,5 @@ router = APIRouter()
 def hygiene(visit: Visiting) -> Response:
     """Remarks for a keeper of the catalogue, by issue."""
     with visit.reading() as session:
-        found = load_remarks(session)
+        found = remarks_of(visit.known(session))
     return visit.json(HygieneBody(remarks=[remark_body(remark) for _, remark in found]))

@@ -23,5 +23,5 @@ class WorkersQuery(BaseModel, extra="forbid"):
 def workers(visit: Visiting, query: Annotated[WorkersQuery, Query()]) -> Response:
     """Every machine that ever measured here, whoever was seen last first."""
     with visit.reading() as session:
-        found = load_working(session, query.window, visit.now)
+        found = load_working(session, visit.known(session), query.window, visit.now)
     return visit.json(workers_body(found, query.window))

@@ -10,7 +10,7 @@ from app.domain.hygiene import Remark, Trouble
 from app.domain.matrix import stale_cells
 from app.domain.verdict import Cell
 from app.web.addresses import cell_address, issue_address
-from app.web.covering import ClassCoverage, Coverage, load_coverage, load_waiting
+from app.web.covering import ClassCoverage, Coverage, coverage_of, load_waiting
 from app.web.signs import WORDS, Sign, sign_of
 from app.web.squares import Square, heads_of, squares_of
 from app.web.visit import API, Visit, Visiting
@@ -73,7 +73,7 @@ class CoveragePage:
 @router.get("/coverage")
 def coverage(visit: Visiting) -> Response:
     with visit.reading() as session:
-        found = load_coverage(session, visit.now)
+        found = coverage_of(visit.known(session))
         waiting = load_waiting(session, visit.now)
     return visit.page("coverage.html", coverage_page(visit, found, waiting))
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from app.domain.hygiene import HEADINGS, Trouble
+from app.domain.hygiene import HEADINGS, Trouble, remarks_of
 from app.web.addresses import issue_address
-from app.web.keeping import load_remarks
 from app.web.visit import API, Visiting
 
 router = APIRouter(include_in_schema=False)
@@ -41,7 +40,7 @@ class HygienePage:
 @router.get("/hygiene")
 def hygiene(visit: Visiting) -> Response:
     with visit.reading() as session:
-        found = load_remarks(session)
+        found = remarks_of(visit.known(session))
     lines: dict[Trouble, list[RemarkLine]] = {trouble: [] for trouble in Trouble}
     for issue, remark in found:
         address = issue_address(issue.id, hardware=remark.hardware)

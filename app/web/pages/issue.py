@@ -11,10 +11,10 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
 from app.domain.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
-from app.domain.claims import HeldClaim, Standing, held_claims
+from app.domain.claims import HeldClaim, Standing, doubts_about, held_claims
 from app.domain.cost import Cost
 from app.domain.errors import UnknownBuild
-from app.domain.history import FAILING, History, is_release
+from app.domain.history import FAILING, Answer, History, Release, is_release
 from app.domain.issue import Issue, Link, LinkKind
 from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, fold, rows_of, stale_cells
@@ -41,13 +41,24 @@ _ATTEMPTS_SHOWN = 15
 STANDING_WORDS = {
     Standing.CONTRADICTED: "contradicted",
     Standing.AGREES: "agrees",
+    Standing.IN_PART: "agrees in part",
     Standing.NOT_MEASURED: "not measured",
+}
+
+
+ANSWER_WORDS = {
+    Answer.PYTHONS_DISAGREE: "Pythons disagree",
+    Answer.FAILS_DIFFERENTLY: WORDS[Sign.DIFFERENT],
+    Answer.CANNOT_SAY: WORDS[Sign.UNSURE],
+    Answer.NO_BUILD: WORDS[Sign.NO_BUILD],
+    Answer.NOT_RUN: WORDS[Sign.NOT_RUN],
+    Answer.NOT_APPLICABLE: WORDS[Sign.NOT_APPLICABLE],
 }
 
 
 @dataclass(frozen=True)
 class Strip:
-    """The line of releases on one hardware class, with the sentence of its history."""
+    """The line of releases on one hardware class. The sentence is its history, and what upstream says against that."""
 
     hardware: str
     history: History
@@ -72,13 +83,19 @@ class EvidenceLine:
 
 @dataclass(frozen=True)
 class SpanLine:
-    """One stretch of failing releases on one hardware class; a bound is empty where nothing older, or newer, passes."""
+    """One stretch of failing releases on one hardware class; a bound is empty where nothing older, or newer, passes.
+
+    The others are releases that neither pass nor fail, in words: those inside the bounds, and between first and last.
+    """
 
     hardware: str
     broke_in: str
     fixed_in: str
     first_bad: str
     last_bad: str
+    before: str
+    within: str
+    after: str
 
 
 @dataclass(frozen=True)
@@ -240,7 +257,7 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
         title=visit.in_language(issue.title, issue.title_zh),
         summary=markdown(visit.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
-        spans=tuple(_spans(strips)),
+        spans=tuple(_spans(visit, strips)),
         build=build,
         is_remembered=telling.chosen.is_remembered,
         builds=tuple(
@@ -318,13 +335,13 @@ def _strips(
         row = rows[issue.id, hardware]
         squares = squares_of(row, heads, stale_cells(row, known.builds, visit.now))
         history = known.history(issue.id, hardware)
-        strips.append(Strip(hardware, history, _lead(history, hardware, len(classes)), squares))
+        sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
+        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(classes)), squares))
     return tuple(strips)
 
 
-def _lead(history: History, hardware: str, classes: int) -> str:
+def _lead(sentence: str, hardware: str, classes: int) -> str:
     """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
-    sentence = history.sentence
     return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
 
 
@@ -332,10 +349,25 @@ def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
     return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
 
 
-def _spans(strips: Iterable[Strip]) -> Iterator[SpanLine]:
+def _spans(visit: Visit, strips: Iterable[Strip]) -> Iterator[SpanLine]:
     for strip in strips:
         for span in strip.history.spans:
-            yield SpanLine(strip.hardware, span.broke_in or "", span.fixed_in or "", span.first_bad, span.last_bad)
+            yield SpanLine(
+                hardware=strip.hardware,
+                broke_in=span.broke_in or "",
+                fixed_in=span.fixed_in or "",
+                first_bad=span.first_bad,
+                last_bad=span.last_bad,
+                before=_silent(visit, span.before),
+                within=_silent(visit, span.within),
+                after=_silent(visit, span.after),
+            )
+
+
+def _silent(visit: Visit, releases: Sequence[Release]) -> str:
+    """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    names = {answer: [one.name for one in releases if one.answer is answer] for answer in ANSWER_WORDS}
+    return "; ".join(f"{', '.join(of)}: {visit.say(ANSWER_WORDS[answer])}" for answer, of in names.items() if of)
 
 
 HEAD_WORDS = {

@@ -223,8 +223,7 @@ def matrix_page(
     shown = newest_of(selection.columns, query.fold_minors)
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
-    told_of = tuple(build for build in selection.all_builds if query.python in {"", build.python})
-    look = _look(hardware, visit.language, shown, heads, selection.all_builds, told_of, is_plain=is_large)
+    look = _look(hardware, visit.language, shown, heads, selection.all_builds, is_plain=is_large)
     rows = _rows(visit, selection, look)
     groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), visit)
     cells = sum(len(group.rows) for group in groups) * len(heads)
@@ -268,7 +267,7 @@ def _twin(query: MatrixPageQuery) -> Columns:
 @dataclass(frozen=True, eq=False)
 class _Look:
     """What all rows of a view share. `places` are the columns that are not folded away, `heads` theirs; `builds` has
-    all there are, and a row's history tells of those `told_of`.
+    all there are.
     """
 
     hardware: str
@@ -276,24 +275,22 @@ class _Look:
     places: tuple[int, ...]
     heads: tuple[Head, ...]
     builds: Mapping[str, Build]
-    told_of: frozenset[str]
     is_plain: bool
 
 
 @lru_cache(maxsize=64)
-def _look(  # noqa: PLR0913 - a _Look's own fields
+def _look(
     hardware: str,
     language: Language,
     places: tuple[int, ...],
     heads: tuple[Head, ...],
     builds: tuple[Build, ...],
-    told_of: tuple[Build, ...],
     *,
     is_plain: bool,
 ) -> _Look:
     """The same look is the same object."""
     known = {build.id: build for build in builds}
-    return _Look(hardware, language, places, heads, known, frozenset(build.id for build in told_of), is_plain)
+    return _Look(hardware, language, places, heads, known, is_plain)
 
 
 def _rows(visit: Visit, selection: Selection, look: _Look) -> tuple[Row, ...]:

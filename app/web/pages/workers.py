@@ -83,7 +83,7 @@ class WorkersPage:
 @router.get("/workers")
 def workers(visit: Visiting, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
     with visit.reading() as session:
-        found = load_working(session, window, visit.now)
+        found = load_working(session, visit.known(session), window, visit.now)
         last = load_last_event(session)
     return visit.page("workers.html", workers_page(visit, found, window, last))
 

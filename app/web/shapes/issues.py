@@ -7,8 +7,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from app.domain.build import Build
-from app.domain.claims import Standing, held_claims
-from app.domain.history import History
+from app.domain.claims import Standing, doubts_about, held_claims
+from app.domain.history import Answer, History, Release, Span
 from app.domain.issue import Claim, Issue, Packages, Requires, Variant, Workaround
 from app.domain.verdict import Cell
 from app.web.addresses import issue_address
@@ -104,18 +104,35 @@ class IssuesBody(BaseModel):
     next: str | None = None
 
 
+class ReleaseBody(BaseModel):
+    """A release that neither passes nor fails, and what it says instead."""
+
+    release: str
+    answer: Answer
+
+
 class SpanBody(BaseModel):
-    """A run of failing releases; intervals name the two builds that were measured."""
+    """A run of failing releases; intervals name the two builds that were measured.
+
+    Of the releases that neither pass nor fail, `before` and `after` are those inside `broke_in` and `fixed_in` (where
+    one is null: all that are older, or newer), and `within` those between the first and the last that fail.
+    """
 
     first_bad: str
     last_bad: str
     broke_in: str | None
     fixed_in: str | None
+    before: list[ReleaseBody]
+    within: list[ReleaseBody]
+    after: list[ReleaseBody]
 
 
 class HistoryBody(BaseModel):
+    """`measured` counts releases that pass or fail; `beside` is what upstream says against it, a clause each."""
+
     hardware: str
     sentence: str
+    beside: list[str]
     measured: int
     spans: list[SpanBody]
 
@@ -162,7 +179,7 @@ def issue_detail(
             )
             for one in held_claims(issue, known)
         ],
-        history=[_history(hardware, history) for hardware, history in histories.items()],
+        history=[_history(issue, hardware, history) for hardware, history in histories.items()],
         cells=[cell_body(cell, build, now) for build, cell in known],
     )
 
@@ -241,13 +258,27 @@ def _workaround(one: Workaround, applies_to: str) -> WorkaroundBody:
     )
 
 
-def _history(hardware: str, history: History) -> HistoryBody:
+def _history(issue: Issue, hardware: str, history: History) -> HistoryBody:
     return HistoryBody(
         hardware=hardware,
         sentence=history.sentence,
+        beside=list(doubts_about(issue, history)),
         measured=history.measured,
-        spans=[
-            SpanBody(first_bad=one.first_bad, last_bad=one.last_bad, broke_in=one.broke_in, fixed_in=one.fixed_in)
-            for one in history.spans
-        ],
+        spans=[_span(span) for span in history.spans],
     )
+
+
+def _span(span: Span) -> SpanBody:
+    return SpanBody(
+        first_bad=span.first_bad,
+        last_bad=span.last_bad,
+        broke_in=span.broke_in,
+        fixed_in=span.fixed_in,
+        before=_silent(span.before),
+        within=_silent(span.within),
+        after=_silent(span.after),
+    )
+
+
+def _silent(releases: Iterable[Release]) -> list[ReleaseBody]:
+    return [ReleaseBody(release=one.name, answer=one.answer) for one in releases]
