@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from app.domain.build import Build
+from app.domain.claims import doubts_about_fix
 from app.domain.environment import Resolved, resolve_build
 from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.inference import VARIANT_RULE
@@ -66,6 +67,7 @@ class Reason:
     `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
     `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
     `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
+    `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise.
     """
 
     issue: str
@@ -92,6 +94,7 @@ class Reason:
     basis: Basis | None = None
     runs: int = 0
     upstream: str = ""
+    fix_doubts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -131,7 +134,7 @@ def decide(question: Question, known: Known) -> Ruling:
     asked = _prepare(question, known)
     build = asked.build
     cases = [case for issue in watched for case in _cases(issue, build, asked)] if build else []
-    reasons = [_reason(case, question.policy) for case in cases] if build else _untested(watched, asked)
+    reasons = [_reason(case, question.policy, known) for case in cases] if build else _untested(watched, asked)
     answered = any(case.is_conclusive for case in cases)
     return _ruling(asked, sorted(reasons, key=_gravest_first), answered=answered, notes=notes)
 
@@ -360,7 +363,7 @@ def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
     return strays_in({name: version for name, version in pins.items() if name == concerned}, held)
 
 
-def _reason(case: Case, policy: Policy) -> Reason:
+def _reason(case: Case, policy: Policy, known: Known) -> Reason:
     weighed = weigh(case, policy)
     cell, fix = case.cell, case.fix
     return Reason(
@@ -380,7 +383,7 @@ def _reason(case: Case, policy: Policy) -> Reason:
         cures=_cures(case.issue, cell),
         applied=tuple(dict.fromkeys(case.declared)),
         ignored=weighed.ignored,
-        fixed_in=fix.interval if fix else "",
+        fixed_in=fix.in_words if fix else "",
         first_fixed=fix.build.id if fix else "",
         evidence=_cell_path(cell),
         is_new=case.is_new,
@@ -388,6 +391,7 @@ def _reason(case: Case, policy: Policy) -> Reason:
         basis=cell.basis,
         runs=cell.runs,
         upstream=_upstream(case.issue),
+        fix_doubts=doubts_about_fix(case.issue, fix, known, cell.hardware) if fix else (),
     )
 
 

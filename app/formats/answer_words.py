@@ -166,9 +166,9 @@ def particulars(reason: Reason) -> Iterator[str]:
 def fixed(reason: Reason) -> str:
     """Where to go to be rid of it; empty where nobody knows."""
     first, interval = one_line(reason.first_fixed), one_line(reason.fixed_in)
-    if first and interval:
-        return f"first fixed in {first}, the fix came in {interval}"
-    return f"first fixed in {first}" if first else f"the fix came in {interval}" if interval else ""
+    said = [f"first fixed in {first}"] if first else []
+    said += [f"the fix came in {interval}"] if interval else []
+    return "; ".join([", ".join(said), *map(one_line, reason.fix_doubts)]) if said else ""
 
 
 _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)")

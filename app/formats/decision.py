@@ -68,6 +68,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "ignored": reason.ignored,
         "fixed_in": reason.fixed_in,
         "first_fixed": reason.first_fixed,
+        "fix_doubts": list(reason.fix_doubts),
         "is_new": reason.is_new,
         "assurance": reason.assurance.value,
         "grounds": [_basis_body(reason.basis)] if reason.basis else [],

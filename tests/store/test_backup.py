@@ -25,7 +25,7 @@ from app.store.audit import load_audit
 from app.store.backup import back_up, restore
 from app.store.cells import announce, touch
 from app.store.known import load_edition
-from app.store.session import Engine, connect, reading, require_current, unit_of_work
+from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
 from app.store.tables import cells, events, logs
 from tests.conftest import KINDS, NewStore
 from tests.make import NOON

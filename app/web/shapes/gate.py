@@ -36,8 +36,9 @@ class ReasonBody(BaseModel):
     """What one watched issue on one hardware class does to the decision, and why in one sentence.
 
     `workarounds` come best first; `applied` are those that the policy declares to be in place. `ignored` says who
-    accepts the issue and why (empty: nobody). `fixed_in` is an interval, `first_fixed` the oldest later tested release
-    that passes (empty: none known). `is_new` compares with the policy's base build (null: nothing to compare).
+    accepts the issue and why (empty: nobody). `fixed_in` is an interval with what was not measured inside it,
+    `first_fixed` the oldest later tested release that passes (empty: none known), `fix_doubts` what upstream says
+    otherwise. `is_new` compares with the policy's base build (null: nothing to compare).
     `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
     in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported.
     """
@@ -61,6 +62,7 @@ class ReasonBody(BaseModel):
     ignored: str
     fixed_in: str
     first_fixed: str
+    fix_doubts: list[str]
     is_new: bool | None
     assurance: Assurance
     grounds: list[BasisBody]
