@@ -500,7 +500,13 @@ def run(
     issues: Issues = None,
     hardware: Hardware = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Answers wanted of every arm.")] = 1,
-    confirm: Annotated[bool, typer.Option(help="Three attempts on both sides of a change, ten where mixed.")] = False,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            help="Only of cells with an answer, what their claims rest on: two attempts, three on both sides of a change, "
+            "ten where mixed; and every workaround with each variant that fails."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option(help="Run again, whatever is known.")] = False,
     where_affected: Annotated[
         bool, typer.Option(help="Workarounds only on the builds where their issue is seen: a fraction of the arms.")
@@ -809,9 +815,7 @@ def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool 
 
     with reading(engine) as s:
         known, line = load_known_attempts(s, only_local=only_local), load_builds(s)
-    planned = plan_jobs(chosen.issues, line, chosen.hardware, known, wanted)
-    ids = {build.id for build in chosen.builds}
-    return tuple(job for job in planned if job.build.id in ids)
+    return plan_jobs(chosen.issues, chosen.builds, chosen.hardware, known, wanted, line=line)
 
 
 def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *, as_json: bool = False) -> None:
