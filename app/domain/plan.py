@@ -95,7 +95,7 @@ class PlannedJob:
     arms: tuple[PlannedArm, ...]
 
 
-def plan_jobs(  # noqa: PLR0913 - what is asked of what, on what, and what is known of it
+def plan_jobs(
     issues: Iterable[Issue],
     builds: Sequence[Build],
     hardware: Collection[str],
@@ -201,7 +201,7 @@ def _once_more(issue: Issue, build: Build, hardware: str, known: Known, *, is_tw
             yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 
-def missing_arms(  # noqa: PLR0913 - as plan_jobs
+def missing_arms(
     issue: Issue,
     build: Build,
     hardware: str,
@@ -347,6 +347,8 @@ class Price:
     arms: int
     seconds: float
     guessed: int
+    cells: int = 0
+    environments: int = 0
 
 
 GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
@@ -359,15 +361,19 @@ def price_of(
     *,
     slots: int,
     environment_s: float = ENVIRONMENT_S,
+    ready: int = 0,
 ) -> Price:
     """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant),
-    `environment_s` those of making one environment.
+    `environment_s` those of making one environment, and so many environments are `ready`.
     """
     keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
     work = sum(durations.get(key, GUESS_S) for key in keys)
+    environments = len({job.request for job in planned})
     return Price(
         jobs=len(planned),
         arms=len(keys),
-        seconds=round(work / max(slots, 1) + environment_s * len(planned), 1),
+        seconds=round(work / max(slots, 1) + environment_s * (environments - ready), 1),
         guessed=sum(1 for key in keys if key not in durations),
+        cells=len({(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}),
+        environments=environments,
     )

@@ -19,7 +19,18 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known, Sample, Wanted, plan_jobs, price_of, recheck_cells, recheck_jobs, twins_of
+from app.domain.plan import (
+    GUESS_S,
+    ArmKey,
+    Known,
+    Sample,
+    Wanted,
+    plan_jobs,
+    price_of,
+    recheck_cells,
+    recheck_jobs,
+    twins_of,
+)
 from app.domain.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
@@ -201,8 +212,12 @@ SETTLED = {".": [P] * 2, "X": [M] * 2, "~": [M, P] * 5, "≠": [F] * 2, "?": [T]
     ("small", "large", "thrice"),
     [
         pytest.param("....", "....", "", id="no change"),
-        pytest.param(".XXX", "....", "small 0, large 0, small 1", id="a pass rests on every variant, a failure on its own"),
-        pytest.param(".XX.", ".XX.", "small 0, large 0, small 1, large 1, small 2, large 2, small 3, large 3", id="both"),
+        pytest.param(
+            ".XXX", "....", "small 0, large 0, small 1", id="a pass rests on every variant, a failure on its own"
+        ),
+        pytest.param(
+            ".XX.", ".XX.", "small 0, large 0, small 1, large 1, small 2, large 2, small 3, large 3", id="both"
+        ),
         pytest.param(". X.", "....", "small 0, large 0, small 2, small 3, large 3", id="what nobody measured between"),
         pytest.param(".?X ", ".   ", "small 0, large 0, small 2", id="what has no answer between them"),
         pytest.param(".≠XX", ".   ", "small 0, large 0, small 2", id="what fails differently between them"),
@@ -287,8 +302,16 @@ def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
     jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
     one = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=1)
     two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
-    assert (one.arms, one.jobs, one.guessed) == (3, 1, 2)
+    assert (one.cells, one.arms, one.jobs, one.guessed) == (1, 3, 1, 2)
     assert one.seconds > two.seconds > 50
+
+
+def test_an_environment_is_paid_for_once_and_not_where_it_is_ready() -> None:
+    (job,) = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    both = [job, replace(job, hardware="cpu-aarch64")]
+    price = price_of(both, {}, slots=1, environment_s=1000.0)
+    assert (price.jobs, price.environments, price.cells, price.seconds) == (2, 1, 2, 1000.0 + 6 * GUESS_S)
+    assert price_of(both, {}, slots=1, environment_s=1000.0, ready=1).seconds == 6 * GUESS_S
 
 
 def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> Known:
