@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from shutil import disk_usage
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -25,6 +24,7 @@ from app.commands.exits import Exit, exit_of
 from app.commands.explain import explain
 from app.commands.next import MINUTES, next_
 from app.commands.opening import make_data_dir, opened, operator, read_settings, root
+from app.commands.pricing import SIZES_S, Place, Sizes, price_as_json, tell_price
 from app.commands.prune import prune
 from app.commands.push import push
 from app.commands.serving import Host, Port, Server, listen, log_as, serve
@@ -43,7 +43,7 @@ from app.domain.inference import CellKey
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
 from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, complete
-from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs, price_of
+from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs
 from app.domain.verdict import Cell, Verdict
 from app.garbage import collect_seldom
 from app.logs import configure
@@ -500,14 +500,21 @@ def run(
     issues: Issues = None,
     hardware: Hardware = None,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="Answers wanted of every arm.")] = 1,
-    confirm: Annotated[bool, typer.Option(help="Three attempts on both sides of a change, ten where mixed.")] = False,
+    confirm: Annotated[
+        bool,
+        typer.Option(
+            help="Only of cells with an answer, what their claims rest on: two attempts, three on both sides of a "
+            "change, ten where mixed; and every workaround with each variant that fails."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option(help="Run again, whatever is known.")] = False,
     where_affected: Annotated[
         bool, typer.Option(help="Workarounds only on the builds where their issue is seen: a fraction of the arms.")
     ] = False,
     next_up: Annotated[bool, typer.Option("--next", help="What `next` says is worth most, in that order.")] = False,
     minutes: Annotated[float, typer.Option(min=1, help="With --next: how long it may take.")] = MINUTES,
-    dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Tell minutes, downloads and disk, fetch nothing.")] = False,
+    sizes: Sizes = True,
     pack: Annotated[
         Path | None, typer.Option(help="Run what this pack holds, without network.", file_okay=False)
     ] = None,
@@ -538,7 +545,10 @@ def run(
     else:
         planned = work.able(_plan(engine, chosen, wanted))
     if dry_run:
-        _print_price(engine, work, planned, as_json=as_json)
+        if as_json:
+            _print_json(price_as_json(engine, work.place(asks=sizes), planned))
+        else:
+            tell_price(engine, work.place(asks=sizes), planned)
         return
     asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
     with stoppable() as stop:
@@ -563,7 +573,8 @@ def recheck(
     builds: Builds = None,
     issues: Issues = None,
     hardware: Hardware = None,
-    dry_run: Annotated[bool, typer.Option(help="Tell downloads, disk and minutes, fetch nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Tell minutes, downloads and disk, fetch nothing.")] = False,
+    sizes: Sizes = True,
     as_json: AsJson = False,
 ) -> None:
     """Ask cells with an answer, drawn by chance, once more; ends in 1 where a verdict changed."""
@@ -580,7 +591,10 @@ def recheck(
     drawn = again.draw(engine, rows, columns, tuple(_split(hardware)) or _own_hardware(), sample)
     err.print(f"{len(drawn.cells)} cells drawn with --seed {sample.seed}", markup=False)
     if dry_run:
-        _print_price(engine, work, drawn.jobs, as_json=as_json)
+        if as_json:
+            _print_json(price_as_json(engine, work.place(asks=sizes), drawn.jobs))
+        else:
+            tell_price(engine, work.place(asks=sizes), drawn.jobs)
         return
     with stoppable() as stop, suppress(typer.Exit):  # stopped: what came until then is told
         _run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
@@ -604,6 +618,7 @@ def bisect(
     full: Annotated[bool, typer.Option(help="Ask every build that is not known, instead of halving.")] = False,
     confirm: Annotated[bool, typer.Option(help="Ask stored sides of the change for what confirming it needs.")] = False,
     dry_run: Annotated[bool, typer.Option(help="Tell what is known and which job would be first.")] = False,
+    sizes: Sizes = True,
     as_json: AsJson = False,
 ) -> None:
     """Find the build that broke an issue, or mended it, in few jobs; 1: not monotone, 3: nothing to find."""
@@ -626,12 +641,13 @@ def bisect(
         with reading(engine) as s:
             outlook = halving.outlook(question, load_known_attempts(s), _now(), full=full)
         if as_json:
-            _print_json(halving.outlook_as_json(question, outlook))
+            price = {"price": price_as_json(engine, work.place(asks=sizes), outlook.jobs)} if outlook.jobs else {}
+            _print_json({**halving.outlook_as_json(question, outlook), **price})
             return
         halving.print_outlook(out, question, outlook)
         if outlook.jobs:
             out.print("the first of them:")
-            _print_price(engine, work, outlook.jobs)
+            tell_price(engine, work.place(asks=sizes), outlook.jobs)
         return
     if not question.can_ask:
         err.print(f"nobody here serves {class_}: only what is stored is looked at", markup=False)
@@ -715,6 +731,9 @@ class Work:
     @property
     def environ(self) -> dict[str, str]:
         return self.pack.environ(os.environ) if self.pack else dict(os.environ)
+
+    def place(self, *, asks: bool = True) -> Place:
+        return Place(self.settings, SIZES_S if asks else 0.0, self.environ, self.adopted)
 
     def able(self, planned: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """What of the jobs can be done with this: all of them, or those whose environments the pack holds."""
@@ -809,34 +828,7 @@ def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool 
 
     with reading(engine) as s:
         known, line = load_known_attempts(s, only_local=only_local), load_builds(s)
-    planned = plan_jobs(chosen.issues, line, chosen.hardware, known, wanted)
-    ids = {build.id for build in chosen.builds}
-    return tuple(job for job in planned if job.build.id in ids)
-
-
-def _print_price(engine: "Engine", work: Work, planned: Sequence[PlannedJob], *, as_json: bool = False) -> None:
-    """What the jobs would fetch, take and last. Nothing is fetched for it but the index's metadata."""
-    from app.store.reads import load_durations
-    from app.store.session import reading
-    from app.terminal import print_price, to_do_in_words
-    from workers.provision import Provisioner
-
-    settings = work.settings
-    provisioner = Provisioner(
-        root(settings), limit_bytes=settings.envs_limit, environ=work.environ, adopted=work.adopted
-    )
-    estimate = provisioner.estimate([(job.build, job.request) for job in planned])
-    with reading(engine) as s:
-        durations = load_durations(s)
-    price = price_of(planned, durations, slots=settings.slots)
-    if as_json:
-        troubles = {build: trouble.sentence for build, trouble in estimate.troubles.items()}
-        sizes = {"download_bytes": estimate.download_bytes, "disk_bytes": estimate.disk_bytes}
-        _print_json({**vars(price), **sizes, "unknown": estimate.unknown, "cannot_be_made": troubles})
-        return
-    if planned:
-        out.print(to_do_in_words(planned), highlight=False)
-    print_price(out, price, estimate, free_bytes=disk_usage(provisioner.root).free)
+    return plan_jobs(chosen.issues, chosen.builds, chosen.hardware, known, wanted, line=line)
 
 
 def _run_planned(
@@ -1065,7 +1057,7 @@ def up(
         chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
         planned = _plan(engine, chosen, Wanted(), only_local=True)
         work = Work(settings)
-        _print_price(engine, work, planned)
+        tell_price(engine, work.place(), planned)
         _run_planned(engine, work, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
         if once:
             return

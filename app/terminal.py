@@ -24,10 +24,11 @@ from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
 from app.domain.known import Known
 from app.domain.matrix import fold, rows_of
-from app.domain.plan import PlannedJob, Price
+from app.domain.outcome import Trouble
+from app.domain.plan import GUESS_S, PlannedJob, Price
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 from app.store.rows import JobRow, JobState, RunRow
-from workers.estimate import Estimate
+from workers.estimate import Estimate, Fit
 
 SIGNS: Mapping[Verdict, tuple[str, str, str]] = {
     Verdict.NOT_AFFECTED: ("✓", "passes", "green"),
@@ -107,27 +108,83 @@ def to_do_in_words(planned: Sequence[PlannedJob]) -> str:
     """`to do: 98 cells, 209 arms, 16 environments`."""
     cells = {(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}
     arms = sum(len(job.arms) for job in planned)
-    return f"to do: {_many(len(cells), 'cell')}, {_many(arms, 'arm')}, {_many(len(planned), 'environment')}"
+    environments = len({job.request for job in planned})
+    return f"to do: {many(len(cells), 'cell')}, {many(arms, 'arm')}, {many(environments, 'environment')}"
 
 
-def _many(count: int, word: str) -> str:
+def many(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def print_price(console: Console, price: Price, estimate: Estimate, *, free_bytes: int) -> None:
-    """What a plan will download, keep and take, before anything is fetched."""
-    if not price.arms:
-        console.print("nothing to run: every cell asked for has its answer (--force runs it again)")
-        return
-    console.print(f"there already: {estimate.ready} of {_many(price.jobs, 'environment')}")
-    more = f", and {len(estimate.unknown)} files whose size nobody tells" if estimate.unknown else ""
-    console.print(f"to download: {bytes_in_words(estimate.download_bytes)}{more}")
-    disk = f"about {bytes_in_words(estimate.disk_bytes)} more, {bytes_in_words(free_bytes)} are free"
-    console.print(f"on disk:     {disk}")
-    guess = f"; {price.guessed} arms were never timed" if price.guessed else ""
-    console.print(f"time:        about {in_words(price.seconds)} once that is here{guess}")
-    for build, trouble in estimate.troubles.items():
-        console.print(f"{build}: {trouble.sentence}", markup=False, soft_wrap=True)
+def print_price(console: Console, price: Price, estimate: Estimate) -> None:
+    """What a plan takes in time, and how much of it is here."""
+    guess = f"; {many(price.guessed, 'arm')} never timed, {GUESS_S:g} s each" if price.guessed else ""
+    console.print(f"time:        about {in_words(price.seconds)} once all is here{guess}", soft_wrap=True)
+    console.print(f"there already: {estimate.ready} of {many(price.environments, 'environment')}")
+
+
+def print_sizes(console: Console, estimate: Estimate, *, is_final: bool) -> None:
+    """What a plan will download and keep, and plainly where that does not fit; at last also what cannot be made."""
+    whole = bytes_in_words(estimate.download_bytes + estimate.guessed_bytes)
+    guess = f"about {whole}, {bytes_in_words(estimate.guessed_bytes)} of it a guess at {_open_in_words(estimate)}"
+    console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
+    free = f"{bytes_in_words(estimate.space.free_bytes)} are free"
+    console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
+    warning = _warning(estimate)
+    if warning:
+        console.print(f"[bold red]{warning}[/]", soft_wrap=True)
+    for line in _troubles_in_words(estimate.troubles) if is_final else ():
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
+    """One line for all environments that the same thing is wrong with, and so many lines that they can be read."""
+    alike: dict[str, list[str]] = {}
+    for name, trouble in troubles.items():
+        alike.setdefault(trouble.sentence.partition(":")[0], []).append(name)
+    lines = [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} cannot be made: "
+        f"{troubles[names[0]].sentence}"
+        for names in alike.values()
+    ]
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"and {more} other reasons (--json has them all)"] if more > 0 else [])]
+
+
+_MOST_LINES = 10
+
+
+def _open_in_words(estimate: Estimate) -> str:
+    """`9 environments and 12 files whose size nobody told`."""
+    parts = [
+        *([many(estimate.unresolved, "environment")] if estimate.unresolved else []),
+        *([many(len(estimate.unknown), "file")] if estimate.unknown else []),
+    ]
+    return f"{' and '.join(parts)} that nobody here knows yet"
+
+
+def _warning(estimate: Estimate) -> str:
+    free, most = bytes_in_words(estimate.space.free_bytes), bytes_in_words(estimate.space.limit_bytes)
+    match estimate.fit:
+        case Fit.FITS:
+            return ""
+        case Fit.NEVER:
+            alone = bytes_in_words(estimate.largest_on_disk)
+            return (
+                f"this does not fit: the largest environment alone takes about {alone}, and {free} are free; "
+                "free some space, or set KNOWNGOOD_DATA_DIR to a folder on a larger disk"
+            )
+        case Fit.IN_TURNS:
+            lacking = bytes_in_words(estimate.disk_bytes - estimate.space.free_bytes)
+            return (
+                f"this does not fit at once, {lacking} are missing: environments that are done with are removed for "
+                "others, and what is needed again is fetched again; free some space, or choose fewer builds"
+            )
+        case Fit.OVER_LIMIT:
+            return (
+                f"environments may take {most} together (KNOWNGOOD_ENVS_LIMIT): those that are done with are removed "
+                "for others, and what is needed again is fetched again"
+            )
 
 
 class RunProgress:

@@ -63,7 +63,7 @@ def _request(build: Build, n: int) -> EnvironmentRequest:
 def _pins(provisioner: Provisioner, build: Build, n: int) -> Path:
     """The lock's pins, resolved now so that neither side has to."""
     request = _request(build, n)
-    provisioner.estimate([(build, request)])
+    provisioner.look_up([(build, request)], {}, seconds=60, on_asked=lambda *_: None)
     lock = Resolver(provisioner.root / "locks", provisioner.installer).load(environment_key(build, request))
     if lock is None:
         raise SystemExit(f"{BUILD} cannot be resolved here")

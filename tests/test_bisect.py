@@ -162,6 +162,8 @@ def test_a_line_is_bisected_by_the_command_and_asked_for_nothing_twice(installat
     assert (first.returncode, "at most 6 jobs, the first on torch-0.1.0+mini" in first.stdout) == (0, True), (
         first.stderr
     )
+    assert "to do: 1 cell, 4 arms, 1 environment" in first.stdout
+    assert asked(installation, "toy-fixed-1", "--from", "0.1.0", "--to", "0.1.8", "--dry-run")["price"]["arms"] == 4
     answer = asked(installation, "toy-fixed-1", "--from", "0.1.0", "--to", "0.1.8")
     assert answer["answer"] == "found"
     assert answer["boundary"]["interval"] == "(0.1.5, 0.1.6]"

@@ -219,9 +219,13 @@ def _is_led(here: Installation) -> bool:
 def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
     fresh = make_installation(tmp_path, wheels, store=new_setting())
     where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-passes-1")
-    told_price = fresh.command("run", *where, "--dry-run")
-    assert "to download: " in told_price.stdout
-    assert "time:        about " in told_price.stdout
+    told_price = fresh.command("run", *where, "--dry-run", KNOWNGOOD_SLOTS="1")
+    assert "to do: 1 cell, 2 arms, 1 environment" in told_price.stdout
+    assert "time:        about 50 s once all is here; 2 arms never timed, 15 s each" in told_price.stdout
+    assert "a guess at 1 environment that nobody here knows yet" in told_price.stdout, "said before anybody is asked"
+    assert "asking the package index about 1 environment, for at most 20 s" in told_price.stderr
+    known = fresh.command("run", *where, "--dry-run", "--no-sizes")
+    assert (known.stderr, "a guess" in known.stdout) == ("", False), "what the index said is kept"
     assert not list((fresh.data / "environments").glob("*"))
     cells = fresh.answer("matrix", *where, "--json")["cells"]
     assert [cell["verdict"] for cell in cells] == ["not_run"]

@@ -27,6 +27,9 @@ def test_what_is_drawn_can_be_priced_before_it_is_asked(installation: Installati
     told = installation.command("recheck", "--cells", "2", "--seed", "a", "--dry-run")
     assert told.returncode == 0, told.stderr
     assert "2 cells drawn with --seed a" in told.stderr
+    assert "there already: 1 of 1 environment" in told.stdout
+    price = installation.answer("recheck", "--cells", "2", "--seed", "a", "--dry-run", "--json")
+    assert (price["cells"], price["ready"], price["guessed"], price["fit"]) == (2, 1, 0, "fits")
 
 
 def test_cells_that_keep_their_word_are_counted_and_end_in_nothing(installation: Installation) -> None:

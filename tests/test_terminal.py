@@ -1,6 +1,7 @@
 """The matrix and a run as a terminal shows them, and a run as a log does."""
 
 import io
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -8,11 +9,13 @@ from rich.console import Console
 from app.domain.issue import environment_request
 from app.domain.job import JobEnded, Provisioning
 from app.domain.matrix import complete
+from app.domain.outcome import Trouble, TroubleCode
 from app.domain.plan import PlannedArm, PlannedJob
 from app.domain.verdict import Cell, Verdict
 from app.store.rows import JobRow, JobState
-from app.terminal import RunProgress, print_matrix, to_do_in_words
+from app.terminal import RunProgress, print_matrix, print_sizes, to_do_in_words
 from tests.make import HARDWARE, NOON, make_build, make_issue
+from workers.estimate import Estimate, Space
 
 PLAIN, TWIN, NEXT = make_build(), make_build(python="3.12"), make_build("2.7.0+cu126")
 ISSUE = make_issue("toy-1")
@@ -49,10 +52,71 @@ def test_pythons_that_disagree_have_a_column_each() -> None:
 
 def test_what_is_to_do_is_told_in_cells_arms_and_environments() -> None:
     arms = [PlannedArm(issue, arm, "default", 1, "") for issue in ("toy-1", "toy-2") for arm in ("control", "baseline")]
-    request = environment_request(ISSUE, PLAIN)
-    planned = [PlannedJob(PLAIN, HARDWARE, request, tuple(arms)), PlannedJob(NEXT, HARDWARE, request, (arms[0],))]
-    assert to_do_in_words(planned) == "to do: 3 cells, 5 arms, 2 environments"
-    assert to_do_in_words(planned[1:]) == "to do: 1 cell, 1 arm, 1 environment"
+    planned = [
+        PlannedJob(PLAIN, HARDWARE, environment_request(ISSUE, PLAIN), tuple(arms)),
+        PlannedJob(NEXT, HARDWARE, environment_request(ISSUE, NEXT), (arms[0],)),
+        PlannedJob(NEXT, "cuda-sm_90", environment_request(ISSUE, NEXT), (arms[0],)),
+    ]
+    assert to_do_in_words(planned) == "to do: 4 cells, 6 arms, 2 environments"
+    assert to_do_in_words(planned[1:2]) == "to do: 1 cell, 1 arm, 1 environment"
+
+
+GB = 1_000_000_000
+
+
+def sizes(*, is_final: bool = True, **told: Any) -> list[str]:
+    out = io.StringIO()
+    estimate = Estimate(**{"space": Space(51 * GB, 0, 60 * GB), **told})
+    print_sizes(Console(file=out, width=80), estimate, is_final=is_final)
+    return out.getvalue().splitlines()
+
+
+def test_a_guess_at_sizes_is_called_one() -> None:
+    assert sizes(download_bytes=2 * GB) == ["to download: 2.0 GB", "on disk:     about 3.7 GB more, 51.0 GB are free"]
+    told = sizes(download_bytes=2 * GB, guessed_bytes=GB, unknown=("torch",), unresolved=2)
+    assert (
+        told[0]
+        == "to download: about 3.0 GB, 1.0 GB of it a guess at 2 environments and 1 file that nobody here knows yet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        pytest.param(
+            {"download_bytes": 56 * GB},
+            "this does not fit at once, 52.6 GB are missing: environments that",
+            id="in turns",
+        ),
+        pytest.param(
+            {"download_bytes": 30 * GB, "largest_bytes": 29 * GB},
+            "this does not fit: the largest environment alone takes about 53.6 GB, and 51.0 GB are free",
+            id="never",
+        ),
+        pytest.param(
+            {"download_bytes": 9 * GB, "space": Space(51 * GB, 50 * GB, 60 * GB)},
+            "environments may take 60.0 GB together (KNOWNGOOD_ENVS_LIMIT)",
+            id="over the limit",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told_plainly(told: dict[str, Any], words: str) -> None:
+    assert sizes(**told)[2].startswith(words)
+
+
+def test_environments_that_the_same_thing_is_wrong_with_share_a_line() -> None:
+    troubles = {
+        "torch-2.6.0+cu126": Trouble(TroubleCode.INDEX_UNREACHABLE, "it cannot be reached: after 4 s"),
+        "torch-2.7.1+cu126": Trouble(TroubleCode.INDEX_UNREACHABLE, "it cannot be reached: after 5 s"),
+        "torch-2.6.0+cu124 with einops==9": Trouble(TroubleCode.NO_BUILD, "no such build with einops==9: Because"),
+    }
+    assert sizes(troubles=troubles)[2:] == [
+        "torch-2.6.0+cu126 and 1 more cannot be made: it cannot be reached: after 4 s",
+        "torch-2.6.0+cu124 with einops==9 cannot be made: no such build with einops==9: Because",
+    ]
+    assert len(sizes(troubles=troubles, is_final=False)) == 2
+    many = {f"torch-2.{n}.0": Trouble(TroubleCode.NO_BUILD, f"no such build with x=={n}: Because") for n in range(12)}
+    assert sizes(troubles=many)[-1] == "and 2 other reasons (--json has them all)"
 
 
 @pytest.mark.parametrize(

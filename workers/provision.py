@@ -7,7 +7,8 @@ raises ProvisionFailure with the reason. What goes wrong here says something abo
 import errno
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic, sleep
@@ -20,7 +21,7 @@ from app.domain.outcome import Trouble, TroubleCode
 from workers.adopt import look_into
 from workers.assemble import Assembler, EditedCache, OnProgress, Order
 from workers.bytecode import BytecodeStore
-from workers.estimate import UNPACKED, Estimate, find_uncached, measure_wheels, sum_up
+from workers.estimate import UNPACKED, Estimate, Sizes, Space, find_cached, measure_wheels, sum_up
 from workers.host import host_trouble
 from workers.index import Index
 from workers.installer import Cancelled, Fault, Installer, InstallerFailed, Watch
@@ -29,7 +30,7 @@ from workers.locks import turn
 from workers.proof import Proofs
 from workers.pylock import Lock, Wheel
 from workers.resolve import ProvisionFailure, Resolver, environment_key, trouble_of
-from workers.shelf import Lease, Ready, Shelf
+from workers.shelf import Lease, Ready, Shelf, list_ready
 from workers.wheel_seals import WheelSeals
 
 __all__ = ["Cancelled", "Environment", "ProvisionFailure", "Provisioner", "choose_cache", "host_trouble"]
@@ -38,9 +39,14 @@ __all__ = ["Cancelled", "Environment", "ProvisionFailure", "Provisioner", "choos
 _PLENTY = 16 << 30
 _RESERVE = 500 << 20
 _TRIES = 3
+# Resolutions side by side: each waits for the index nearly all of its 2 s.
+_RESOLVED_AT_ONCE = 8
 # At a time on one host: a host with eight GPUs would else fetch eight builds of 3 GB side by side.
 _DOWNLOADS = 2
 _POLL_S = 0.2
+
+
+Pair = tuple[Build, EnvironmentRequest]
 
 
 def _never() -> bool:
@@ -123,6 +129,7 @@ class Provisioner:
         self.installer = Installer(cache, root, given_index=index, environ=self._environ)
         self.shelf = Shelf(root / "environments", cache)
         self._resolver = Resolver(root / "locks", self.installer)
+        self._sizes = Sizes(root / "sizes.json")
         self._bytecode = BytecodeStore(root / "bytecode")
         proofs, seals = Proofs(root / "proofs"), WheelSeals(root / "wheels", cache)
         self._assembler = Assembler(self.installer, self._bytecode, proofs, seals)
@@ -293,7 +300,8 @@ class Provisioner:
         """
         if self.free_bytes() >= max(_PLENTY, self.reserve_bytes):
             return
-        missing = find_uncached(self.installer, order.lock, order.interpreter)
+        cached = find_cached(self.installer.cache, {wheel.name for wheel in order.lock.wheels})
+        missing = [wheel for wheel in order.lock.wheels if cached.isdisjoint(wheel.hashes)]
         sizes = measure_wheels(missing, self.installer.variables())
         needed = self.reserve_bytes + int(sum(size or 0 for size in sizes.values()) * UNPACKED)
         if self.free_bytes() < needed:
@@ -315,28 +323,120 @@ class Provisioner:
             self._bytecode.forget_unused({wheel for ready in self.shelf.load_all() for wheel in ready.wheels})
         return removed
 
-    def estimate(self, pairs: Sequence[tuple[Build, EnvironmentRequest]]) -> Estimate:
-        """What provisioning all of `pairs` would take. Resolves what was never resolved; fetches no wheel."""
-        missing: dict[str, Wheel] = {}
+    def estimate(
+        self,
+        pairs: Iterable[Pair],
+        stored: Mapping[EnvironmentRequest, Lock],
+        troubles: Mapping[str, Trouble] | None = None,
+    ) -> Estimate:
+        """What provisioning all of `pairs` would take, as far as this machine knows: nobody is asked.
+
+        `stored` are locks of other machines, for what was never resolved here: the same date gives the same wheels.
+        `troubles` is what `look_up` came back with; what cannot be made takes nothing.
+        """
+        survey = self._survey(pairs, stored)
+        told = {**survey.troubles, **(troubles or {})}
+        made = [(build, lock) for (build, request), lock in survey.new if request.name not in told]
+        space = Space(self.free_bytes(), self.shelf.footprint(), self.limit_bytes)
+        estimate = sum_up(made, survey.sizes, survey.cached, ready=survey.ready, space=space)
+        return replace(estimate, troubles=told)
+
+    def look_up(
+        self,
+        pairs: Iterable[Pair],
+        stored: Mapping[EnvironmentRequest, Lock],
+        *,
+        seconds: float,
+        on_asked: Callable[[int, int], None],
+    ) -> dict[str, Trouble]:
+        """Ask the index for what `estimate` misses, for at most so many seconds; what it says is kept.
+
+        `on_asked` hears for how many environments of how many it was asked. Gives those that cannot be made, by name.
+        """
+        asked = self._survey(pairs, stored).open_questions
+        index = _Asked(self._resolver, self._interpreter, until=monotonic() + seconds)
+        on_asked(0, len(asked))
         troubles: dict[str, Trouble] = {}
-        made = ready = 0
-        for build, request in {environment_key(*pair): pair for pair in pairs}.values():
-            if self._is_adopted(build, request) or self.shelf.load(environment_key(build, request)) is not None:
-                ready += 1
+        self.installer.index  # noqa: B018 - read once, before many threads would read it
+        with ThreadPoolExecutor(_RESOLVED_AT_ONCE) as pool:
+            for at, (pair, trouble) in enumerate(zip(asked, pool.map(index.ask, asked), strict=True), 1):
+                on_asked(at, len(asked))
+                troubles |= {pair[1].name: trouble} if trouble is not None else {}
+        locks = (self._resolver.load(environment_key(*pair)) for pair in asked)
+        silent = [wheel for lock in locks if lock is not None for wheel in lock.wheels if wheel.size is None]
+        self._sizes.ask(silent, self.installer.variables(), index.is_over)
+        return troubles
+
+    def _survey(self, pairs: Iterable[Pair], stored: Mapping[EnvironmentRequest, Lock]) -> "_Survey":
+        every = {environment_key(*pair): pair for pair in pairs}
+        here = list_ready(self.shelf.root)
+        new: list[tuple[Pair, Lock | None]] = []
+        troubles: dict[str, Trouble] = {}
+        for key, (build, request) in every.items():
+            if key in here or self._is_adopted(build, request):
                 continue
             try:
-                interpreter, lock = self._looked_up(build, request)
+                self._interpreter(build)
             except ProvisionFailure as failure:
-                troubles[build.id] = failure.trouble
-                continue
-            made += 1
-            missing |= {wheel.key: wheel for wheel in find_uncached(self.installer, lock, interpreter)}
-        sizes = measure_wheels(missing.values(), self.installer.variables()) if missing else {}
-        return replace(sum_up(tuple(missing.values()), sizes, made=made, ready=ready), troubles=troubles)
+                troubles[request.name] = failure.trouble
+            else:
+                new.append(((build, request), self._resolver.load(key) or stored.get(request)))
+        wheels = [wheel for _, lock in new if lock is not None for wheel in lock.wheels]
+        sizes = {**self._sizes.load(), **{wheel.key: wheel.size for wheel in wheels if wheel.size is not None}}
+        cached = find_cached(self.installer.cache, {wheel.name for wheel in wheels})
+        return _Survey(tuple(new), len(every) - len(new) - len(troubles), sizes, cached, troubles)
 
-    def _looked_up(self, build: Build, request: EnvironmentRequest) -> tuple[Path, Lock]:
-        interpreter = self._interpreter(build)
-        return interpreter, self._resolver.resolve(build, request, interpreter, Watch())
+
+@dataclass
+class _Asked:
+    """The package indexes while they are asked, by many threads at once, until a moment of the clock. One that cannot
+    be reached is not asked again: uv tries for 10 s.
+    """
+
+    resolver: Resolver
+    interpreter: Callable[[Build], Path]
+    until: float
+    _unreachable: dict[str, Trouble] = field(default_factory=dict)  # by origin
+
+    def is_over(self) -> bool:
+        return monotonic() > self.until
+
+    def ask(self, pair: Pair) -> Trouble | None:
+        """Have the environment resolved; gives why it cannot be."""
+        build, request = pair
+        watch = Watch(is_cancelled=lambda: self.is_over() or build.origin in self._unreachable)
+        try:
+            watch.check()
+            self.resolver.resolve(build, request, self.interpreter(build), watch)
+        except Cancelled:
+            return self._unreachable.get(build.origin)
+        except ProvisionFailure as failure:
+            if failure.trouble.code is TroubleCode.INDEX_UNREACHABLE:
+                self._unreachable[build.origin] = failure.trouble
+            return failure.trouble
+        return None
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """What is known here of environments to be made: their locks (None: not known), the sizes of wheels by key, and
+    what uv has. `ready` are there already; `troubles` names those that this machine cannot make.
+    """
+
+    new: tuple[tuple[Pair, Lock | None], ...]
+    ready: int
+    sizes: Mapping[str, int]
+    cached: frozenset[str]
+    troubles: Mapping[str, Trouble]
+
+    @property
+    def open_questions(self) -> list[Pair]:
+        """Those whose wheels or sizes are not known: of the default index first, and those that others only add to."""
+        asked = [pair for pair, lock in self.new if lock is None or any(map(self._is_open, lock.wheels))]
+        return sorted(asked, key=lambda pair: (pair[0].origin != "default", bool(pair[1].packages)))
+
+    def _is_open(self, wheel: Wheel) -> bool:
+        return wheel.key not in self.sizes and self.cached.isdisjoint(wheel.hashes)
 
 
 def _words(size: int) -> str:

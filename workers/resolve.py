@@ -199,7 +199,9 @@ class _Compilation:
         """What a failed resolution means. That a package does not exist is believed only of an index that works."""
         if failed.fault is Fault.UNSATISFIABLE:
             hidden = self._hidden_cause(failed)
-            return hidden or Trouble(TroubleCode.NO_BUILD, f"no such build: {failed}")
+            packages = ", ".join(self.request.packages)
+            missing = f"no such build with {packages}" if packages else "no such build"
+            return hidden or Trouble(TroubleCode.NO_BUILD, f"{missing}: {failed}")
         return trouble_of(failed, origin=self.build.origin)
 
     def _hidden_cause(self, failed: InstallerFailed) -> Trouble | None:

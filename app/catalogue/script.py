@@ -8,7 +8,7 @@ import ast
 import builtins
 import symtable
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -193,7 +193,8 @@ def arm_code(script: Script, arm: str) -> str:
             taken.add(node)
             used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
             waiting.extend(binder for name in used for binder in script.bound.get(name, ()))
-    return digest("\n".join(_source(script.text, node) for node in script.body if node in taken))
+    lines = script.text.split("\n")
+    return digest("\n".join(_source(lines, node) for node in script.body if node in taken))
 
 
 def _acts_on_import(node: ast.stmt) -> bool:
@@ -207,11 +208,16 @@ def _acts_on_import(node: ast.stmt) -> bool:
     return True
 
 
-def _source(text: str, node: ast.stmt) -> str:
+def _source(lines: Sequence[str], node: ast.stmt) -> str:
+    """As `ast.get_source_segment`, which goes through the whole text sign by sign for each statement."""
+    last = node.end_lineno or node.lineno
     if isinstance(node, _DEFINITIONS):  # whole lines: decorators, and a comment behind the last statement
         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        return "\n".join(text.split("\n")[first - 1 : node.end_lineno])
-    return ast.get_source_segment(text, node) or ""
+        return "\n".join(lines[first - 1 : last])
+    taken = [line.encode() for line in lines[node.lineno - 1 : last]]
+    taken[-1] = taken[-1][: node.end_col_offset]  # columns count bytes
+    taken[0] = taken[0][node.col_offset :]
+    return b"\n".join(taken).decode()
 
 
 def undefined_names(script: Script) -> dict[str, int]:

@@ -112,7 +112,7 @@ class Change:
     def missing(self) -> str:
         """What its two sides still need before it counts as confirmed, in words; empty where it does.
 
-        As `run --confirm` demands: three attempts on both sides, ten where one is flaky; and beside a flaky failure so
+        Three attempts on both sides, as `run --confirm` asks for; ten where one is flaky, and beside a flaky failure so
         many passes that they are no luck.
         """
         sides = (self.before, self.after)

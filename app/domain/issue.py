@@ -247,6 +247,11 @@ class EnvironmentRequest:
         """All that is wanted beside torch; empty where the build alone will do."""
         return (*self.requirements, *self.no_deps)
 
+    @property
+    def name(self) -> str:
+        """For people: `torch-2.6.0+cu124 with einops==0.8.1`."""
+        return f"{self.build} with {', '.join(self.packages)}" if self.packages else self.build
+
     @cached_property
     def pins(self) -> dict[str, str]:
         """Extra packages with an exact version, by name: these are checked after import."""

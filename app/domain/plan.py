@@ -1,11 +1,13 @@
 """What to run next: wanted cells minus what is known, grouped into jobs. Pure; the store keeps the queue."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 
-from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
-from app.domain.history import is_release
+from app.domain.build import DEFAULT_PYTHON, Build
+from app.domain.history import FAILING, is_release
 from app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -21,10 +23,13 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.verdict import CONCLUSIVE, INFRASTRUCTURE, Cell, Verdict, is_stale
+from app.domain.verdict import CONCLUSIVE, FAILURES, INFRASTRUCTURE, Cell, Verdict, is_stale
 
+REPEATED = 2  # attempts that a recommendation may rest on
 CONFIRMING = 3  # attempts on both sides of a change
-SETTLING = 10  # attempts where a baseline both failed and passed
+SETTLING = 10  # attempts of what both failed and passed
+
+_Finding = tuple[str, str, str, str]  # issue, build, hardware class, variant
 
 
 @dataclass(frozen=True)
@@ -52,8 +57,10 @@ class Known:
 class Wanted:
     """What is asked for.
 
-    `repeat` is the number of settled attempts each arm shall have; `confirm` asks for three on both sides of every
-    change along the line of releases and ten where mixed; `force` runs `repeat` more, whatever is known.
+    `repeat` is the number of settled attempts each arm shall have; `force` runs `repeat` more, whatever is known.
+    `confirm` asks only of cells that have an answer, and there for what their claims rest on: two attempts of each
+    variant of the baseline, three on both sides of every change along the line of releases, ten where flaky; with each
+    variant that fails two of every workaround, tried or not, ten where its own are mixed.
     With `where_affected` a workaround waits until the issue was seen on that very build: a whole catalogue on many
     builds costs a fraction of the arms, and what is left out could only say "unnecessary" or "harmful".
     `baseline` is the number of settled attempts of a baseline alone, where it is the larger; without `workarounds`
@@ -94,20 +101,24 @@ def plan_jobs(
     hardware: Collection[str],
     known: Known,
     wanted: Wanted,
+    *,
+    line: Sequence[Build] = (),
 ) -> tuple[PlannedJob, ...]:
     """Jobs for every (issue, build, hardware class) that applies, in the order of `builds` (release order).
 
     Outcomes that say nothing (infrastructure, cancelled) are never counted as done, so the same question asks again.
     Controls run before baselines and these before workarounds, so that an interrupted job has said what matters most.
+    Changes are looked for along `line`, in release order; without it among `builds`.
     """
     issues = tuple(issues)
+    changes = find_changes(issues, line or builds, hardware, known) if wanted.confirm else frozenset[_Finding]()
     jobs = []
     for build in builds:
         for class_ in hardware:
             grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
             for issue in issues:
                 if inapplicable(issue, build, class_) is None:
-                    arms = missing_arms(issue, build, class_, builds, known, wanted)
+                    arms = missing_arms(issue, build, class_, known, wanted, changes)
                     grouped.setdefault(environment_request(issue, build), []).extend(arms)
             jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
     return tuple(jobs)
@@ -191,40 +202,60 @@ def _once_more(issue: Issue, build: Build, hardware: str, known: Known, *, is_tw
 
 
 def missing_arms(
-    issue: Issue, build: Build, hardware: str, builds: Sequence[Build], known: Known, wanted: Wanted
+    issue: Issue,
+    build: Build,
+    hardware: str,
+    known: Known,
+    wanted: Wanted,
+    changes: Collection[_Finding] = (),
 ) -> list[PlannedArm]:
     """What one cell still needs, controls first; nothing where it has its answer. The issue must apply to the build.
 
-    `builds` are those among which changes are looked for.
+    `changes` are what `find_changes` gives, for whoever confirms.
     """
-    request = environment_request(issue, build)
     cell = known.cells.get((issue.id, build.id, hardware))
+    is_confirmed = wanted.confirm and not wanted.force
+    if is_confirmed and (cell is None or cell.verdict not in CONCLUSIVE):
+        return []
+    request = environment_request(issue, build)
     is_old = cell is not None and wanted.now is not None and is_stale(cell, build, wanted.now)
-    is_seen = cell is not None and cell.verdict in {Verdict.AFFECTED, Verdict.FLAKY}
+    said = {one.variant: one.verdict for one in cell.variants} if cell else {}
+    planned = []
+    for arm, variant in _candidates(issue, build, cell, wanted):
+        key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
+        settled = [outcome for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE]
+        target = _asked(arm, wanted)
+        if is_confirmed:
+            is_side = (issue.id, build.id, hardware, variant.id) in changes
+            confirming = _confirming(arm, said.get(variant.id, Verdict.NOT_RUN), settled, is_side=is_side)
+            target = max(target, confirming) if confirming else 0
+        anew = min(_asked(arm, wanted), target) if is_old or wanted.force else 0
+        first = known.ordinals.get(key, 0) + 1
+        planned += [
+            PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
+            for ordinal in range(first, first + max(anew, target - len(settled)))
+        ]
+    return planned
+
+
+def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: Wanted) -> Iterator[tuple[Arm, Variant]]:
+    """The arms that apply to the build with their variants, without workarounds that have to wait."""
+    is_seen = cell is not None and cell.verdict in FAILING
     waits = not wanted.workarounds or (wanted.where_affected and not is_seen)
     failing = _failing_variants(cell) if wanted.where_affected else None
-    planned = []
     for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
-        if arm_inapplicable(arm, build) or (waits and arm.id not in {CONTROL, BASELINE}):
+        is_cure = arm.id not in {CONTROL, BASELINE}
+        if arm_inapplicable(arm, build) or (waits and is_cure):
             continue
         for variant in variants_of(issue, arm.id):
-            if failing is not None and arm.id not in {CONTROL, BASELINE} and variant.id not in failing:
-                continue
-            key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
-            asked = _asked(arm, wanted)
-            needed = asked if is_old else _needed(arm, variant, key, builds, known, wanted)
-            first = known.ordinals.get(key, 0) + 1
-            planned += [
-                PlannedArm(issue.id, arm.id, variant.id, ordinal, key.binding)
-                for ordinal in range(first, first + needed)
-            ]
-    return planned
+            if failing is None or not is_cure or variant.id in failing:
+                yield arm, variant
 
 
 def _failing_variants(cell: Cell | None) -> frozenset[str]:
     """Those with which the issue was seen: a workaround has to be tried with every one of them, and with no other."""
     found = cell.variants if cell else ()
-    return frozenset(one.variant for one in found if one.verdict in {Verdict.AFFECTED, Verdict.FLAKY})
+    return frozenset(one.variant for one in found if one.verdict in FAILING)
 
 
 def _rank(arm: str) -> int:
@@ -235,40 +266,77 @@ def _asked(arm: Arm, wanted: Wanted) -> int:
     return max(wanted.repeat, wanted.baseline) if arm.id == BASELINE else wanted.repeat
 
 
-def _needed(arm: Arm, variant: Variant, key: ArmKey, builds: Sequence[Build], known: Known, wanted: Wanted) -> int:
-    target = _asked(arm, wanted)
-    if wanted.force:
-        return target
-    settled = sum(1 for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE)
-    if wanted.confirm and arm.id == BASELINE:
-        target = max(target, _confirming(variant, key, builds, known))
-    return max(0, target - settled)
+def _confirming(arm: Arm, verdict: Verdict, settled: Sequence[Outcome], *, is_side: bool) -> int:
+    """How many settled attempts of an arm with one variant the claims on it ask for; 0 where none rests on it.
 
-
-def _confirming(variant: Variant, key: ArmKey, builds: Sequence[Build], known: Known) -> int:
-    """How often a baseline is to be run where its verdict matters: at a change, and where it is mixed."""
-    own = _verdict(variant, key.issue, key.build, key.hardware, known)
-    if own is Verdict.FLAKY:
-        return SETTLING
-    python = parse_build_id(key.build).python
-    line = [build.id for build in builds if is_release(build) and build.python == python]
-    if key.build not in line or own not in {Verdict.AFFECTED, Verdict.NOT_AFFECTED}:
+    `verdict` is the baseline's with that variant. One control that passed supports all that was measured beside it.
+    """
+    if verdict not in CONCLUSIVE:
+        return 0
+    if arm.id == CONTROL:
         return 1
-    at = line.index(key.build)
-    said = [_verdict(variant, key.issue, build, key.hardware, known) for build in line]
-    beside = {_first_answer(reversed(said[:at])), _first_answer(said[at + 1 :])}
-    return CONFIRMING if beside & ({Verdict.AFFECTED, Verdict.NOT_AFFECTED} - {own}) else 1
+    if arm.id == BASELINE:
+        return SETTLING if verdict is Verdict.FLAKY else CONFIRMING if is_side else REPEATED
+    if verdict not in FAILING:
+        return 0
+    if set(settled) == {Outcome.NOT_APPLICABLE}:
+        return 1
+    return SETTLING if Outcome.PASS in settled and not _FAILED.isdisjoint(settled) else REPEATED
 
 
-def _first_answer(verdicts: Iterable[Verdict]) -> Verdict:
-    """A change lies between two answers, whatever releases nobody measured lie between them."""
-    return next((verdict for verdict in verdicts if verdict in CONCLUSIVE), Verdict.NOT_RUN)
+_FAILED = FAILURES | {Outcome.TIMEOUT}
 
 
-def _verdict(variant: Variant, issue: str, build: str, hardware: str, known: Known) -> Verdict:
-    cell = known.cells.get((issue, build, hardware))
-    found = [one.verdict for one in cell.variants if one.variant == variant.id] if cell else []
-    return found[0] if found else Verdict.NOT_RUN
+def find_changes(
+    issues: Iterable[Issue], line: Sequence[Build], hardware: Collection[str], known: Known
+) -> frozenset[_Finding]:
+    """The findings on both sides of every change along the releases of one Python on one hardware class.
+
+    A change lies between a pass and a failure (flaky ones too) with neither between them, whatever else does. Where a
+    cell changes, each of its variants that says what the cell says is a side of it: a pass rests on all of them.
+    """
+    releases: dict[str, list[str]] = defaultdict(list)
+    for build in line:
+        if is_release(build):
+            releases[build.python].append(build.id)
+    found: set[_Finding] = set()
+    for issue in issues:
+        for class_ in hardware:
+            for ids in releases.values():
+                places = ((issue.id, build, class_) for build in ids)
+                found |= _changes([cell for place in places if (cell := known.cells.get(place)) is not None])
+    return frozenset(found)
+
+
+def _changes(cells: Sequence[Cell]) -> set[_Finding]:
+    """Those of one issue's `cells`, oldest build first."""
+    told: dict[str, list[tuple[bool, Cell]]] = defaultdict(list)
+    whole: list[tuple[bool, Cell]] = []
+    for cell in cells:
+        for one in cell.variants:
+            told[one.variant] += [(fails, cell)] if (fails := _fails(one.verdict)) is not None else []
+        whole += [(fails, cell)] if (fails := _fails(cell.verdict)) is not None else []
+    of_variants = {
+        (cell.issue, cell.build, cell.hardware, variant) for variant, said in told.items() for _, cell in _sides(said)
+    }
+    of_cells = {
+        (cell.issue, cell.build, cell.hardware, one.variant)
+        for fails, cell in _sides(whole)
+        for one in cell.variants
+        if _fails(one.verdict) is fails
+    }
+    return of_variants | of_cells
+
+
+def _sides(said: Sequence[tuple[bool, Cell]]) -> Iterator[tuple[bool, Cell]]:
+    for one, other in pairwise(said):
+        if one[0] is not other[0]:
+            yield from (one, other)
+
+
+def _fails(verdict: Verdict) -> bool | None:
+    """None of what is neither a pass nor a failure with the issue's signature."""
+    return True if verdict in FAILING else False if verdict is Verdict.NOT_AFFECTED else None
 
 
 @dataclass(frozen=True)
@@ -279,6 +347,8 @@ class Price:
     arms: int
     seconds: float
     guessed: int
+    cells: int = 0
+    environments: int = 0
 
 
 GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)
@@ -291,15 +361,19 @@ def price_of(
     *,
     slots: int,
     environment_s: float = ENVIRONMENT_S,
+    ready: int = 0,
 ) -> Price:
     """How long `planned` will take. `durations` are seconds of earlier attempts by (issue, arm, variant),
-    `environment_s` those of making one environment.
+    `environment_s` those of making one environment, and so many environments are `ready`.
     """
     keys = [(arm.issue, arm.arm, arm.variant) for job in planned for arm in job.arms]
     work = sum(durations.get(key, GUESS_S) for key in keys)
+    environments = len({job.request for job in planned})
     return Price(
         jobs=len(planned),
         arms=len(keys),
-        seconds=round(work / max(slots, 1) + environment_s * len(planned), 1),
+        seconds=round(work / max(slots, 1) + environment_s * (environments - ready), 1),
         guessed=sum(1 for key in keys if key not in durations),
+        cells=len({(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}),
+        environments=environments,
     )

@@ -188,7 +188,7 @@ def _row(scene: Scene, issue: Issue, hardware: str, news: Collection[str]) -> It
     for build in scene.builds:
         is_waiting = (issue.id, build.id, hardware) in scene.waiting
         if not is_waiting and inapplicable(issue, build, hardware) is None:
-            arms = missing_arms(issue, build, hardware, scene.builds, scene.known, wanted)
+            arms = missing_arms(issue, build, hardware, scene.known, wanted)
             missing |= {build.id: arms} if arms else {}
     halving = _halving(scene, issue.id, hardware, missing)
     for build in scene.builds:

@@ -19,7 +19,18 @@ from app.domain.issue import (
     variants_of,
 )
 from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known, Sample, Wanted, plan_jobs, price_of, recheck_cells, recheck_jobs, twins_of
+from app.domain.plan import (
+    GUESS_S,
+    ArmKey,
+    Known,
+    Sample,
+    Wanted,
+    plan_jobs,
+    price_of,
+    recheck_cells,
+    recheck_jobs,
+    twins_of,
+)
 from app.domain.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
@@ -109,42 +120,149 @@ def test_workarounds_may_wait_until_their_issue_is_seen_on_that_build() -> None:
     assert [build for build, arm in planned(without, waiting) if arm == "aot_eager"] == ["2.6.0+cu124"]
 
 
-def test_both_sides_of_a_change_are_confirmed_by_three_attempts() -> None:
-    state = known(
-        {
-            "2.6.0+cu124": [Outcome.PASS],
-            "2.7.0+cu126": [Outcome.MATCH],
-            "2.7.1+cu126": [Outcome.MATCH],
-            "2.8.0+cu128": [Outcome.MATCH],
-        }
-    )
-    assert planned(state, Wanted(confirm=True)) == {("2.6.0+cu124", BASELINE): 2, ("2.7.0+cu126", BASELINE): 2}
+TWO_SIZES = make_issue(variants=(Variant("small", ""), Variant("large", "")), workarounds=("aot_eager", "nopython"))
+
+P, M, F, T = Outcome.PASS, Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
+LOST, NONE_SUCH = Outcome.ENV_ERROR, Outcome.NOT_APPLICABLE
+Ran = Mapping[tuple[str, str], Sequence[Outcome]]  # by arm and variant
 
 
-@pytest.mark.parametrize("between", [[], [Outcome.TIMEOUT], [Outcome.HARNESS_ERROR]])
-def test_a_change_lies_between_two_answers_whatever_gave_none_between_them(between: list[Outcome]) -> None:
-    told: dict[Build | str, list[Outcome]] = {"2.6.0+cu124": [Outcome.PASS], "2.7.1+cu126": [Outcome.MATCH]}
-    wanted = planned(known({**told, "2.7.0+cu126": between} if between else told), Wanted(confirm=True))
-    assert (wanted["2.6.0+cu124", BASELINE], wanted["2.7.1+cu126", BASELINE]) == (2, 2)
-    assert wanted["2.8.0+cu128", BASELINE] == 1
+def measured(ran: Mapping[Build, Ran], issue: Issue = TWO_SIZES) -> Known:
+    """What is known where each build ran just that; a control that is not named passed once with each variant."""
+    found, ordinals, cells = {}, {}, {}
+    for build, told in ran.items():
+        controls = {(CONTROL, variant.id): [P] for variant in variants_of(issue, CONTROL)}
+        everything = {**controls, **told} if told else {}
+        for (arm, variant), seen in everything.items():
+            one = next(one for one in variants_of(issue, arm) if one.id == variant)
+            found[key(issue, build, arm, one)] = seen
+            ordinals[key(issue, build, arm, one)] = len(seen)
+        judged = [make_judged(o, arm, v, n) for (arm, v), seen in everything.items() for n, o in enumerate(seen)]
+        cells[issue.id, build.id, HARDWARE] = derive_cell(issue, build, HARDWARE, judged)
+    return Known(found, ordinals, cells)
+
+
+BASE_SMALL, BASE_LARGE = (BASELINE, "small"), (BASELINE, "large")
+CURE_SMALL, CURE_LARGE, OTHER_LARGE = ("aot_eager", "small"), ("aot_eager", "large"), ("nopython", "large")
+OTHER_SMALL = ("nopython", "small")
+CURED = {CURE_SMALL: [P] * 2, CURE_LARGE: [P] * 2, OTHER_SMALL: [P] * 2, OTHER_LARGE: [P] * 2}
+TWICE: Ran = {BASE_SMALL: [P] * 2, BASE_LARGE: [P] * 2}
+
+
+@pytest.mark.parametrize(
+    ("ran", "asked"),
+    [
+        pytest.param({}, {}, id="what was never measured is not asked"),
+        pytest.param({BASE_SMALL: [LOST], BASE_LARGE: [LOST]}, {}, id="nor what gave no answer"),
+        pytest.param({BASE_SMALL: [P], BASE_LARGE: [T]}, {}, id="nor a cell that cannot say"),
+        pytest.param({BASE_SMALL: [NONE_SUCH], BASE_LARGE: [NONE_SUCH]}, {}, id="nor one that does not apply"),
+        pytest.param({BASE_SMALL: [P], BASE_LARGE: [P]}, {BASE_SMALL: 1, BASE_LARGE: 1}, id="a pass is asked twice"),
+        pytest.param(TWICE, {}, id="and no workaround where there is nothing to cure"),
+        pytest.param({BASE_SMALL: [P] * 2, BASE_LARGE: [P, LOST]}, {BASE_LARGE: 1}, id="infrastructure is no attempt"),
+        pytest.param({BASE_SMALL: [F], BASE_LARGE: [F] * 2}, {BASE_SMALL: 1}, id="another failure is asked twice"),
+        pytest.param({**TWICE, BASE_LARGE: [NONE_SUCH]}, {}, id="a variant that does not apply is not asked again"),
+        pytest.param({**CURED, BASE_SMALL: [M] * 2}, {}, id="nor one that was never measured beside one that fails"),
+        pytest.param(
+            {**TWICE, BASE_LARGE: [M] * 2, CURE_LARGE: [P]},
+            {CURE_LARGE: 1, OTHER_LARGE: 2},
+            id="workarounds are asked twice with each variant that fails, tried or not, and with no other",
+        ),
+        pytest.param(
+            {**TWICE, BASE_LARGE: [M] * 2, CURE_LARGE: [M], OTHER_LARGE: [LOST]},
+            {CURE_LARGE: 1, OTHER_LARGE: 2},
+            id="so are those that fail, or gave no answer",
+        ),
+        pytest.param(
+            {**TWICE, BASE_LARGE: [M] * 2, CURE_LARGE: [NONE_SUCH], OTHER_LARGE: [P, P]},
+            {},
+            id="but not one that said there is nothing to try",
+        ),
+        pytest.param({**TWICE, **CURED, BASE_LARGE: [M, P]}, {BASE_LARGE: 8}, id="a flaky variant is asked ten times"),
+        pytest.param(
+            {**TWICE, **CURED, BASE_LARGE: [M] * 2, CURE_LARGE: [P, M], OTHER_LARGE: [P, P, T]},
+            {CURE_LARGE: 8, OTHER_LARGE: 7},
+            id="and so is a workaround that passed and did not",
+        ),
+        pytest.param(
+            {**TWICE, **CURED, BASE_LARGE: [M] * 2, CURE_LARGE: [M, F]}, {}, id="failing in two ways is not mixed"
+        ),
+        pytest.param(
+            {**TWICE, BASE_LARGE: [M] * 10 + [P], CURE_LARGE: [P], OTHER_LARGE: [P] * 2},
+            {CURE_LARGE: 1},
+            id="workarounds of a flaky variant are asked twice",
+        ),
+        pytest.param(
+            {**TWICE, (CONTROL, "large"): []}, {(CONTROL, "large"): 1}, id="a control another variant's stood in for"
+        ),
+        pytest.param({**TWICE, (CONTROL, "large"): [F]}, {}, id="a control that fails is not asked again"),
+    ],
+)
+def test_confirming_asks_for_two_attempts_of_what_has_an_answer_and_ten_where_it_is_mixed(
+    ran: Ran, asked: Mapping[tuple[str, str], int]
+) -> None:
+    state = measured({BUILDS[0]: ran})
+    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], state, Wanted(confirm=True))
+    assert Counter((arm.arm, arm.variant) for job in jobs for arm in job.arms) == asked
+
+
+SETTLED = {".": [P] * 2, "X": [M] * 2, "~": [M, P] * 5, "≠": [F] * 2, "?": [T] * 2, " ": []}
+
+
+@pytest.mark.parametrize(
+    ("small", "large", "thrice"),
+    [
+        pytest.param("....", "....", "", id="no change"),
+        pytest.param(
+            ".XXX", "....", "small 0, large 0, small 1", id="a pass rests on every variant, a failure on its own"
+        ),
+        pytest.param(
+            ".XX.", ".XX.", "small 0, large 0, small 1, large 1, small 2, large 2, small 3, large 3", id="both"
+        ),
+        pytest.param(". X.", "....", "small 0, large 0, small 2, small 3, large 3", id="what nobody measured between"),
+        pytest.param(".?X ", ".   ", "small 0, large 0, small 2", id="what has no answer between them"),
+        pytest.param(".≠XX", ".   ", "small 0, large 0, small 2", id="what fails differently between them"),
+        pytest.param("X.XX", "XXXX", "small 0, small 1, small 2", id="a variant changes and its cell does not"),
+        pytest.param(".~~~", ".   ", "small 0, large 0", id="flaky fails too, and has its ten"),
+        pytest.param("≠≠..", "≠≠..", "", id="failing differently is neither side of a change"),
+    ],
+)
+def test_confirming_asks_for_three_attempts_on_both_sides_of_a_change(small: str, large: str, thrice: str) -> None:
+    rows = zip(BUILDS, small, large, strict=True)
+    ran = {build: {**CURED, BASE_SMALL: SETTLED[one], BASE_LARGE: SETTLED[other]} for build, one, other in rows}
+    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], measured(ran), Wanted(confirm=True))
+    assert ", ".join(f"{arm.variant} {BUILDS.index(job.build)}" for job in jobs for arm in job.arms) == thrice
+
+
+def test_changes_are_looked_for_along_the_whole_line_whichever_builds_are_asked() -> None:
+    state = known({"2.6.0+cu124": [P] * 2, "2.7.0+cu126": [M] * 2})
+    jobs = plan_jobs([ISSUE], BUILDS[1:2], [HARDWARE], state, Wanted(confirm=True), line=BUILDS)
+    assert [(job.build, [arm.arm for arm in job.arms]) for job in jobs] == [(BUILDS[1], [BASELINE, "aot_eager"])]
+
+
+def test_a_change_is_looked_for_on_one_hardware_class() -> None:
+    state = known({"2.6.0+cu124": [P] * 2, "2.7.0+cu126": [P] * 2})
+    cell = Cell(ISSUE.id, BUILDS[1].id, "cpu-aarch64", Verdict.AFFECTED, "because")
+    elsewhere = Known(state.outcomes, state.ordinals, {**state.cells, (cell.issue, cell.build, cell.hardware): cell})
+    assert not planned(elsewhere, Wanted(confirm=True))
 
 
 def test_a_change_is_looked_for_among_releases_of_the_same_python() -> None:
     twins = [make_build(build.torch, python="3.12") for build in BUILDS]
-    broken: dict[Build | str, list[Outcome]] = {
-        build.torch: [Outcome.PASS if build is BUILDS[0] else Outcome.MATCH] for build in BUILDS
-    }
-    state, plain = known(broken, builds=twins), known({build.torch: [Outcome.PASS] for build in BUILDS})
+    broken: dict[Build | str, list[Outcome]] = {build.torch: [P if build is BUILDS[0] else M] * 2 for build in BUILDS}
+    state, plain = known(broken, builds=twins), known({build.torch: [P] * 2 for build in BUILDS})
     both = Known(
         {**state.outcomes, **plain.outcomes}, {**state.ordinals, **plain.ordinals}, {**state.cells, **plain.cells}
     )
     jobs = plan_jobs([ISSUE], [*BUILDS, *twins], [HARDWARE], both, Wanted(confirm=True))
-    assert [job.build for job in jobs] == twins[:2]
+    assert [job.build for job in jobs if any(arm.arm == BASELINE for arm in job.arms)] == twins[:2]
 
 
-def test_a_flaky_baseline_is_settled_by_ten_attempts() -> None:
-    state = known({"2.6.0+cu124": [Outcome.PASS, Outcome.MATCH]})
-    assert planned(state, Wanted(confirm=True))["2.6.0+cu124", BASELINE] == 8
+def test_confirming_measures_a_stale_answer_anew_and_asks_for_at_least_what_repeat_says() -> None:
+    state = known({BUILDS[0].torch: [P] * 2})
+    assert not planned(state, Wanted(confirm=True, now=NOON + timedelta(days=179)))
+    late = planned(state, Wanted(confirm=True, now=NOON + timedelta(days=181)))
+    assert late == {(BUILDS[0].torch, CONTROL): 1, (BUILDS[0].torch, BASELINE): 1}
+    assert planned(state, Wanted(confirm=True, repeat=5))[BUILDS[0].torch, BASELINE] == 3
 
 
 def test_a_stale_cell_is_measured_anew() -> None:
@@ -184,8 +302,16 @@ def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
     jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
     one = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=1)
     two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
-    assert (one.arms, one.jobs, one.guessed) == (3, 1, 2)
+    assert (one.cells, one.arms, one.jobs, one.guessed) == (1, 3, 1, 2)
     assert one.seconds > two.seconds > 50
+
+
+def test_an_environment_is_paid_for_once_and_not_where_it_is_ready() -> None:
+    (job,) = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    both = [job, replace(job, hardware="cpu-aarch64")]
+    price = price_of(both, {}, slots=1, environment_s=1000.0)
+    assert (price.jobs, price.environments, price.cells, price.seconds) == (2, 1, 2, 1000.0 + 6 * GUESS_S)
+    assert price_of(both, {}, slots=1, environment_s=1000.0, ready=1).seconds == 6 * GUESS_S
 
 
 def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> Known:

@@ -3,6 +3,7 @@
 import json
 import os
 import py_compile
+import re
 import signal
 import subprocess
 import sys
@@ -26,8 +27,10 @@ from tests.workers.registry import (
     usual_wheels,
     write_wheels,
 )
+from workers.estimate import Estimate, Fit, Space
 from workers.index import bridge
-from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure
+from workers.provision import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
+from workers.pylock import read_lock
 from workers.resolve import environment_key
 from workers.site_packages import site_of
 
@@ -598,31 +601,98 @@ def size_of(registry: Registry, *names: str) -> int:
     return sum(len(wheel.content) for wheel in registry.wheels if "-".join(wheel.file.split("-")[:2]) in wanted)
 
 
+def asked(provisioner: Provisioner, *pairs: Pair, seconds: float = 60) -> tuple[Estimate, list[tuple[int, int]]]:
+    """What is known once the index was asked, and how the asking went."""
+    told: list[tuple[int, int]] = []
+    troubles = provisioner.look_up(pairs, {}, seconds=seconds, on_asked=lambda at, of: told.append((at, of)))
+    return provisioner.estimate(pairs, {}, troubles), told
+
+
 @pytest.mark.parametrize("tells_sizes", [True, False], ids=["sizes in the lock", "sizes asked of the index"])
 def test_an_estimate_counts_each_wheel_once_and_fetches_none(make: Make, registry: Registry, tells_sizes: bool) -> None:
     registry.tells_sizes = tells_sizes
     registry.wheels.append(make_wheel("extra", "1.0"))
     build = build_of()
     pairs = [(build, request_of(build)), (build, request_of(build, "extra==1.0"))]
-    before = make().estimate(pairs)
+    before, told = asked(make(), *pairs)
+    assert told == [(0, 2), (1, 2), (2, 2)]
     assert (before.environments, before.ready, before.unknown) == (2, 0, ())
-    assert before.download_bytes == size_of(registry, "extra-1.0")
+    assert (before.download_bytes, before.guessed_bytes) == (size_of(registry, "extra-1.0"), 0)
     assert registry.fetched == []
     provision(make(), build)
-    after = make().estimate(pairs)
+    after, told = asked(make(), *pairs)
+    assert told == [(0, 0)], "nothing is asked twice"
     assert (after.environments, after.ready) == (1, 1)
     assert after.download_bytes == size_of(registry, "extra-1.0") - size_of(registry)
 
 
-def test_an_estimate_names_wheels_of_unknown_size_and_builds_that_cannot_be(make: Make, registry: Registry) -> None:
-    registry.tells_sizes = False
-    good, bad = build_of(), build_of("9.7.0+cu124")
-    provisioner = make()
-    provisioner.estimate([(good, request_of(good))])
+def test_an_estimate_asks_nobody_and_guesses_what_nobody_told(make: Make, registry: Registry) -> None:
     registry.status = 503
-    told = make().estimate([(good, request_of(good)), (bad, request_of(bad))])
+    build, twin = build_of(), build_of(python="3.99")
+    told = make().estimate([(build, request_of(build)), (twin, request_of(twin))], {})
+    assert (told.environments, told.unresolved, told.download_bytes) == (1, 1, 0)
+    assert told.guessed_bytes > 1_000_000_000
+    assert {name: trouble.code for name, trouble in told.troubles.items()} == {twin.id: TroubleCode.NO_INTERPRETER}
+
+
+def test_an_estimate_takes_the_lock_of_another_machine_where_there_is_none(make: Make, registry: Registry) -> None:
+    build = build_of()
+    pair = (build, request_of(build))
+    asked(make(), pair)
+    key = environment_key(*pair)
+    text = (make().root / "locks" / f"{key}.toml").read_text()
+    (make().root / "locks" / f"{key}.toml").unlink()
+    stored = {pair[1]: read_lock(text)}
+    assert make().estimate([pair], stored).download_bytes == size_of(registry)
+    sizeless = {pair[1]: read_lock(re.sub(r"size = \d+, ", "", text))}
+    told = make().estimate([pair], sizeless)
+    assert (told.download_bytes, told.unresolved) == (0, 0)
     assert told.unknown == ("numpy", "setuptools", "torch", "triton")
-    assert told.troubles[bad.id].code is TroubleCode.INDEX_UNREACHABLE
+
+
+def test_an_index_that_cannot_be_reached_is_named_once_and_not_asked_for_the_rest(
+    make: Make, registry: Registry
+) -> None:
+    registry.status = 503
+    builds = [build_of(f"9.{minor}.0+cu124") for minor in range(30)]
+    told, _ = asked(make(), *((build, request_of(build)) for build in builds))
+    assert {trouble.code for trouble in told.troubles.values()} == {TroubleCode.INDEX_UNREACHABLE}
+    assert len({trouble.sentence for trouble in told.troubles.values()}) <= 8
+
+
+def test_the_index_is_asked_for_no_longer_than_was_said(make: Make, registry: Registry) -> None:
+    build = build_of()
+    told, _ = asked(make(), (build, request_of(build)), seconds=0)
+    assert (told.unresolved, told.troubles) == (1, {})
+
+
+def test_what_cannot_be_made_is_named_with_the_packages_that_keep_it_from_it(make: Make) -> None:
+    good, bad = build_of(), build_of("9.7.0+cu124")
+    row = request_of(good, "nowhere-to-be-found==1.0")
+    told, _ = asked(make(), (good, request_of(good)), (good, row), (bad, request_of(bad)))
+    assert told.environments == 1
+    name = "torch-9.1.0+cu124 with nowhere-to-be-found==1.0"
+    assert told.troubles.keys() == {name, bad.id}, "the build itself can be had"
+    assert told.troubles[name].sentence.startswith("no such build with nowhere-to-be-found==1.0: ")
+    assert told.troubles[bad.id].sentence.startswith("no such build: ")
+
+
+@pytest.mark.parametrize(
+    ("free", "kept", "limit", "expected"),
+    [
+        (20, 0, 60, Fit.FITS),
+        (20, 0, 15, Fit.OVER_LIMIT),
+        (20, 50, 60, Fit.OVER_LIMIT),
+        (15, 0, 60, Fit.IN_TURNS),
+        (15, 0, 10, Fit.IN_TURNS),
+        (5, 2, 60, Fit.IN_TURNS),
+        (5, 0, 60, Fit.NEVER),
+    ],
+)
+def test_what_does_not_fit_on_the_disk_is_said(free: int, kept: int, limit: int, expected: Fit) -> None:
+    gb = 1_000_000_000
+    space = Space(free * gb, kept * gb, limit * gb)
+    assert Estimate(space, download_bytes=6 * gb, guessed_bytes=3 * gb, largest_bytes=3 * gb).fit is expected
 
 
 # -- the real thing ----------------------------------------------------------------------------------------------------
