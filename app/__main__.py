@@ -40,7 +40,7 @@ from app.commands.workplace import tell_workplace
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, KnownGoodError
 from app.domain.inference import CellKey
-from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
+from app.domain.issue import EnvironmentRequest, Issue, environment_request
 from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs
@@ -976,7 +976,7 @@ def _pairs(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[Build
         environment_request(issue, build): build
         for build in builds
         for issue in issues
-        if any(inapplicable(issue, build, hardware) is None for hardware in anywhere)
+        if any(is_measured_on(issue, build, hardware) for hardware in anywhere)
     }
     return [(build, request) for request, build in found.items()]
 

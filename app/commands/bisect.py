@@ -24,7 +24,7 @@ from app.domain.bisect import (
 from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
 from app.domain.errors import BadRequest
 from app.domain.inference import Claims
-from app.domain.issue import Issue, inapplicable
+from app.domain.issue import Issue, inapplicable, is_measured_on
 from app.domain.plan import CONFIRMING, Known, PlannedJob, Wanted, plan_jobs
 from app.domain.verdict import CONCLUSIVE, is_stale
 from app.domain.watched import nearest
@@ -110,7 +110,7 @@ def choose_hardware(
     if asked:
         return asked
     for class_ in dict.fromkeys((*own, *measured)):
-        if any(inapplicable(issue, build, class_) is None for build in line):
+        if any(is_measured_on(issue, build, class_) for build in line):
             return class_
     reason = inapplicable(issue, line[-1], own[0])
     raise BadRequest(f"{issue.id} exists on no hardware here ({reason}); name a class with --hardware")

@@ -330,11 +330,13 @@ def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
 CPU_PATH = "concerns the CPU path: see cpu-x86_64"
 
 
-def is_planned_on(issue: Issue, hardware: str) -> bool:
-    """Whether a class is measured at all for this issue: device-independent rows run under the CPU class alone, until
-    their scripts take a device.
+def is_measured_on(issue: Issue, build: Build, hardware: str) -> bool:
+    """Whether a cell is measured at all: where the issue can exist, and, if it does not depend on the device, under the
+    CPU class alone for as long as its script takes no device. Elsewhere it is inferred.
     """
-    return issue.requires.device is not Device.ANY or hardware.startswith("cpu-")
+    if issue.requires.device is Device.ANY and not hardware.startswith("cpu-"):
+        return False
+    return inapplicable(issue, build, hardware) is None
 
 
 def is_for_python(requires: Requires, python: str) -> bool:

@@ -19,7 +19,7 @@ from app.domain.issue import (
     binding,
     digest,
     environment_request,
-    inapplicable,
+    is_measured_on,
     variants_of,
 )
 from app.domain.outcome import Outcome
@@ -117,7 +117,7 @@ def plan_jobs(
         for class_ in hardware:
             grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
             for issue in issues:
-                if inapplicable(issue, build, class_) is None:
+                if is_measured_on(issue, build, class_):
                     arms = missing_arms(issue, build, class_, known, wanted, changes)
                     grouped.setdefault(environment_request(issue, build), []).extend(arms)
             jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]

@@ -13,7 +13,7 @@ from enum import StrEnum
 from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.history import FAILING, is_release
 from app.domain.inference import CellKey
-from app.domain.issue import EnvironmentRequest, Issue, environment_request, inapplicable
+from app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
 from app.domain.plan import ENVIRONMENT_S, GUESS_S, Known, PlannedArm, PlannedJob, Wanted, missing_arms
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, is_stale, stale_before
 from app.domain.watch_list import WatchList
@@ -187,7 +187,7 @@ def _row(scene: Scene, issue: Issue, hardware: str, news: Collection[str]) -> It
     missing: dict[str, list[PlannedArm]] = {}
     for build in scene.builds:
         is_waiting = (issue.id, build.id, hardware) in scene.waiting
-        if not is_waiting and inapplicable(issue, build, hardware) is None:
+        if not is_waiting and is_measured_on(issue, build, hardware):
             arms = missing_arms(issue, build, hardware, scene.known, wanted)
             missing |= {build.id: arms} if arms else {}
     halving = _halving(scene, issue.id, hardware, missing)

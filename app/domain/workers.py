@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from app.domain.build import Build
-from app.domain.issue import Device, Issue, inapplicable
+from app.domain.issue import Device, Issue, is_measured_on
 from app.domain.machine import CPU_CLASS, Machine
 
 
@@ -194,7 +194,7 @@ def unserved(issues: Iterable[Issue], builds: Collection[Build], served: Collect
 
 
 def _exists(issue: Issue, builds: Collection[Build], classes: Collection[str]) -> bool:
-    return any(inapplicable(issue, build, hardware) is None for build in builds for hardware in classes)
+    return any(is_measured_on(issue, build, hardware) for build in builds for hardware in classes)
 
 
 def _least_class(issue: Issue) -> str:

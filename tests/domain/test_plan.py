@@ -397,3 +397,9 @@ def test_what_the_default_python_said_is_asked_on_another_one() -> None:
     }
     (left,) = recheck_jobs(issues, twins, cells[:2], Known(outcomes=settled))
     assert left.arms == job.arms[2:]
+
+
+def test_a_row_that_does_not_depend_on_the_device_is_measured_on_the_cpu_alone() -> None:
+    issue = make_issue(requires=Requires(device=Device.ANY))
+    jobs = plan_jobs([issue], BUILDS[:1], [HARDWARE, "cuda-sm_90"], Known(), Wanted())
+    assert [job.hardware for job in jobs] == [HARDWARE]
