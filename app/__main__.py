@@ -40,7 +40,7 @@ from app.commands.workplace import tell_workplace
 from app.domain.build import Build, parse_build_id
 from app.domain.errors import BadRequest, KnownGoodError
 from app.domain.inference import CellKey
-from app.domain.issue import EnvironmentRequest, Issue, environment_request
+from app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
 from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs
