@@ -109,10 +109,12 @@ class Library:
 
 
 def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> Library:
-    """`failures` are, by issue, texts of recorded attempts that ended with its signature."""
-    every = {issue.id: issue for issue in issues}
+    """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
+    report: what it fails with is told by the issues that it stands for.
+    """
+    every = {issue.id: issue for issue in issues if not issue.is_smoke}
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items()}
-    return Library(every, Texts(told), _courses(failures))
+    return Library(every, Texts(told), _courses({id_: texts for id_, texts in failures.items() if id_ in every}))
 
 
 def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:

@@ -64,8 +64,10 @@ def test_mismatches_differ_from_a_column_in_triton_alone() -> None:
 
 
 def test_other_pythons_are_those_on_which_torch_comes_with_its_triton() -> None:
-    """By the wheels' own word: torch before 2.4 asks for Triton below Python 3.12 only, before 2.6 below 3.13."""
-    since = {"3.12": (2, 4), "3.13": (2, 6)}
+    """By the wheels' own word: torch before 2.4 asks for Triton below Python 3.12 only, before 2.6 below 3.13; 2.15 has
+    no wheel for 3.10.
+    """
+    since = {"3.10": (2, 1), "3.12": (2, 4), "3.13": (2, 6)}
     plain = {build.build_id: build for build in BUILDS if build.python == DEFAULT_PYTHON}
     others = [build for build in BUILDS if build.python != DEFAULT_PYTHON]
 
@@ -75,6 +77,7 @@ def test_other_pythons_are_those_on_which_torch_comes_with_its_triton() -> None:
         assert plain[build.build_id.apart_from_python].origin == build.origin == "default"
         assert (build.triton is not None) == (_minor(build) >= since[build.python])
         assert not build.default
+    assert not [build.id for build in others if build.python == "3.10" and _minor(build) >= (2, 15)]
 
 
 def test_revisions_are_those_that_shipped_evidence_read() -> None:

@@ -356,7 +356,10 @@ def test_a_release_whose_pythons_contradict_each_other_is_no_fix_and_the_own_pyt
     cells = [make_cell(FAILS, build=old), make_cell(FAILS, build=new[0])]
     cells += [make_cell(PASSES, build=build) for build in new[1:]]
     reason = only(ask(make_known(cells, builds=[old, *new]), old))
-    assert (reason.first_fixed, reason.fixed_in) == ("torch-2.7.1+cu126~py312", "(2.5.1, 2.7.1] (2.6.0 differs by Python)")
+    assert (reason.first_fixed, reason.fixed_in) == (
+        "torch-2.7.1+cu126~py312",
+        "(2.5.1, 2.7.1] (2.6.0 differs by Python)",
+    )
 
 
 def test_a_pass_names_no_fix_and_no_cure() -> None:
