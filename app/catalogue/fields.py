@@ -163,7 +163,8 @@ Params = Annotated[
 ]
 Name = Annotated[str, _Form(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", "a name of letters, digits, dots, dashes, underscores")]
 PackageName = Annotated[
-    str, _Form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)")
+    str,
+    _Form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)"),
 ]
 FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
 Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]

@@ -7,10 +7,10 @@ class KnownGoodError(Exception):
     """Anything we refuse on purpose; its text is fit to show. Status and exit codes are the edges' choice."""
 
 
-class UnknownBuild(KnownGoodError):
-    """A name of a build that cannot be read, or that means no build of this catalogue, or several.
+class UnknownName(KnownGoodError):
+    """A name that cannot be read, or that means nothing of this catalogue, or several things where one is wanted.
 
-    `nearest` are ids of builds that may be meant, the nearest first; `problem` is the text without them.
+    `nearest` are ids that may be meant, the nearest first; `problem` is the text without them.
     """
 
     def __init__(self, problem: str, nearest: Sequence[str] = (), *, what: str = "nearest") -> None:
@@ -19,8 +19,12 @@ class UnknownBuild(KnownGoodError):
         self.nearest = tuple(nearest)
 
 
-class UnknownIssue(KnownGoodError):
-    """An issue id that names no issue of this catalogue."""
+class UnknownBuild(UnknownName):
+    """A name of a build that does not parse, or that is no one build of this catalogue."""
+
+
+class UnknownIssue(UnknownName):
+    """A name of an issue that is no one issue of this catalogue."""
 
 
 class BadRequest(KnownGoodError):
