@@ -141,8 +141,8 @@ def _note(advice: "Advice", to: str) -> str:
         wanted = (
             find_build(to, {id_: one.build for id_, one in candidates.items()}).id if to else next(iter(candidates))
         )
-    except UnknownBuild as error:
-        raise BadRequest(f'--to "{to}" is no candidate ({error}); candidates: {", ".join(candidates)}') from None
+    except UnknownBuild:
+        raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates)}') from None
     return migration_note(advice, candidates[wanted], now=datetime.now(UTC))
 
 

@@ -120,23 +120,23 @@ def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
 
 
 def read_question(asked: Asked, grounds: Grounds, now: datetime) -> Question:
+    if asked.build and asked.environment:
+        raise BadField("build", "name a build or give an environment, not both")
+    if not asked.build and asked.environment is None:
+        raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
     policy = _policy(asked, grounds)
     return Question(_resolved(asked, grounds, policy), policy, now)
 
 
 def _resolved(asked: Asked, grounds: Grounds, policy: Policy) -> Resolved:
     builds = grounds.known.builds
-    if asked.build and asked.environment:
-        raise BadField("build", "name a build or give an environment, not both")
     where = "python" if asked.python else "policy"
     with _about(where):
         python = minor_python(asked.python or policy.python)
     try:
-        if asked.build:
+        if asked.environment is None:
             with _about("build"):
                 return resolve_build(asked.build, builds, grounds.tested, python=python)
-        if asked.environment is None:
-            raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
         # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
         from app.formats.environments import read_environment  # noqa: PLC0415
 
@@ -168,8 +168,8 @@ def _policy(asked: Asked, grounds: Grounds) -> Policy:
     if policy.watch.is_empty:
         raise BadField(
             "issues",
-            "nothing is watched; name issues, components, packages, a severity or a watch list, or `all` issues (dozens "
-            "of them fail on every build, so that watching all would hardly ever pass)",
+            "nothing is watched; name issues, components, packages, a severity or a watch list, or `all` issues "
+            "(dozens of them fail on every build, so that watching all would hardly ever pass)",
         )
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
