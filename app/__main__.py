@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -37,7 +37,8 @@ from app.commands.watch import watch
 from app.commands.webhook import delivering, webhook
 from app.commands.worker import NodeIp, leading, worker
 from app.commands.workplace import tell_workplace
-from app.domain.build import Build, parse_build_id
+from app.domain.build import Build
+from app.domain.build_names import BuildNames, minor_python
 from app.domain.errors import BadRequest, KnownGoodError
 from app.domain.inference import CellKey
 from app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
@@ -45,6 +46,7 @@ from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs
 from app.domain.verdict import Cell, Verdict
+from app.domain.watched import find_issue, find_issues
 from app.garbage import collect_seldom
 from app.logs import configure
 
@@ -58,7 +60,6 @@ if TYPE_CHECKING:
     from workers.dispatcher import Dispatch
     from workers.pack import Opened
 
-_T = TypeVar("_T")
 _FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
 
 
@@ -146,17 +147,6 @@ def _split(values: Sequence[str] | None) -> list[str]:
     return [part.strip() for value in values or () for part in value.split(",") if part.strip()]
 
 
-def _pick(kind: str, wanted: Collection[str], known: Mapping[str, _T]) -> tuple[_T, ...]:
-    from difflib import get_close_matches
-
-    for name in wanted:
-        if name not in known:
-            near = get_close_matches(name, known, n=3, cutoff=0.4)
-            hint = f"; nearest: {', '.join(near)}" if near else ""
-            raise BadRequest(f'no {kind} "{name}" in the catalogue{hint}')
-    return tuple(value for name, value in known.items() if name in wanted)
-
-
 def _pick_issues(engine: "Engine", wanted: Sequence[str] | None) -> tuple[Issue, ...]:
     from app.store.reads import load_issues
     from app.store.session import reading
@@ -164,13 +154,11 @@ def _pick_issues(engine: "Engine", wanted: Sequence[str] | None) -> tuple[Issue,
     with reading(engine) as s:
         issues = load_issues(s)
     names = _split(wanted)
-    if not names or names == ["all"]:
-        return issues
-    return _pick("issue", names, {issue.id: issue for issue in issues})
+    return find_issues(names, {issue.id: issue for issue in issues}) if names else issues
 
 
 def _pick_builds(engine: "Engine", wanted: Sequence[str] | None, empty: Callable[[Build], bool]) -> tuple[Build, ...]:
-    """The builds named, `all`, `default`, or without a word those that `empty` says."""
+    """The builds that are named, `all`, `default`, or without a word those that `empty` says."""
     from app.store.reads import load_builds
     from app.store.session import reading
 
@@ -179,16 +167,17 @@ def _pick_builds(engine: "Engine", wanted: Sequence[str] | None, empty: Callable
     names = _split(wanted)
     if not names:
         return tuple(build for build in builds if empty(build))
-    if names == ["all"]:
+    if "all" in names:
         return builds
-    if names == ["default"]:
-        return tuple(build for build in builds if build.default)
-    return _pick("build", [str(parse_build_id(name)) for name in names], {build.id: build for build in builds})
+    known = BuildNames({build.id: build for build in builds})
+    ids = {known.find(name).id for name in names if name != "default"}
+    return tuple(build for build in builds if build.id in ids or (build.default and "default" in names))
 
 
 Issues = Annotated[list[str] | None, typer.Option("--issues", help="Ids, repeated or comma-separated; or `all`.")]
 Builds = Annotated[
-    list[str] | None, typer.Option("--builds", help="Ids, repeated or comma-separated; `all`; `default`.")
+    list[str] | None,
+    typer.Option("--builds", help="Ids or versions (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`."),
 ]
 Hardware = Annotated[list[str] | None, typer.Option("--hardware", help="Classes, such as cpu-x86_64.")]
 AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
@@ -611,7 +600,7 @@ def recheck(
 @cli.command()
 def bisect(
     issue: Annotated[str, typer.Argument(help="The issue's id.")],
-    from_: Annotated[str, typer.Option("--from", help="One end: a build's id, or a release of torch such as 2.4.1.")],
+    from_: Annotated[str, typer.Option("--from", help="One end: a build's id, or a version of torch such as 2.4.1.")],
     to: Annotated[str, typer.Option("--to", help="The other end, on the same line of builds.")],
     hardware: Annotated[str, typer.Option(help="One class; without, the first where the issue can be.")] = "",
     python: Annotated[str, typer.Option(help="The Python of every build of the line, such as 3.12.")] = "",
@@ -629,7 +618,7 @@ def bisect(
     settings = read_settings()
     engine = opened(settings)
     _load_catalogue(engine, settings)
-    (row,) = _pick("issue", [issue], {one.id: one for one in _pick_issues(engine, None)})
+    row = find_issue(issue, {one.id: one for one in _pick_issues(engine, None)})
     with reading(engine) as s:
         builds, measured = load_builds(s), load_hardware(s)
     line = halving.read_line(builds, from_, to, python)
@@ -965,8 +954,9 @@ def _for_python(engine: "Engine", builds: Sequence[Build], python: str | None) -
         raise BadRequest(f"these builds are of Python {' and '.join(pythons)}; say --python, a pack is for one")
     if python is None:
         return tuple(builds)
-    ids = [str(replace(build.build_id, python=python)) for build in builds]
-    return _pick_builds(engine, list(dict.fromkeys(ids)), lambda _: False)
+    known = BuildNames({build.id: build for build in _pick_builds(engine, ["all"], lambda _: True)})
+    found = [known.find(build.id, python=minor_python(python)) for build in builds]
+    return tuple({build.id: build for build in found}.values())
 
 
 def _pairs(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[Build, EnvironmentRequest]]:

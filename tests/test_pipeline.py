@@ -157,8 +157,8 @@ def test_fail_on_turns_a_verdict_into_an_exit_code(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "--builds", "torch-0.0.9+mini"), 'no build "torch-0.0.9+mini" in the catalogue; nearest: '),
-        (("run", "--builds", "2.6"), 'does not start with "torch-"'),
+        (("run", "--builds", "torch-0.0.9+mini"), 'no build is called "torch-0.0.9+mini" here; nearest: '),
+        (("run", "--builds", "newest"), '"newest" names no build'),
         (("run", "--issues", "toy-fixed-2"), "nearest: toy-fixed-1"),
         (("matrix", "--fail-on", "broken"), "is no verdict"),
         (("export", "-o", "x", "--format", "yaml"), "known: osv, kcidb, csv, junit, markdown, bundle"),

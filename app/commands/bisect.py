@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from packaging.version import InvalidVersion, Version
-
 from app.commands.exits import Exit
 from app.domain.bisect import (
     Answer,
@@ -21,13 +19,13 @@ from app.domain.bisect import (
     next_step,
     sentences,
 )
-from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
+from app.domain.build import Build
+from app.domain.build_names import BuildNames, minor_python
 from app.domain.errors import BadRequest
 from app.domain.inference import Claims
 from app.domain.issue import Issue, inapplicable, is_measured_on
 from app.domain.plan import CONFIRMING, Known, PlannedJob, Wanted, plan_jobs
 from app.domain.verdict import CONCLUSIVE, is_stale
-from app.domain.watched import nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,39 +66,12 @@ class Found:
 
 
 def read_line(builds: Sequence[Build], one: str, other: str, python: str) -> tuple[Build, ...]:
-    """The line between two ends, each a build's id or a release of torch on the default index.
+    """The line between two ends, each the name of a build.
 
-    `python` (empty: as the ids say) is that of every build of the line. Raises BadRequest and UnknownBuild.
+    `python` (empty: as the names say) is that of every build of the line. Raises BadRequest and UnknownBuild.
     """
-    return line_between(builds, _end(builds, one, python), _end(builds, other, python))
-
-
-def _end(builds: Sequence[Build], text: str, python: str) -> Build:
-    if text.startswith("torch-"):
-        asked = parse_build_id(text)
-        id_ = str(replace(asked, python=python or asked.python))
-        found = [build for build in builds if build.id == id_]
-    else:
-        release, of = _release(text), python or DEFAULT_PYTHON
-        found = [
-            build
-            for build in builds
-            if build.build_id.release == release
-            and (build.origin, build.python) == ("default", of)
-            and not build.is_mismatched
-        ]
-        id_ = f"{text} of Python {of}"
-    if not found:
-        near = nearest(text if text.startswith("torch-") else f"torch-{text}", [build.id for build in builds])
-        raise BadRequest(f'no build "{id_}" in the catalogue' + (f"; nearest: {', '.join(near)}" if near else ""))
-    return found[0]
-
-
-def _release(text: str) -> str:
-    try:
-        return str(Version(text))
-    except InvalidVersion:
-        raise BadRequest(f'"{text}" is no build and no release of torch; write torch-2.6.0+cu124, or 2.6.0') from None
+    names, wanted = BuildNames({build.id: build for build in builds}), minor_python(python)
+    return line_between(builds, names.find(one, python=wanted), names.find(other, python=wanted))
 
 
 def choose_hardware(

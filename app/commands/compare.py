@@ -28,11 +28,11 @@ class Form(StrEnum):
 
 
 def compare(  # noqa: PLR0913 - one option for each part of the question
-    a: Annotated[str, typer.Argument(help="The build that is left, such as torch-2.5.1+cu124.")],
+    a: Annotated[str, typer.Argument(help="The build that is left, such as torch-2.5.1+cu124, or 2.5.1.")],
     b: Annotated[str, typer.Argument(help="The build that is moved to.")],
     hardware: Annotated[str, typer.Option(help=f"One class; {CPU_CLASS} unless said, where it was measured.")] = "",
     issues: Annotated[
-        Names, typer.Option("--issues", help="Ids, repeated or comma-separated; all unless said.")
+        Names, typer.Option("--issues", help="Ids, repeated or comma-separated; `all`, as unless said.")
     ] = None,
     form: Annotated[Form, typer.Option("--format", help="How it is told.")] = Form.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,  # noqa: FBT002 - a flag

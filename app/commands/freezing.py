@@ -2,13 +2,17 @@
 
 from typing import Any
 
+from app.domain.build_names import minor_python
 from app.domain.environment import Pin
+from app.domain.errors import BadRequest
 from app.here import state_here
 
 
-def freeze() -> dict[str, Any]:
-    """`environment` and `python` as the API takes them."""
+def freeze(python: str = "") -> dict[str, Any]:
+    """`environment` and `python` as the API takes them. Raises BadRequest where another Python is stated than runs."""
     stated = state_here()
+    if python and minor_python(python) != stated.python:
+        raise BadRequest(f"--python {python} was stated, and --here is Python {stated.python}; leave one of them out")
     lines = [_line(pin) for pin in stated.pins]
     return {"environment": {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}, "python": stated.python}
 

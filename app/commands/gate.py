@@ -69,9 +69,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    _add_environment(parser.add_argument_group("the environment (one of these)").add_mutually_exclusive_group())
+    environment = parser.add_argument_group("the environment (one of these)")
+    _add_environment(environment.add_mutually_exclusive_group())
+    environment.add_argument(
+        "--python", default="", metavar="VERSION", help="its Python, such as 3.12, where neither file nor build says it"
+    )
     watch = parser.add_argument_group("what to look at (in place of what the policy watches)")
-    _add_names(watch, "--issues", "ids, repeated or comma-separated")
+    _add_names(watch, "--issues", "ids, repeated or comma-separated; `all` for every issue")
     _add_names(watch, "--component", "every issue of these components")
     _add_names(watch, "--package", "every issue that needs these packages")
     watch.add_argument("--severity", default="", help="every issue of this severity or a higher one")
@@ -99,9 +103,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_environment(group: "argparse._MutuallyExclusiveGroup") -> None:
-    group.add_argument("--build", default="", metavar="BUILD", help="such as torch-2.6.0+cu124")
+    group.add_argument("--build", default="", metavar="BUILD", help="such as torch-2.6.0+cu124, or 2.6.0")
     group.add_argument("-r", "--requirements", metavar="FILE", help="requirements.txt, or what `pip freeze` prints")
-    group.add_argument("--lock", metavar="FILE", help="uv.lock, pylock.toml, poetry.lock, Pipfile.lock, conda's")
+    group.add_argument(
+        "--lock", metavar="FILE", help="uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's"
+    )
     group.add_argument("--here", action="store_true", help="the Python environment that this runs in")
     group.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="one of these files from standard input")
 
@@ -129,7 +135,7 @@ def _answer(asked: argparse.Namespace) -> Answer:
 
 def _fields(asked: argparse.Namespace) -> dict[str, object]:
     """The question as the API takes it; what was not said is left out."""
-    fields: dict[str, object] = {"build": asked.build, "severity": asked.severity, "base": asked.base}
+    fields: dict[str, object] = {name: getattr(asked, name) for name in ("build", "python", "severity", "base")}
     for name in ("issues", "component", "package", "watch", "hardware", "applied"):
         fields[name] = [part.strip() for text in getattr(asked, name) for part in text.split(",") if part.strip()]
     fields |= {"only_new": asked.only_new, "policy": _policy(asked.policy), **_environment(asked)}
@@ -145,7 +151,7 @@ def _environment(asked: argparse.Namespace) -> dict[str, object]:
     if asked.here:
         from app.commands.freezing import freeze
 
-        return freeze()
+        return freeze(asked.python)
     if not asked.build:
         raise BadRequest("say which environment: --build, -r, --lock, --here, or - for standard input")
     return {}

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands.opening import opened, opened_with_catalogue, read_settings
-from app.domain.errors import BadRequest
+from app.domain.build_names import find_build
+from app.domain.errors import BadRequest, UnknownBuild
 
 if TYPE_CHECKING:
     from app.domain.upgrade import Advice
@@ -29,7 +30,7 @@ Names = list[str] | None
 
 
 def upgrade(  # noqa: PLR0913 - one option for each part of the question
-    start: Annotated[str, typer.Option("--from", help="The build you are on: its id, or the version of torch.")] = "",
+    start: Annotated[str, typer.Option("--from", help="The build you are on: its id, or a version of torch.")] = "",
     requirements: Annotated[
         Path | None,
         typer.Option("-r", "--requirements", help="In place of --from: pip freeze's output, or a lock file."),
@@ -133,11 +134,16 @@ def _told(advice: "Advice", form: Form, to: str) -> str:
 def _note(advice: "Advice", to: str) -> str:
     from app.formats.migration_note import migration_note
 
-    wanted = [one for one in advice.candidates if one.build.id == to] if to else list(advice.candidates)
-    if not wanted:
-        known = ", ".join(one.build.id for one in advice.candidates) or "none"
-        raise BadRequest(f'--to "{to}" is no candidate; candidates: {known}' if to else "there is no candidate")
-    return migration_note(advice, wanted[0], now=datetime.now(UTC))
+    candidates = {one.build.id: one for one in advice.candidates}
+    if not candidates:
+        raise BadRequest("there is no candidate")
+    try:
+        wanted = (
+            find_build(to, {id_: one.build for id_, one in candidates.items()}).id if to else next(iter(candidates))
+        )
+    except UnknownBuild:
+        raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates)}') from None
+    return migration_note(advice, candidates[wanted], now=datetime.now(UTC))
 
 
 def _split(values: Sequence[str] | None) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ Owner = Annotated[str, typer.Option(help="The token's name that may change it ov
 @watch.command("add")
 def add(  # noqa: PLR0913 - one option for each part of a list
     name: Annotated[str, typer.Argument(help="Such as vision-team.")],
-    issues: Annotated[Names, typer.Option("--issues", help="Ids, repeated or comma-separated.")] = None,
+    issues: Annotated[Names, typer.Option("--issues", help="Ids, repeated or comma-separated; or `all`.")] = None,
     components: Annotated[Names, typer.Option("--components", help="Such as Dynamo.")] = None,
     packages: Annotated[Names, typer.Option("--packages", help="Packages that issues need beside torch.")] = None,
     severity: Annotated[str, typer.Option(help=f"Every issue of at least: {', '.join(Severity)}.")] = "",

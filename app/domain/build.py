@@ -80,7 +80,7 @@ def parse_build_id(text: str) -> BuildId:
         raise UnknownBuild(f'build "{text}" does not start with "torch-"; write for example torch-2.6.0+cu124')
     try:
         torch = str(Version(head.removeprefix("torch-")))
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one; so is a number of 5,000 digits
         raise UnknownBuild(
             f'build "{text}" has no PEP 440 version after "torch-"; write for example torch-2.6.0+cu124'
         ) from None
@@ -99,7 +99,7 @@ def parse_build_id(text: str) -> BuildId:
 def _triton_version(text: str, build: str) -> str:
     try:
         return str(Version(text))
-    except InvalidVersion:
+    except ValueError:
         raise UnknownBuild(f'build "{build}" has "triton-{text}", which is no PEP 440 version') from None
 
 

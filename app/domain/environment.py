@@ -1,17 +1,28 @@
 """An environment as somebody states it, and the tested build that it is: exactly, or not at all.
 
-No neighbour ever stands in for what was asked. Where an environment leaves open what a build fixes, the build is
-`is_assumed` and the note says what was assumed; where too little is stated even for that, there is no build.
-Source: design 1, 6 and 9.
+No neighbour ever stands in for what was asked; whether one may is decided where claims are made. Where an environment
+leaves its CUDA variant open, the build is `is_assumed` and the note says what was assumed; where it leaves its Python
+open, all that it may have are named; where too little is stated even for that, there is no build.
+Source: design 1, 6, 9 and 10 (rule 3).
 """
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from app.domain.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
+from app.domain.build import Build
+from app.domain.build_names import (
+    BuildName,
+    BuildNames,
+    preferred,
+    pythons_in_words,
+    read_build_name,
+    variant_distance,
+    without_python,
+)
+from app.domain.errors import OtherPython
 
 # Hosts of the wheels that the builds of the catalogue are made of.
 PYPI = ("pypi.org", "files.pythonhosted.org", "pypi.python.org")
@@ -19,13 +30,15 @@ PYTORCH = ("download.pytorch.org", "download-r2.pytorch.org")
 CONDA = "conda:"
 
 _TORCH, _TRITON = "torch", ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows")
-_VARIANT = re.compile(r"cu\d{2,3}|cpu|rocm\d+(?:\.\d+)*|xpu")
-_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu\d+)?")
-_FAMILY = re.compile(r"[a-z]*")
+_SHOWN_PYTHONS = 3
+_VARIANT = re.compile(r"cu[0-9]{2,3}|cpu|rocm[0-9]+(?:\.[0-9]+)*|xpu")
+# What PyTorch publishes beside the default index, with the suffixes that some of it has.
+_PUBLISHED = re.compile(rf"(?:{_VARIANT.pattern})(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?")
+_CUDA = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})(?:[.a-z*].*)?")
+_RUNTIME = re.compile(r"nvidia-cuda-runtime(?:-cu[0-9]+)?")
 _FOREIGN = re.compile(r"win32|win_|macosx|aarch64|arm64|armv|ppc64|s390x|i686|riscv|musllinux|ios_|android")
 _FOREIGN_CHANNEL = re.compile(r"/(?:osx|win|emscripten|linux-(?!64/))[^/]*/[^/]*$")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@?#]*@)?(?P<host>[^/:?#]*)(?::\d*)?(?P<path>[^?#]*)", re.IGNORECASE)
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,8 @@ class Pin:
 
 @dataclass(frozen=True)
 class Stated:
-    """What was read from one source. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty.
+    """What was read from one source. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty; then
+    `pythons` are those that it may be (none: nothing is said of it).
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
     the whole file.
@@ -57,6 +71,7 @@ class Stated:
     pins: tuple[Pin, ...]
     python: str = ""
     indexes: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
 
     def all_of(self, name: str) -> tuple[Pin, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -66,10 +81,16 @@ class Stated:
 class Resolved:
     """The tested build that an environment is.
 
-    `build` is its id (None: not tested), `asked` the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0,
-    Python 3.12"), `note` why it is none or what was assumed. `is_assumed` says that the environment leaves open what
-    the build fixes, such as the CUDA variant of a bare `torch==2.6.0`. `nearest` are tested builds beside it, the
-    nearest first: they are named to people and never used.
+    `build` is its id, with the Python where that is known (None: no such build, or none of its Pythons was tested; that
+    very Python need not be). `asked` is the environment in a few words ("torch 2.6.0 from PyPI, Triton 3.2.0, Python
+    3.12"), `note` why there is none, what was assumed or what is open. `is_assumed` says that the environment leaves
+    open which wheel it is: its origin or its CUDA variant. `nearest` are tested builds beside it, the nearest first:
+    they are named to people and never used.
+
+    `pythons` are those that the environment may have, of those in the catalogue for that torch, ascending: one where
+    it is known. Where it is open `build` has the default Python, or the lowest that is possible.
+    `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
+    nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     """
 
     build: str | None
@@ -84,31 +105,37 @@ class Resolved:
 
 @dataclass(frozen=True)
 class _Question:
-    """What is looked for. `torch` has the local part wherever one is known; `triton` and `python` may be open."""
+    """What is looked for. `torch` has the local part wherever one is known; `triton` may be open; `pythons` are those
+    that are possible (none: all).
+    """
 
     torch: Version
     triton: Version | None
-    python: str | None
+    pythons: frozenset[str]
     asked: str
     assumed: tuple[str, ...] = ()
+
+    @property
+    def python(self) -> str | None:
+        return next(iter(self.pythons)) if len(self.pythons) == 1 else None
+
+    def possible(self, family: Sequence[Build]) -> tuple[Build, ...]:
+        return tuple(build for build in family if not self.pythons or build.python in self.pythons)
 
 
 @dataclass(frozen=True)
 class _Catalogue:
-    builds: Mapping[str, Build]
+    names: BuildNames
     tested: Collection[str]
 
     def default_of(self, version: Version) -> Version | None:
-        """The default index's torch of a release, as it is imported: 2.6.0 -> 2.6.0+cu124."""
-        found = {
-            Version(build.torch)
-            for build in self.builds.values()
-            if build.origin == "default" and not build.is_mismatched and build.build_id.public_version == version
-        }
-        return found.pop() if len(found) == 1 else None
+        return self.names.default_of(version)
 
     def cuda_of(self, torch: Version) -> str | None:
-        return next((one.cuda for one in self.builds.values() if one.build_id.version == torch), None)
+        return next((one.cuda for one in self.names.builds.values() if one.build_id.version == torch), None)
+
+    def is_tested(self, family: Sequence[Build]) -> bool:
+        return any(build.id in self.tested for build in family)
 
 
 class _Unclear(Exception):
@@ -120,7 +147,7 @@ def resolve(stated: Stated, builds: Mapping[str, Build], tested: Collection[str]
 
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
     """
-    catalogue = _Catalogue(builds, tested)
+    catalogue = _Catalogue(BuildNames(builds), tested)
     packages = _packages(stated)
     asked = _asked(stated)
     try:
@@ -132,22 +159,36 @@ def resolve(stated: Stated, builds: Mapping[str, Build], tested: Collection[str]
     return replace(_settle(question, catalogue), packages=packages)
 
 
-def resolve_build(text: str, builds: Mapping[str, Build], tested: Collection[str]) -> Resolved:
-    """The tested build of a build id. A bare `torch-2.6.0` is the default index's, assumed.
+def resolve_build(text: str, builds: Mapping[str, Build], tested: Collection[str], *, python: str = "") -> Resolved:
+    """The tested build that somebody names (see `app.domain.build_names`). `python` is that of the environment, for a
+    name that leaves it open.
 
-    Raises UnknownBuild where `text` is no build id at all; a well-formed one that nobody measured is a Resolved without
-    a build.
+    Raises UnknownBuild where `text` is no name of a build at all, and OtherPython where it names another Python; what
+    is well-formed and nobody measured is a Resolved without a build.
     """
-    id_ = parse_build_id(text)
-    catalogue = _Catalogue(builds, tested)
-    torch, assumed = id_.version, tuple[str, ...]()
-    known = any(build.build_id.version == torch for build in builds.values())
-    default = catalogue.default_of(torch) if not known and torch.local is None else None
-    if default is not None:
-        assumed = (f'"{text.strip()}" names no CUDA variant; taken as that of the default index, {default}',)
-        torch = default
-    triton = Version(id_.triton) if id_.triton else None
-    return _settle(_Question(torch, triton, id_.python, str(id_), assumed), catalogue)
+    name = read_build_name(text)
+    if python and name.python not in {None, python}:
+        raise OtherPython(
+            f'"{name.text}" is for Python {name.python}, and Python {python} was stated; leave one of them out, or '
+            f"name the build of that Python ({name.id_on(python)})"
+        )
+    catalogue = _Catalogue(BuildNames(builds), tested)
+    torch, taken = catalogue.names.torch_of(name)
+    assumed = (f'"{name.text}" names no CUDA variant; {taken}',) if taken else ()
+    known = python or name.python
+    question = _Question(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
+    return _settle(question, catalogue)
+
+
+def _asked_of(name: BuildName, python: str) -> str:
+    if name.python and not python:
+        return str(name.id_on(name.python))
+    triton = f", Triton {name.triton}" if name.triton else ""
+    return f"torch {name.torch}{triton}, {_python_words(python)}"
+
+
+def _python_words(python: str) -> str:
+    return f"Python {python}" if python else "Python not stated"
 
 
 def _packages(stated: Stated) -> dict[str, str]:
@@ -165,9 +206,7 @@ def _asked(stated: Stated) -> str:
         return f"no torch ({stated.kind})"
     parts = [" and ".join(f"torch {_words_of(pin, stated)}" for pin in torches)]
     parts += [f"Triton {version}" for version in _versions(_tritons(stated))]
-    if stated.python:
-        parts.append(f"Python {stated.python}")
-    return ", ".join(parts)
+    return ", ".join([*parts, _python_words(stated.python)])
 
 
 def _words_of(pin: Pin, stated: Stated) -> str:
@@ -195,14 +234,15 @@ def _distinct(pins: Sequence[Pin]) -> tuple[Pin, ...]:
 def _plain(version: str) -> str:
     try:
         return str(Version(version))
-    except InvalidVersion:
+    except ValueError:  # InvalidVersion is one, and so is a number of 5,000 digits
         return version
 
 
 def _the_torch(stated: Stated) -> Pin:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
-        raise _Unclear(f"This {stated.kind} names no torch; state the environment that torch is in")
+        on = f" for Python {stated.python}" if stated.python else ""
+        raise _Unclear(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
     if len(torches) > 1:
         each = " and ".join(_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches)
         raise _Unclear(
@@ -258,13 +298,17 @@ def path_of(address: str) -> str:
 def _question(stated: Stated, pin: Pin, asked: str, catalogue: _Catalogue) -> _Question:
     try:
         version = Version(pin.version)
-    except InvalidVersion:
+    except ValueError:
         raise _Unclear(f'"{pin.version}" is no version of torch{_at(pin)} (PEP 440); write torch==2.6.0') from None
     triton = _the_triton(stated)
     torch, assumed = _variant(stated, pin, version, catalogue)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
         assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
-    return _Question(torch, triton, stated.python or None, asked, assumed)
+    return _Question(torch, triton, _pythons(stated), asked, assumed)
+
+
+def _pythons(stated: Stated) -> frozenset[str]:
+    return frozenset({stated.python} if stated.python else stated.pythons)
 
 
 def _the_triton(stated: Stated) -> Version | None:
@@ -278,7 +322,7 @@ def _the_triton(stated: Stated) -> Version | None:
         raise _Unclear(f"This {stated.kind} holds Triton {' and '.join(versions)}; state the one that is used")
     try:
         return Version(versions[0]) if versions else None
-    except InvalidVersion:
+    except ValueError:
         raise _Unclear(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
 
 
@@ -293,7 +337,7 @@ def _versions(pins: Sequence[Pin]) -> list[str]:
 def _variant(stated: Stated, pin: Pin, version: Version, catalogue: _Catalogue) -> tuple[Version, tuple[str, ...]]:
     """The torch with its local part, and what had to be assumed for it."""
     if pin.index.startswith(CONDA):
-        return _conda_variant(stated, version, catalogue)
+        return _conda_variant(stated, version)
     cuda = _stated_cuda(stated)
     if version.local is not None:
         return version, _beside(version, cuda, catalogue)
@@ -320,22 +364,23 @@ def _variant(stated: Stated, pin: Pin, version: Version, catalogue: _Catalogue) 
     )
 
 
-def _conda_variant(stated: Stated, version: Version, catalogue: _Catalogue) -> tuple[Version, tuple[str, ...]]:
+def _conda_variant(stated: Stated, version: Version) -> tuple[Version, tuple[str, ...]]:
     """conda's torch has no local part: `pytorch-cuda` or the build string says what it is built for.
 
     It is compiled apart from the wheel that was measured, so that it is never more than assumed.
     """
     cuda = next((pin.version for name in ("pytorch-cuda", "cuda-version") for pin in stated.all_of(name)), "")
     is_cpu = bool(stated.all_of("cpuonly"))
-    if is_cpu == bool(cuda):
+    found = _CUDA.fullmatch(cuda)
+    if is_cpu == bool(cuda) or not (is_cpu or found):
+        told = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
         raise _Unclear(
-            f"conda's pytorch {version} leaves open what it is built for; "
+            f"conda's pytorch {version}{told} leaves open what it is built for; "
             "state pytorch-cuda=12.4 or cpuonly, or give conda list --explicit"
         )
-    local = "cpu" if is_cpu else f"cu{''.join(cuda.split('.')[:2])}"
+    local = f"cu{found[1]}{found[2]}" if found else "cpu"
     torch = version if version.local else Version(f"{version}+{local}")
-    known = catalogue.cuda_of(torch) is not None
-    return torch, (f"conda's package is compiled apart from the wheel {torch} that was measured",) if known else ()
+    return torch, (f"conda's package is compiled apart from the wheel {torch}",)
 
 
 def _stated_cuda(stated: Stated) -> tuple[str, ...]:
@@ -392,30 +437,85 @@ def _is_pypi(index: str) -> bool:
 
 
 def _settle(question: _Question, catalogue: _Catalogue) -> Resolved:
-    same = {id_: build for id_, build in catalogue.builds.items() if _is_asked(build, question)}
-    tested = sorted((id_ for id_ in same if id_ in catalogue.tested), key=lambda id_: same[id_].build_id)
-    if not tested:
-        why = (
-            f"{min(same, key=lambda id_: same[id_].build_id)} is in the catalogue and was never measured"
-            if same
-            else f"No such build is in the catalogue: {_name(question)}"
-        )
-        note = "; ".join((why, *question.assumed))
-        return Resolved(None, question.asked, note, nearest=_nearest(question, catalogue))
-    exact = [id_ for id_ in tested if question.python in (None, same[id_].python)]
-    if exact:
-        return Resolved(exact[0], question.asked, "; ".join(question.assumed), is_assumed=bool(question.assumed))
-    chosen = min(tested, key=lambda id_: (_apart(same[id_].python, question.python), id_))
-    python = f"{_name(question)} was measured on Python {same[chosen].python}, not on {question.python}"
-    return Resolved(chosen, question.asked, "; ".join((python, *question.assumed)), is_assumed=True)
+    family = catalogue.names.family(question.torch, question.triton)
+    if not catalogue.is_tested(family):
+        return _untested(question, family, catalogue)
+    build, pythons = _choose(question, family)
+    if build is None:
+        there = pythons_in_words([one.python for one in family])
+        why = f"{without_python(family)} is in the catalogue for {there}, not for {_wanted(question)}"
+        return _none(question, why, catalogue)
+    assumed = question.assumed
+    note = "; ".join((*assumed, *_open_python(question, pythons)))
+    return Resolved(build.id, question.asked, note, is_assumed=bool(assumed), pythons=pythons)
 
 
-def _is_asked(build: Build, question: _Question) -> bool:
-    if build.build_id.version != question.torch:
-        return False
-    if question.triton is None:
-        return not build.is_mismatched
-    return build.triton is not None and Version(build.triton) == question.triton
+def _choose(question: _Question, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
+    possible = question.possible(family)
+    return preferred(possible), tuple(build.python for build in possible)
+
+
+def _wanted(question: _Question) -> str:
+    pythons = sorted(question.pythons, key=lambda python: (len(python), python))
+    more = ", ..." if len(pythons) > _SHOWN_PYTHONS else ""
+    return f"Python {', '.join(pythons[:_SHOWN_PYTHONS])}{more}"
+
+
+def _open_python(question: _Question, pythons: Sequence[str]) -> tuple[str, ...]:
+    if question.python is not None:
+        return ()
+    if len(pythons) == 1:
+        return (f"Python is not stated, and the catalogue has this build for Python {pythons[0]} alone",)
+    *most, last = pythons
+    return (f"Python is not stated: it may be {', '.join(most)} or {last}",)
+
+
+def _untested(question: _Question, family: Sequence[Build], catalogue: _Catalogue) -> Resolved:
+    if family:
+        return _none(question, f"{family[0].id} is in the catalogue and was never measured", catalogue)
+    build, pythons = _nearest_variant(question, catalogue)
+    if build is None:
+        return _none(question, _why_none(question, catalogue), catalogue)
+    wanted = f"torch-{question.torch}"
+    why = (
+        f"{wanted} is not in the catalogue; the nearest tested build of that release is {build.id}. Declare "
+        f"{wanted} in a builds.toml of your own and run it, or let a policy take the other variant's answers as "
+        "inferred (accept_variant = true)"
+    )
+    told = (*question.assumed, *_open_python(question, pythons))
+    resolved = _none(replace(question, assumed=told), why, catalogue)
+    return replace(resolved, variant=build.id, pythons=pythons, is_assumed=bool(question.assumed))
+
+
+def _why_none(question: _Question, catalogue: _Catalogue) -> str:
+    variants = catalogue.names.variants(question.torch, question.triton) if question.torch.local is None else []
+    if not variants:
+        return f"No such build is in the catalogue: {_name(question)}"
+    there = ", ".join(build.id for build in variants)
+    return f"{_name(question)} leaves its CUDA variant open, and none of those here is the default index's: {there}"
+
+
+def _none(question: _Question, why: str, catalogue: _Catalogue) -> Resolved:
+    note = "; ".join((why, *question.assumed))
+    return Resolved(None, question.asked, note, nearest=_nearest(question, catalogue))
+
+
+def _nearest_variant(question: _Question, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
+    """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
+    what somebody compiled is comparable to none of them.
+    """
+    if not _PUBLISHED.fullmatch(question.torch.local or ""):
+        return None, ()
+    families = (
+        catalogue.names.family(build.build_id.version, question.triton)
+        for build in catalogue.names.variants(Version(question.torch.public), question.triton)
+    )
+    chosen = [_choose(question, family) for family in families if catalogue.is_tested(family)]
+    return min(
+        ((build, pythons) for build, pythons in chosen if build is not None),
+        key=lambda one: (*variant_distance(one[0], question.torch), one[0].build_id),
+        default=(None, ()),
+    )
 
 
 def _name(question: _Question) -> str:
@@ -423,75 +523,20 @@ def _name(question: _Question) -> str:
     return f"torch {question.torch}{triton}"
 
 
-def _apart(one: str, other: str | None) -> int:
-    def minor(python: str) -> int:
-        found = re.fullmatch(r"\d+\.(\d{1,3})", python)
-        return int(found[1]) if found else 0
-
-    return abs(minor(one) - minor(other or DEFAULT_PYTHON))
-
-
 def _nearest_to_stated(stated: Stated, catalogue: _Catalogue) -> tuple[str, ...]:
     """Of an environment that is no one build: those near the first version of torch that it states."""
     for pin in stated.all_of(_TORCH):
         try:
             version = Version(pin.version)
-        except InvalidVersion:
+        except ValueError:
             continue
         variant = variant_of(pin.index) if version.local is None else ""
         torch = Version(f"{version}+{variant}") if variant else version
-        return _nearest(_Question(torch, None, stated.python or None, ""), catalogue)
+        return _nearest(_Question(torch, None, _pythons(stated), ""), catalogue)
     return ()
 
 
 def _nearest(question: _Question, catalogue: _Catalogue) -> tuple[str, ...]:
-    """At most three tested builds, one for each torch and Triton: the same release first, then by distance."""
-    by_column: dict[BuildId, list[Build]] = {}
-    for id_, build in catalogue.builds.items():
-        if id_ in catalogue.tested:
-            by_column.setdefault(build.build_id.apart_from_python, []).append(build)
-    columns = [min(column, key=lambda one: _apart(one.python, question.python)) for column in by_column.values()]
-    line = sorted({_public(build.build_id.version) for build in columns} | {_public(question.torch)})
-    here = line.index(_public(question.torch))
-
-    def distance(build: Build) -> tuple[object, ...]:
-        version = build.build_id.version
-        return (
-            version.base_version != question.torch.base_version,
-            version.release[:2] != question.torch.release[:2],
-            abs(line.index(_public(version)) - here),
-            _family(version) != _family(question.torch),
-            not _is_same_triton(build, question),
-            _variant_distance(build, question.torch),
-            build.id,
-        )
-
-    return tuple(build.id for build in sorted(columns, key=distance)[:_NAMED])
-
-
-def _is_same_triton(build: Build, question: _Question) -> bool:
-    if question.triton is None:
-        return not build.is_mismatched
-    return build.triton is not None and Version(build.triton) == question.triton
-
-
-def _public(version: Version) -> Version:
-    return Version(version.public)
-
-
-def _family(version: Version) -> str:
-    """`cu` of +cu124, `rocm` of +rocm6.3; a bare version is taken for CUDA, which is what the default index has."""
-    found = _FAMILY.match(version.local or "cu")
-    return found[0] if found else ""
-
-
-def _variant_distance(build: Build, asked: Version) -> int:
-    """How far apart two CUDA variants are; of a version without one, from the default index's."""
-    if not _VARIANT.fullmatch(asked.local or ""):
-        return int(build.origin != "default")
-    return abs(_number(build.build_id.version) - _number(asked))
-
-
-def _number(version: Version) -> int:
-    digits = re.sub(r"\D", "", version.local or "")[:6]
-    return int(digits) if digits else 0
+    return catalogue.names.nearest(
+        question.torch, triton=question.triton, python=question.python, among=catalogue.tested
+    )

@@ -1,16 +1,30 @@
 """The root of our exceptions. Each says what was found, what was expected and what to do."""
 
+from collections.abc import Sequence
+
 
 class KnownGoodError(Exception):
     """Anything we refuse on purpose; its text is fit to show. Status and exit codes are the edges' choice."""
 
 
-class UnknownBuild(KnownGoodError):
-    """A build id that does not parse, or that names no build of this catalogue."""
+class UnknownName(KnownGoodError):
+    """A name that cannot be read, or that means nothing of this catalogue, or several things where one is wanted.
+
+    `nearest` are ids that may be meant, the nearest first; `problem` is the text without them.
+    """
+
+    def __init__(self, problem: str, nearest: Sequence[str] = (), *, what: str = "nearest") -> None:
+        super().__init__(f"{problem}; {what}: {', '.join(nearest)}" if nearest else problem)
+        self.problem = problem
+        self.nearest = tuple(nearest)
 
 
-class UnknownIssue(KnownGoodError):
-    """An issue id that names no issue of this catalogue."""
+class UnknownBuild(UnknownName):
+    """A name of a build that does not parse, or that is no one build of this catalogue."""
+
+
+class UnknownIssue(UnknownName):
+    """A name of an issue that is no one issue of this catalogue."""
 
 
 class BadRequest(KnownGoodError):
@@ -23,6 +37,10 @@ class BadBundle(KnownGoodError):
 
 class BadEnvironment(KnownGoodError):
     """A lock file or list of packages that cannot be read. Its text says where, what was expected and what to do."""
+
+
+class OtherPython(BadEnvironment):
+    """An environment or a build that is for other Pythons than the one that was stated beside it."""
 
 
 class BadBackup(KnownGoodError):

@@ -63,7 +63,8 @@ class Ignore:
 class Policy:
     """The rules. Defaults are those of a team that wrote none: design and DECISIONS tell why.
 
-    `hardware` are the classes that count (none: every measured one, the worst wins). `minimum` is the severity from
+    `hardware` are the classes that count (none: every measured one, the worst wins). `python` is that of environments
+    that leave it open. `minimum` is the severity from
     which on a failing issue blocks; `silent_always` blocks on silent wrong results whatever their severity. `applied`
     maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
     `refuse_assumed` makes an assumed build insufficient evidence. `accept` says which claims count as known;
@@ -72,6 +73,7 @@ class Policy:
 
     watch: Watch = Watch()
     hardware: tuple[str, ...] = ()
+    python: str = ""
     affected: Effect = Effect.BLOCK
     flaky: Effect = Effect.BLOCK
     different_failure: Effect = Effect.BLOCK

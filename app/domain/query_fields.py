@@ -15,7 +15,8 @@ from operator import ge, gt, le, lt
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from app.domain.build import Build, parse_build_id
+from app.domain.build import DEFAULT_PYTHON, Build
+from app.domain.build_names import read_build_name
 from app.domain.errors import UnknownBuild
 from app.domain.history import FAILING
 from app.domain.issue import (
@@ -167,13 +168,24 @@ _SPECIFIER = re.compile(r"(~=|==|!=|<=|>=|<|>|=)([0-9][0-9A-Za-z.+*!_-]*)")
 _SPECIFIERS = re.compile(r"[~=!<>]")
 
 
+# What only names a build: versions, ranges and comparisons are read as such.
+_NAMES_BUILD = re.compile(r"(?:py)?torch|v[0-9]|[0-9][^~\s]*(?:~|\s+(?:cu[0-9]|cpu|rocm|xpu))", re.IGNORECASE)
+
+
 def _build(text: str) -> str:
-    if text.casefold().startswith("torch-"):
-        try:
-            return str(parse_build_id(text.casefold()))
-        except UnknownBuild as error:
-            raise UnfitValue(f"{_VERSION}; {error}") from None
-    return _versions(text, _VERSION)
+    """The id of a build that is named whole; else the versions of torch that are meant."""
+    if not _NAMES_BUILD.match(text):
+        return _versions(text, _VERSION)
+    try:
+        name = read_build_name(text)
+    except UnknownBuild as error:
+        raise UnfitValue(f"{_VERSION}; {error}") from None
+    is_whole = name.python is not None or name.triton is not None
+    if is_whole and name.torch.local is not None:
+        return str(name.id_on(name.python or DEFAULT_PYTHON))
+    if name.triton is not None or name.python not in {None, DEFAULT_PYTHON}:
+        raise UnfitValue(_VERSION)
+    return str(name.torch)
 
 
 def _cuda(text: str) -> str:

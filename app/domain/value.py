@@ -17,7 +17,7 @@ from app.domain.issue import EnvironmentRequest, Issue, environment_request, is_
 from app.domain.plan import ENVIRONMENT_S, GUESS_S, Known, PlannedArm, PlannedJob, Wanted, missing_arms
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, is_stale, stale_before
 from app.domain.watch_list import WatchList
-from app.domain.watched import meant_by, names_of, watched_issues
+from app.domain.watched import is_all, meant_by, names_of, watched_issues
 
 
 class Why(StrEnum):
@@ -113,7 +113,7 @@ def watched_by(
     for one in sorted(lists, key=lambda one: one.name):
         watch = replace(
             one.content.watch,
-            issues=tuple(text for text in one.content.watch.issues if meant_by(text, names)),
+            issues=tuple(text for text in one.content.watch.issues if is_all(text) or meant_by(text, names)),
             components=tuple(
                 text for text in one.content.watch.components if text.strip().casefold() in names.components
             ),

@@ -1,7 +1,7 @@
 """Which issues somebody means: ids in the forms people write them, components, packages, severities.
 
-An id is meant by itself, in any case, and by its report: `pytorch/xla#8464` or the thread's address. One report may be
-several issues here; then all of them are meant.
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
+report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
 """
 
 import difflib
@@ -10,13 +10,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.domain.errors import BadRequest
+from app.domain.errors import BadRequest, UnknownIssue
 from app.domain.issue import Issue, LinkKind, Severity
 from app.domain.policy import Watch
 
 _THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
 _SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
+_NUMBER = re.compile(r"#([0-9]+)")
 _REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+ALL = "all"
 
 _SHOWN_SIGNS = 80
 _SHOWN_UNKNOWN = 3  # looking for near names takes milliseconds each, and a request may hold thousands
@@ -76,7 +79,40 @@ def meant_by(text: str, names: Names) -> tuple[str, ...]:
     found = names.ids.get(folded)
     if found is None and (short := _SHORT.match(folded)):
         found = names.ids.get(f"{short[1]}-{short[2]}")
+    if found is None and (number := _NUMBER.fullmatch(folded)):
+        ending = f"-{number[1]}"
+        found = tuple(sorted({id_ for ids in names.ids.values() for id_ in ids if id_.endswith(ending)}))
     return found or ()
+
+
+def is_all(text: str) -> bool:
+    return text.strip().casefold() == ALL
+
+
+def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Issue, ...]:
+    """The issues that are meant, in the order of `issues`; with `all` every one. Raises UnknownIssue."""
+    texts = list(dict.fromkeys(written))
+    if any(is_all(text) for text in texts):
+        return tuple(issues.values())
+    ids = {text for text in texts if text in issues}
+    if len(ids) < len(texts):
+        names = names_of(issues)
+        found = {text: meant_by(text, names) for text in texts}
+        if unknown := _unknown(found):
+            raise UnknownIssue(_no_such("issue", unknown), _near(unknown, names.ids))
+        ids = {id_ for each in found.values() for id_ in each}
+    return tuple(issue for id_, issue in issues.items() if id_ in ids)
+
+
+def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
+    """The one issue that is meant. Raises UnknownIssue, also where there are several."""
+    if is_all(written):
+        raise UnknownIssue(f'"{_shown(written)}" is every issue here; name one')
+    first, *more = find_issues([written], issues)
+    if more:
+        ids = [issue.id for issue in (first, *more)]
+        raise UnknownIssue(f'"{_shown(written)}" is more than one issue here', ids, what="candidates")
+    return first
 
 
 def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
@@ -98,7 +134,9 @@ def watched_issues(
     A package that no issue here needs is noted, because teams watch all they use.
     """
     _refuse_nothing(watch)
-    ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
+    named = [text for text in watch.issues if not is_all(text)]
+    ids = set(issues) if len(named) < len(watch.issues) else set[str]()
+    ids |= _found("issue", named, {text: meant_by(text, names) for text in named}, names.ids)
     by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
     ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
     by_package = {text: names.packages.get(canonical_package(text), ()) for text in watch.packages}
@@ -114,23 +152,31 @@ def _refuse_nothing(watch: Watch) -> None:
     lists = ", ".join(_shown(name) for name in watch.lists)
     what = f"the watch list {lists} names nothing" if lists else "nothing is watched"
     raise BadRequest(
-        f"{what}; name issues, components, packages, a watch list or a least severity: dozens of issues fail on every "
-        "build, so that watching all of them would never pass"
+        f"{what}; name issues, components, packages, a watch list or a least severity, or `all` issues: dozens of them "
+        "fail on every build, so that watching all would hardly ever pass"
     )
 
 
 def _found(what: str, asked: Sequence[str], found: Mapping[str, Sequence[str]], known: Iterable[str]) -> set[str]:
-    unknown = list(dict.fromkeys(text for text in asked if not found[text]))
-    if unknown:
-        raise BadRequest(_no_such(what, unknown, list(known)))
+    if unknown := _unknown({text: found[text] for text in asked}):
+        near = _near(unknown, known)
+        raise BadRequest(_no_such(what, unknown) + (f"; nearest: {', '.join(near)}" if near else ""))
     return {id_ for ids in found.values() for id_ in ids}
 
 
-def _no_such(what: str, unknown: Sequence[str], known: Sequence[str]) -> str:
-    near = list(dict.fromkeys(name for text in unknown[:_SHOWN_UNKNOWN] for name in nearest(text, known)))
+def _unknown(found: Mapping[str, Sequence[str]]) -> list[str]:
+    return [text for text, ids in found.items() if not ids]
+
+
+def _near(unknown: Sequence[str], known: Iterable[str]) -> list[str]:
+    pool = list(known)
+    return list(dict.fromkeys(name for text in unknown[:_SHOWN_UNKNOWN] for name in nearest(text, pool)))
+
+
+def _no_such(what: str, unknown: Sequence[str]) -> str:
     named = ", ".join(f'"{_shown(text)}"' for text in unknown[:_SHOWN_UNKNOWN])
     more = f" and {len(unknown) - _SHOWN_UNKNOWN} more" if len(unknown) > _SHOWN_UNKNOWN else ""
-    return f"no {what} is called {named}{more} here" + (f"; nearest: {', '.join(near)}" if near else "")
+    return f"no {what} is called {named}{more} here"
 
 
 def _shown(text: str) -> str:

@@ -66,7 +66,7 @@ class WatchTable(_Table):
     """What is looked at. Everything named here counts, not only what all of it names."""
 
     issues: _Lines = []
-    """Ids such as "xla-8464"; also "pytorch/xla#8464" or the thread's address."""
+    """Ids such as "xla-8464"; also "pytorch/xla#8464" or the thread's address; "all" for every issue."""
     components: _Lines = []
     """Parts of the stack as the matrix groups them, such as "Inductor C++"."""
     packages: _Lines = []
@@ -97,6 +97,8 @@ class PolicyFile(_Table):
     watch: WatchTable = Field(default_factory=WatchTable)
     hardware: _Lines = []
     """Hardware classes that count, such as "cpu-x86_64" or "cuda-sm_90"; none means every measured one."""
+    python: _Line | None = None
+    """The Python of your environment, such as "3.12", where neither a lock file nor the command says it."""
     affected: _EffectWord = _DEFAULT.affected
     """What an issue that fails does."""
     flaky: _EffectWord = _DEFAULT.flaky
@@ -165,6 +167,7 @@ def policy_of(document: PolicyFile) -> Policy:
             lists=tuple(watch.lists),
         ),
         hardware=tuple(document.hardware),
+        python=document.python or "",
         affected=document.affected,
         flaky=document.flaky,
         different_failure=document.different_failure,

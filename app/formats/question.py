@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Any
 
-from app.domain.build import parse_build_id
+from app.domain.build_names import minor_python, read_build_name
 from app.domain.environment import Resolved, resolve, resolve_build
-from app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, UnknownBuild
+from app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from app.domain.gate import Question, Ruling, decide
 from app.domain.issue import Severity
 from app.domain.known import Known
@@ -46,8 +46,9 @@ class File:
 class Asked:
     """One question, not understood yet. Either `build` or `environment` is given.
 
-    `python` is for environments that do not say theirs. What is named to be watched takes the place of what the policy
-    watches; `hardware` and `base` likewise; `applied` (`issue=workaround`) is added.
+    `python` is that of the environment: it narrows what the file or the build's name leaves open. What is named to be
+    watched takes the place of what the policy watches; `hardware`, `base` and `python` likewise; `applied`
+    (`issue=workaround`) is added.
     """
 
     build: str = ""
@@ -100,7 +101,7 @@ def _at_fault(asked: Asked, policy: Policy, known: Known) -> str:
     try:
         watched_issues(policy.watch, known.issues, known.names)
         if policy.base:
-            parse_build_id(policy.base)
+            read_build_name(policy.base)
     except UnknownBuild:
         return "base" if asked.base else "policy"
     except BadRequest:
@@ -120,25 +121,32 @@ def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
 
 
 def read_question(asked: Asked, grounds: Grounds, now: datetime) -> Question:
-    resolved = _resolved(asked, grounds)
-    return Question(resolved, _policy(asked, grounds), now)
-
-
-def _resolved(asked: Asked, grounds: Grounds) -> Resolved:
-    builds = grounds.known.builds
     if asked.build and asked.environment:
         raise BadField("build", "name a build or give an environment, not both")
-    if asked.build:
-        with _about("build"):
-            return resolve_build(asked.build, builds, grounds.tested)
-    if asked.environment is None:
+    if not asked.build and asked.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
-    # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
-    from app.formats.environments import read_environment  # noqa: PLC0415
+    policy = _policy(asked, grounds)
+    return Question(_resolved(asked, grounds, policy), policy, now)
 
-    with _about("environment"):
-        stated = read_environment(PurePath(asked.environment.name).name, asked.environment.content.encode())
-        return resolve(replace(stated, python=stated.python or asked.python), builds, grounds.tested)
+
+def _resolved(asked: Asked, grounds: Grounds, policy: Policy) -> Resolved:
+    builds = grounds.known.builds
+    where = "python" if asked.python else "policy"
+    with _about(where):
+        python = minor_python(asked.python or policy.python)
+    try:
+        if asked.environment is None:
+            with _about("build"):
+                return resolve_build(asked.build, builds, grounds.tested, python=python)
+        # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
+        from app.formats.environments import read_environment  # noqa: PLC0415
+
+        with _about("environment"):
+            name = PurePath(asked.environment.name).name
+            stated = read_environment(name, asked.environment.content.encode(), python=python)
+            return resolve(stated, builds, grounds.tested)
+    except OtherPython as error:
+        raise BadField(where, str(error)) from None
 
 
 def _policy(asked: Asked, grounds: Grounds) -> Policy:
@@ -161,8 +169,8 @@ def _policy(asked: Asked, grounds: Grounds) -> Policy:
     if policy.watch.is_empty:
         raise BadField(
             "issues",
-            "nothing is watched; name issues, components, packages, a severity or a watch list (dozens of issues "
-            "fail on every build, so watching all of them says nothing)",
+            "nothing is watched; name issues, components, packages, a severity or a watch list, or `all` issues "
+            "(dozens of them fail on every build, so that watching all would hardly ever pass)",
         )
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
@@ -190,7 +198,7 @@ def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[
 def _about(name: str) -> Iterator[None]:
     try:
         yield
-    except BadField:
+    except (BadField, OtherPython):
         raise
     except KnownGoodError as error:
         raise BadField(name, str(error)) from None

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from app.domain.build import Build
+from app.domain.build_names import find_build, read_build_name
 from app.domain.constraints import Constraints, read_cuda, read_driver, read_hardware, read_pin, read_python
 from app.domain.environment import Resolved, resolve, resolve_build
-from app.domain.errors import BadRequest, KnownGoodError
+from app.domain.errors import BadRequest, KnownGoodError, OtherPython, UnknownBuild
 from app.domain.issue import Issue, Severity
 from app.domain.plan import ENVIRONMENT_S
 from app.domain.policy import Policy, Watch
 from app.domain.upgrade import ENOUGH, Question
 from app.domain.watch_list import filled
-from app.domain.watched import watched_issues
+from app.domain.watched import is_all, watched_issues
 from app.formats.question import BadField, Grounds
-
-ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,20 @@ def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Questio
 
 
 def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved:
-    """The build that an environment is (`pip freeze`, a lock file). Raises BadField."""
+    """The build that an environment is (`pip freeze`, a lock file). Raises BadField.
+
+    `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
+    """
     # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
     from app.formats.environments import read_environment  # noqa: PLC0415
 
     builds = grounds.known.builds
     with _about("environment"):
-        stated = read_environment(name, content.encode())
-        return resolve(replace(stated, python=stated.python or python), builds, builds)
+        try:
+            stated = read_environment(name, content.encode(), python=python)
+        except OtherPython:
+            stated = read_environment(name, content.encode())
+        return resolve(stated, builds, builds)
 
 
 def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...]]:
@@ -86,14 +91,13 @@ def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...
     written = asked.start.strip()
     if not written:
         raise UnknownStart("say which build you are on: its id, or the version of torch")
-    id_ = written if written.startswith("torch-") else f"torch-{written.removeprefix('torch').lstrip('= ')}"
-    with _about("from"):
-        found = resolve_build(id_, builds, builds)
-    if found.build is None:
-        near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UnknownStart(f'no build of the catalogue is "{written[:80]}"{near}', found.nearest)
-    notes = (found.note,) if found.note else ()
-    return _with_python(builds[found.build], asked.python, builds), notes
+    try:
+        start = _with_python(find_build(written, builds), asked.python, builds)
+    except UnknownBuild as error:
+        raise UnknownStart(str(error), error.nearest) from None
+    known = read_build_name(written).python or start.python if asked.python else ""
+    note = resolve_build(written, builds, builds, python=known).note
+    return start, (note,) if note else ()
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
@@ -110,7 +114,7 @@ def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], 
     issues = grounds.known.issues
     with _about("severity"):
         named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
-    if named.is_empty or ALL in asked.issues:
+    if named.is_empty or any(map(is_all, asked.issues)):
         return tuple(issues[id_] for id_ in sorted(issues)), (), ()
     with _about("watch"):
         policy = filled(Policy(watch=named), grounds.lists)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from app.domain.build import Build, parse_build_id
+from app.domain.build import Build
+from app.domain.build_names import find_build
 from app.domain.compare import Comparison, compare
 from app.domain.errors import UnknownBuild
 from app.domain.issue import Issue
@@ -18,15 +19,15 @@ from app.store.known import load_known
 from app.store.reads import load_builds, load_hardware, load_issues
 from app.store.session import Session
 from app.web.addresses import compare_address
-from app.web.errors import NotHere, nearest
-from app.web.selection import Names, Words, one_class, read_asked, refuse_unknown
+from app.web.errors import NotHere
+from app.web.selection import Names, Words, named_issues, one_class, read_asked, refuse_unknown
 
 
 class Narrowed(BaseModel):
     """Which issues are compared, and on which hardware. Everything left out means all of it."""
 
     hardware: Annotated[Words, Field(description="One hardware class; the CPU class where none is named")] = ""
-    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated")]
+    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; `all` for all of them")]
     component: Annotated[Words, Field(description="Only issues of this component")] = ""
     q: Annotated[
         str,
@@ -49,7 +50,7 @@ class Narrowed(BaseModel):
 
 
 class CompareQuery(Narrowed):
-    a: Annotated[Words, Field(description="The build that is left; its + may be written as %2B or as a space")]
+    a: Annotated[Words, Field(description="The build that is left: its id, or a version of torch")]
     b: Annotated[Words, Field(description="The build that is moved to")]
 
 
@@ -91,30 +92,21 @@ def _narrowed(compared: Comparison, asked: Query, now: datetime) -> Comparison:
 
 
 def _wanted(issues: Sequence[Issue], query: Narrowed) -> tuple[Issue, ...]:
-    refuse_unknown("issue", query.issues, {issue.id for issue in issues}, "issues")
+    named = named_issues(issues, query.issues)
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
-    return tuple(
-        issue
-        for issue in issues
-        if (not query.issues or issue.id in query.issues)
-        and (not query.component or issue.component == query.component)
-    )
+    return tuple(issue for issue in named if not query.component or issue.component == query.component)
 
 
 def _found(text: str, side: str, room: Room, query: CompareQuery) -> Build:
     """The build that the reader wrote. A refusal leads to the same comparison with the nearest ones in its place."""
-    known = {build.id: build for build in room.builds}
     try:
-        id_ = str(parse_build_id(text))
-        problem = f'no build is called "{id_}" here'
+        return find_build(text, {build.id: build for build in room.builds})
     except UnknownBuild as error:
-        id_, problem = text, str(error)
-    if id_ in known:
-        return known[id_]
-    sides = {"a": query.a, "b": query.b}
-    near = [(one, compare_address(**_sides({**sides, side: one}), **query.said)) for one in nearest(id_, known)]
-    raise NotHere(f"{side}: {problem}", near or [("choose two builds", compare_address(**query.said))])
+        sides = {"a": query.a, "b": query.b}
+        near = [(one, compare_address(**_sides({**sides, side: one}), **query.said)) for one in error.nearest]
+        offered = near or [("choose two builds", compare_address(**query.said))]
+        raise NotHere(f"{side}: {error.problem}", offered) from None
 
 
 def _sides(sides: Mapping[str, str]) -> dict[str, str]:

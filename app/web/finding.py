@@ -1,8 +1,10 @@
 """Things by the id in an address: found, or refused with the nearest ids."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
-from app.domain.build import Build, parse_build_id
+from app.domain import build_names, watched
+from app.domain.build import Build
 from app.domain.errors import UnknownBuild, UnknownIssue
 from app.domain.issue import Issue
 from app.domain.watch_list import WatchList
@@ -27,27 +29,22 @@ _RECENT_RUNS = 20
 
 
 def find_issue(session: Session, id_: str) -> Issue:
-    try:
+    """The issue that is meant: by its id, which costs one row, or by another of its names."""
+    with suppress(UnknownIssue):
         return load_issue(session, id_)
-    except UnknownIssue:
-        ids = nearest(id_, (issue.id for issue in load_issues(session)))
-        raise NotHere(f'no issue is called "{id_}" here', [(id_, issue_address(id_)) for id_ in ids]) from None
+    try:
+        return watched.find_issue(id_, {issue.id: issue for issue in load_issues(session)})
+    except UnknownIssue as error:
+        raise NotHere(error.problem, [(near, issue_address(near)) for near in error.nearest]) from None
 
 
 def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:
-    """The build, and all builds by id in release order."""
+    """The build that is meant, and all builds by id in release order."""
     builds = {build.id: build for build in load_builds(session)}
     try:
-        id_ = str(parse_build_id(text))
+        return build_names.find_build(text, builds), builds
     except UnknownBuild as error:
-        raise NotHere(str(error), _builds_near(text, builds)) from None
-    if id_ not in builds:
-        raise NotHere(f'no build is called "{id_}" here', _builds_near(id_, builds))
-    return builds[id_], builds
-
-
-def _builds_near(text: str, builds: Mapping[str, Build]) -> list[tuple[str, str]]:
-    return [(id_, build_address(id_)) for id_ in nearest(text, builds)]
+        raise NotHere(error.problem, [(near, build_address(near)) for near in error.nearest]) from None
 
 
 def find_attempt(session: Session, id_: str) -> AttemptDetail:

@@ -1,7 +1,7 @@
 """What changed lately: the same question for the page, its JSON twin and every feed."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
@@ -11,14 +11,14 @@ from pydantic import BaseModel, Field
 from app.domain.changes import Change, changes_of, only
 from app.domain.errors import BadRequest
 from app.domain.issue import Issue
-from app.domain.watched import names_of, watched_issues
+from app.domain.watched import is_all, names_of, watched_issues
 from app.store.changes import load_earlier, load_news
 from app.store.reads import load_builds, load_issues
 from app.store.session import Session
 from app.web.addresses import CHANGES_FEED, component_feed, issue_feed, line_feed, watch_list_feed
 from app.web.errors import BadQuestion
 from app.web.finding import find_watch_list
-from app.web.selection import Names, Words, refuse_unknown
+from app.web.selection import Names, Words, named_issues, refuse_unknown
 
 _STEPS = 5000  # of single cells, from which at most so many entries are made
 _LINE = re.compile(r"(?:torch-)?([0-9]{1,4}\.[0-9]{1,4})(?:\.x)?\Z")
@@ -27,7 +27,9 @@ _LINE = re.compile(r"(?:torch-)?([0-9]{1,4}\.[0-9]{1,4})(?:\.x)?\Z")
 class ChangesQuery(BaseModel):
     """Parameters of `/changes`, `/api/v1/changes` and the feeds. Everything named must hold."""
 
-    issues: Annotated[Names, Field(description="Only of these issues, repeated or comma-separated")]
+    issues: Annotated[
+        Names, Field(description="Only of these issues, repeated or comma-separated; `all` for all of them")
+    ]
     component: Annotated[Words, Field(description="Only of issues of this component")] = ""
     line: Annotated[Words, Field(description="Only on builds of this line of torch, such as 2.8")] = ""
     watch: Annotated[Words, Field(description="Only of what this watch list watches")] = ""
@@ -37,10 +39,13 @@ class ChangesQuery(BaseModel):
 
 @dataclass(frozen=True)
 class News:
-    """The changes, newest first, the catalogue's issues by id, and what they were asked of, in words and as a query."""
+    """The changes, newest first, the catalogue's issues by id, and what they were asked of (issues by their ids), also
+    in words and as a query.
+    """
 
     changes: tuple[Change, ...]
     issues: Mapping[str, Issue]
+    asked: ChangesQuery
     about: str
     query: str
 
@@ -48,14 +53,21 @@ class News:
 def load_changes(session: Session, query: ChangesQuery) -> News:
     """Raises BadQuestion for names we do not have, NotHere for a watch list there is not."""
     issues = {issue.id: issue for issue in load_issues(session)}
-    refuse_unknown("issue", query.issues, issues, "issues")
+    query = query.model_copy(update={"issues": _named(query.issues, issues)})
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues.values()}, "component")
     wanted, hardware = _wanted(session, query, issues)
     line = _line(session, query.line)
     steps = load_news(session, _STEPS, issues=wanted, line=line)
     found = changes_of(steps, load_earlier(session, steps), first=query.first)
-    return News(only(found, hardware=hardware)[: query.limit], issues, _about(query, line), _asked(query, line))
+    return News(only(found, hardware=hardware)[: query.limit], issues, query, _about(query, line), _asked(query, line))
+
+
+def _named(asked: Sequence[str], issues: Mapping[str, Issue]) -> list[str]:
+    """By their ids; none where all are asked for, because changes are told of issues that left the catalogue too."""
+    if not asked or any(map(is_all, asked)):
+        return []
+    return [issue.id for issue in named_issues(tuple(issues.values()), asked)]
 
 
 def _wanted(

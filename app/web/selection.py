@@ -7,8 +7,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 
-from app.domain.build import Build, parse_build_id
-from app.domain.errors import BadRequest, UnknownBuild
+from app.domain.build import Build
+from app.domain.build_names import BuildNames
+from app.domain.errors import BadRequest, UnknownBuild, UnknownIssue
 from app.domain.issue import Issue
 from app.domain.known import Known
 from app.domain.machine import CPU_CLASS
@@ -16,6 +17,7 @@ from app.domain.matrix import Column, Columns, choose_columns, fold, rows_of, un
 from app.domain.query import BadQuery, Query
 from app.domain.query_match import View, columns_left, matching, needs_cells, of_issues
 from app.domain.verdict import Cell, Verdict
+from app.domain.watched import find_issues
 from app.formats.query_json import LONGEST as LONGEST_QUERY
 from app.formats.query_json import read_query
 from app.store.kept_cells import KeptKnown
@@ -61,8 +63,10 @@ Words = Annotated[str, Field(max_length=_LONGEST)]
 class MatrixQuery(BaseModel):
     """Parameters of `/` and `/api/v1/matrix`. Everything left out means all of it."""
 
-    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated")]
-    builds: Annotated[Names, Field(description="Build ids; their + may be written as %2B or as a space")]
+    issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; `all` for all of them")]
+    builds: Annotated[
+        Names, Field(description="Build ids or versions of torch; a + may be written as %2B or as a space")
+    ]
     python: Annotated[
         Words, Field(description="Only builds of this Python (`3.12`), where none are named; none means every one")
     ] = ""
@@ -213,16 +217,14 @@ def _of_python(builds: Sequence[Build], python: str) -> Sequence[Build]:
 
 def _issues(issues: Sequence[Issue], query: MatrixQuery, asked: Query) -> tuple[Issue, ...]:
     """Those that may be shown, by all that is known without their cells."""
-    refuse_unknown("issue", query.issues, {issue.id for issue in issues}, "issues")
+    named = named_issues(issues, query.issues)
     if query.component:
         refuse_unknown("component", [query.component], {issue.component for issue in issues}, "component")
     may_match = of_issues(asked)
     return tuple(
         issue
-        for issue in sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
-        if (not query.issues or issue.id in query.issues)
-        and (not query.component or issue.component == query.component)
-        and may_match(issue)
+        for issue in sorted(named, key=lambda issue: (issue.component.casefold(), issue.id))
+        if (not query.component or issue.component == query.component) and may_match(issue)
     )
 
 
@@ -233,18 +235,22 @@ def speaks_of(issue: Issue, words: str) -> bool:
 
 
 def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "builds") -> tuple[Build, ...]:
-    """Builds by the ids that a reader wrote in the parameter `field`, in release order."""
-    known = {build.id: build for build in builds}
-    ids = [_as_build_id(text, field) for text in asked]
-    refuse_unknown("build", ids, known, field)
-    return tuple(sorted((known[id_] for id_ in dict.fromkeys(ids)), key=lambda build: build.build_id))
-
-
-def _as_build_id(text: str, field: str) -> str:
-    """A build id as we write it: a space that was a `+`, and versions in their normal form."""
+    """The builds that a reader means in the parameter `field`, in release order."""
+    names = BuildNames({build.id: build for build in builds})
     try:
-        return str(parse_build_id(text))
+        found = {build.id: build for build in map(names.find, dict.fromkeys(asked))}
     except UnknownBuild as error:
+        raise BadQuestion(str(error), field) from None
+    return tuple(sorted(found.values(), key=lambda build: build.build_id))
+
+
+def named_issues(issues: Sequence[Issue], asked: Sequence[str], field: str = "issues") -> tuple[Issue, ...]:
+    """The issues that a reader means in the parameter `field`; all of them where none is named."""
+    if not asked:
+        return tuple(issues)
+    try:
+        return find_issues(asked, {issue.id: issue for issue in issues})
+    except UnknownIssue as error:
         raise BadQuestion(str(error), field) from None
 
 

@@ -65,7 +65,8 @@ def test_it_ends_with_3_where_nothing_was_compared_and_says_what_would_measure_i
     ("arguments", "said"),
     [
         (["torch-2.7.2+cu126", GOOD.id], 'a: no build is called "torch-2.7.2+cu126" here; nearest: torch-2.7.1+cu126'),
-        ([OLD.id, "2.6"], 'b: build "2.6" does not start with "torch-"'),
+        ([OLD.id, "2.6"], 'b: no build is called "2.6" here; nearest: torch-2.5.1+cu124'),
+        ([OLD.id, "newest"], 'b: "newest" names no build'),
         ([OLD.id, BAD.id, "--hardware", "cuda-sm_42"], 'hardware "cuda-sm_42" was never measured here'),
         ([OLD.id, BAD.id, "--issues", "pytorch-1"], 'no issue is called "pytorch-1" here'),
         ([OLD.id, BAD.id, "--fail-on", "broken"], '--fail-on "broken" is no transition; known: regressed'),

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.domain.build import Build
 from app.domain.environment import CONDA, Pin, Resolved, Stated, resolve, resolve_build, variant_of
-from app.domain.errors import UnknownBuild
+from app.domain.errors import OtherPython, UnknownBuild
 from tests.make import make_build
 
 PYPI = "https://pypi.org/simple"
@@ -151,7 +153,8 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
         (stated("2.6.0+cu124", Pin("triton", "3.2.0", "git+https://x.example/triton")), "Triton comes from git+"),
         (stated("2.6.0+cu124", Pin("triton", "three")), '"three" is no version of Triton'),
         (stated("2.14.0+cu130"), "torch-2.14.0+cu130 is in the catalogue and was never measured"),
-        (stated("2.6.0+cu128"), "No such build is in the catalogue: torch 2.6.0+cu128"),
+        (stated("2.6.0+git1"), "No such build is in the catalogue: torch 2.6.0+git1"),
+        (stated("2.6.0+cu124", Pin("triton", "3.3.1")), "No such build is in the catalogue: torch 2.6.0+cu124 with"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -193,25 +196,87 @@ def test_another_triton_than_the_pin_is_another_build(triton: Pin | None, build:
 
 
 @pytest.mark.parametrize(
-    ("version", "python", "build", "assumed"),
+    ("version", "python", "build"),
     [
-        ("2.6.0+cu124", "3.11", "torch-2.6.0+cu124", False),
-        ("2.6.0+cu124", "3.12", "torch-2.6.0+cu124~py312", False),
-        ("2.6.0+cu124", "", "torch-2.6.0+cu124", False),
-        ("2.6.0+cu124", "3.13", "torch-2.6.0+cu124~py312", True),
-        ("2.6.0+cu124", "3.9", "torch-2.6.0+cu124", True),
-        ("2.7.1+cu126", "", "torch-2.7.1+cu126~py312", False),
-        ("2.7.1+cu126", "3.11", "torch-2.7.1+cu126~py312", True),
-        ("2.14.0+cu130", "3.12", None, False),
+        ("2.6.0+cu124", "3.11", "torch-2.6.0+cu124"),
+        ("2.6.0+cu124", "3.12", "torch-2.6.0+cu124~py312"),
+        pytest.param("2.6.0+cu124", "3.13", "torch-2.6.0+cu124~py313", id="never measured, but another Python was"),
+        ("2.6.0+cu124", "3.9", None),
+        ("2.7.1+cu126", "3.11", None),
+        ("2.14.0+cu130", "3.11", None),
     ],
 )
-def test_another_python_of_the_same_build_is_assumed_and_both_are_named(
-    version: str, python: str, build: str | None, *, assumed: bool
+def test_a_python_that_is_stated_is_the_build_s_own_or_there_is_none(
+    version: str, python: str, build: str | None
 ) -> None:
     resolved = found(stated(version, python=python))
-    assert (resolved.build, resolved.is_assumed) == (build, assumed)
-    if assumed and build is not None:
-        assert f"was measured on Python {BUILDS[build].python}, not on {python}" in resolved.note
+    assert (resolved.build, resolved.is_assumed) == (build, False)
+    assert resolved.pythons == ((python,) if build else ())
+    assert resolved.asked.endswith(f", Python {python}")
+
+
+def test_a_python_that_the_catalogue_lacks_is_none_and_the_others_are_named() -> None:
+    resolved = found(stated("2.6.0+cu124", python="3.9"))
+    assert resolved.note == ("torch-2.6.0+cu124 is in the catalogue for Python 3.11, 3.12 and 3.13, not for Python 3.9")
+    assert resolved.nearest[0] == "torch-2.6.0+cu124"
+
+
+@pytest.mark.parametrize(
+    ("version", "possible", "build", "pythons", "word"),
+    [
+        ("2.6.0+cu124", (), "torch-2.6.0+cu124", ("3.11", "3.12", "3.13"), "it may be 3.11, 3.12 or 3.13"),
+        ("2.6.0+cu124", ("3.12", "3.13", "3.14"), "torch-2.6.0+cu124~py312", ("3.12", "3.13"), "it may be 3.12 or"),
+        ("2.6.0+cu124", ("3.13", "3.14"), "torch-2.6.0+cu124~py313", ("3.13",), "for Python 3.13 alone"),
+        ("2.6.0+cu126", (), "torch-2.6.0+cu126", ("3.11",), "the catalogue has this build for Python 3.11 alone"),
+        ("2.7.1+cu126", (), "torch-2.7.1+cu126~py312", ("3.12", "3.13"), "it may be 3.12 or 3.13"),
+        ("2.7.1+cu126", ("3.10", "3.11"), None, (), "for Python 3.12 and 3.13, not for Python 3.10, 3.11"),
+        ("2.6.0+cu124", ("3.14", "3.15", "3.16", "3.17"), None, (), "not for Python 3.14, 3.15, 3.16, ..."),
+    ],
+)
+def test_a_python_that_is_open_is_said_and_all_that_it_may_be_are_named(
+    version: str, possible: tuple[str, ...], build: str | None, pythons: tuple[str, ...], word: str
+) -> None:
+    resolved = found(replace(stated(version, python=""), pythons=possible))
+    assert (resolved.build, resolved.pythons, resolved.is_assumed) == (build, pythons, False)
+    assert word in resolved.note
+    assert resolved.asked == f"torch {version}, Python not stated"
+
+
+@pytest.mark.parametrize(
+    ("version", "python", "variant", "pythons"),
+    [
+        ("2.6.0+cpu", "3.11", "torch-2.6.0+cu124", ("3.11",)),
+        ("2.6.0+cpu", "3.13", "torch-2.6.0+cu124~py313", ("3.13",)),
+        ("2.6.0+cpu", "", "torch-2.6.0+cu124", ("3.11", "3.12", "3.13")),
+        ("2.6.0+cpu.cxx11.abi", "3.11", "torch-2.6.0+cu124", ("3.11",)),
+        ("2.6.0+cu128", "3.11", "torch-2.6.0+cu126", ("3.11",)),
+        ("2.6.0+cu128", "3.12", "torch-2.6.0+cu124~py312", ("3.12",)),
+        ("2.5.1+cu121", "3.11", "torch-2.5.1+cu118", ("3.11",)),
+        ("2.6.0+rocm6.3", "3.11", "torch-2.6.0+cu124", ("3.11",)),
+        ("2.6.0+xpu", "3.11", "torch-2.6.0+cu124", ("3.11",)),
+        ("2.7.1+cpu", "3.11", "", ()),
+        ("2.7.0+cpu", "3.11", "", ()),
+        ("2.14.0+cpu", "3.11", "", ()),
+        ("2.6.0+git1234", "3.11", "", ()),
+        ("2.6.0+cu124.post1", "3.11", "", ()),
+    ],
+)
+def test_a_variant_that_the_catalogue_lacks_is_none_and_the_nearest_of_its_release_is_named(
+    version: str, python: str, variant: str, pythons: tuple[str, ...]
+) -> None:
+    resolved = found(stated(version, python=python))
+    assert (resolved.build, resolved.variant, resolved.pythons) == (None, variant, pythons)
+    if variant:
+        assert f"torch-{version} is not in the catalogue" in resolved.note
+        assert f"the nearest tested build of that release is {variant}" in resolved.note
+        assert "builds.toml" in resolved.note
+        assert "accept_variant = true" in resolved.note
+
+
+def test_a_variant_is_of_the_triton_that_is_stated() -> None:
+    environment = stated("2.6.0+cpu", Pin("triton", "3.3.0"))
+    assert found(environment).variant == "torch-2.6.0+cu124~triton-3.3.0"
+    assert found(stated("2.6.0+cpu", Pin("triton", "3.3.1"))).variant == ""
 
 
 @pytest.mark.parametrize(
@@ -219,15 +284,20 @@ def test_another_python_of_the_same_build_is_assumed_and_both_are_named(
     [
         ([Pin("pytorch-cuda", "12.4")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
         ([Pin("cuda-version", "11.8")], "torch-2.5.1+cu118", "compiled apart from the wheel 2.5.1+cu118"),
-        ([Pin("pytorch-cuda", "12.1")], None, "No such build is in the catalogue: torch 2.5.1+cu121"),
-        ([Pin("cpuonly")], None, "torch 2.5.1+cpu"),
+        ([Pin("pytorch-cuda", "12.4.1")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
+        ([Pin("pytorch-cuda", "12.4.*")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
+        ([Pin("pytorch-cuda", "12.1")], None, "torch-2.5.1+cu121 is not in the catalogue"),
+        ([Pin("cpuonly")], None, "torch-2.5.1+cpu is not in the catalogue"),
         ([], None, "leaves open what it is built for"),
         ([Pin("cpuonly"), Pin("pytorch-cuda", "12.4")], None, "leaves open what it is built for"),
+        ([Pin("pytorch-cuda", "12")], None, 'conda\'s pytorch 2.5.1 (CUDA "12") leaves open what it is built for'),
+        ([Pin("pytorch-cuda", "1+1")], None, 'conda\'s pytorch 2.5.1 (CUDA "1+1") leaves open what it is built for'),
+        ([Pin("cuda-version", "x.y")], None, 'conda\'s pytorch 2.5.1 (CUDA "x.y") leaves open what it is built for'),
     ],
 )
 def test_a_torch_of_conda_is_never_more_than_assumed(pins: list[Pin], build: str | None, word: str) -> None:
     resolved = found(stated("2.5.1", *pins, index=f"{CONDA}pytorch"))
-    assert (resolved.build, resolved.is_assumed) == (build, build is not None)
+    assert (resolved.build, resolved.is_assumed) == (build, build is not None or bool(resolved.variant))
     assert word in resolved.note
 
 
@@ -276,23 +346,45 @@ def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> Non
         ("torch-2.6.0 cu124", "torch-2.6.0+cu124", False, ""),
         ("torch-2.6.0+cu124~py312", "torch-2.6.0+cu124~py312", False, ""),
         ("torch-2.6.0+cu124~triton-3.3.0", "torch-2.6.0+cu124~triton-3.3.0", False, ""),
-        ("torch-2.6.0", "torch-2.6.0+cu124", True, "names no CUDA variant"),
-        ("torch-2.6.0+cu124~py313", "torch-2.6.0+cu124~py312", True, "Python 3.12, not on 3.13"),
+        ("torch-2.6.0", "torch-2.6.0+cu124", True, "names no CUDA variant; taken as that of the default index"),
+        ("2.6.0", "torch-2.6.0+cu124", True, "Python is not stated: it may be 3.11, 3.12 or 3.13"),
+        ("torch==2.6.0+cu124", "torch-2.6.0+cu124", False, "Python is not stated"),
+        ("2.6.0+cu124~py312", "torch-2.6.0+cu124~py312", False, ""),
+        ("torch-2.6.0+cu124~py313", "torch-2.6.0+cu124~py313", False, ""),
+        ("torch-2.6.0+cu124~py39", None, False, "for Python 3.11, 3.12 and 3.13, not for Python 3.9"),
         ("torch-2.6.0+cu124~triton-3.3.1", None, False, "with Triton 3.3.1"),
-        ("torch-2.6.0+cpu", None, False, "torch 2.6.0+cpu"),
+        ("torch-2.6.0+cpu", None, False, "torch-2.6.0+cpu is not in the catalogue"),
         ("torch-2.14.0+cu130", None, False, "never measured"),
         ("torch-2.60.0", None, False, "No such build"),
     ],
 )
-def test_a_build_id_is_its_build_or_none(text: str, build: str | None, word: str, *, assumed: bool) -> None:
+def test_the_name_of_a_build_is_its_build_or_none(text: str, build: str | None, word: str, *, assumed: bool) -> None:
     resolved = resolve_build(text, BUILDS, TESTED)
     assert (resolved.build, resolved.is_assumed) == (build, assumed)
     assert word in resolved.note
+    assert bool(resolved.note) == bool(word)
 
 
-def test_what_is_no_build_id_is_refused() -> None:
-    with pytest.raises(UnknownBuild):
-        resolve_build("2.6.0", BUILDS, TESTED)
+def test_a_release_that_is_only_there_in_other_variants_names_them() -> None:
+    others = {id_: BUILDS[id_] for id_ in ("torch-2.6.0+cu126", "torch-2.5.1+cu118", "torch-2.5.1+cu124")}
+    others["torch-2.5.1+cu124"] = replace(others["torch-2.5.1+cu124"], origin="cu124")
+    several, one = resolve_build("2.5.1", others, others), resolve_build("2.6.0", others, others)
+    assert several.build is None
+    assert several.note.endswith("none of those here is the default index's: torch-2.5.1+cu118, torch-2.5.1+cu124")
+    assert (one.build, one.is_assumed) == ("torch-2.6.0+cu126", True)
+    assert '"2.6.0" names no CUDA variant; taken as the only one in the catalogue, 2.6.0+cu126' in one.note
+
+
+def test_a_python_beside_a_name_narrows_it_or_contradicts_it() -> None:
+    assert resolve_build("2.6.0+cu124", BUILDS, TESTED, python="3.12").build == "torch-2.6.0+cu124~py312"
+    assert resolve_build("torch-2.6.0+cu124", BUILDS, TESTED, python="3.11").build == "torch-2.6.0+cu124"
+    with pytest.raises(OtherPython, match=r"is for Python 3.11, and Python 3.12 was stated.*torch-2.6.0\+cu124~py312"):
+        resolve_build("torch-2.6.0+cu124", BUILDS, TESTED, python="3.12")
+
+
+def test_what_is_no_name_of_a_build_is_refused() -> None:
+    with pytest.raises(UnknownBuild, match='"newest" names no build'):
+        resolve_build("newest", BUILDS, TESTED)
 
 
 def test_nothing_is_near_where_nothing_is_tested() -> None:
@@ -335,8 +427,12 @@ def test_every_environment_is_a_tested_build_with_its_torch_or_none_with_a_reaso
         assert resolved.note
         assert set(resolved.nearest) <= TESTED
         return
-    assert resolved.build in TESTED
+    assert BUILDS[resolved.build].build_id.apart_from_python in {
+        BUILDS[id_].build_id.apart_from_python for id_ in TESTED
+    }
     torches = [pin.version for pin in pins if pin.name == "torch" and pin.version]
     release = BUILDS[resolved.build].build_id.release
     assert all(version.partition("+")[0] == release for version in torches)
-    assert bool(resolved.note) == resolved.is_assumed
+    assert BUILDS[resolved.build].python in resolved.pythons
+    assert python in {"", BUILDS[resolved.build].python}
+    assert bool(resolved.note) == (resolved.is_assumed or not python)

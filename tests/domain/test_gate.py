@@ -425,7 +425,9 @@ def test_a_base_build_is_compared_with_and_changes_nothing_unless_only_new_is_as
     assert (reason.effect, reason.is_new) == (BLOCK, False)
 
 
-@pytest.mark.parametrize(("base", "words"), [("", "names? a base|none is named"), ("torch", "base: build")])
+@pytest.mark.parametrize(
+    ("base", "words"), [("", "names? a base|none is named"), ("torch", 'base: "torch" names no build')]
+)
 def test_only_new_without_a_base_build_means_nothing(base: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         ask(make_known(row("x")), only_new=True, base=base)

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from app.catalogue.builds import read_builds
 from app.domain.environment import Pin, Stated, resolve
-from app.domain.errors import BadEnvironment
+from app.domain.errors import BadEnvironment, OtherPython
 from app.formats.environments import read_environment
 from app.here import state_here
 
@@ -52,6 +52,7 @@ def recorded(name: str) -> Stated:
         ("pylock.uv.toml", "pylock.toml", "", "torch-2.6.0+cu124"),
         ("pylock.pip.toml", "pylock.toml", "3.11", "torch-2.6.0+cu124"),
         ("poetry.lock", "poetry.lock", "", "torch-2.6.0+cu124"),
+        ("pdm.lock", "pdm.lock", "", "torch-2.6.0+cu124"),
         ("Pipfile.lock", "Pipfile.lock", "3.11", "torch-2.6.0+cu124"),
     ],
 )
@@ -59,7 +60,8 @@ def test_a_recorded_lock_is_exactly_its_build(name: str, kind: str, python: str,
     stated = recorded(name)
     resolved = resolve(stated, BUILDS, TESTED)
     assert (stated.kind, stated.python) == (kind, python)
-    assert (resolved.build, resolved.is_assumed, resolved.note) == (build, False, "")
+    assert (resolved.build, resolved.is_assumed) == (build, False)
+    assert ("Python is not stated" in resolved.note) == (not python)
     assert not [pin for pin in stated.pins if pin.name in {"colorama", "pywin32"}]
 
 
@@ -106,6 +108,86 @@ def test_a_lock_for_other_pythons_than_the_stated_one_is_refused() -> None:
 def test_a_kind_is_known_by_its_content_alone(name: str) -> None:
     content = (FILES / name).read_bytes()
     assert {read_environment(other, content).pins for other in ("", "-", "upload.bin")} == {recorded(name).pins}
+
+
+# --- The Python that a file is for -----------------------------------------------------------------------------------
+
+_METADATA = '[metadata]\nlock-version = "2.1"\npython-versions = "{}"\n[[package]]\nname = "torch"\nversion = "2.6.0"'
+_PIPFILE = '{{"_meta": {{"requires": {{{}}}}}, "default": {{"torch": {{"version": "==2.6.0"}}}}}}'
+_TARGETS = "".join(
+    f"[[metadata.targets]]\nrequires_python = '{wanted}'\n{platform}"
+    for wanted, platform in [(">=3.12,<3.14", ""), ("==3.10.*", "platform = 'windows'\n")]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "pythons"),
+    [
+        ("uv.lock", "version = 1\nrequires-python = '>=3.13'\n[[package]]\nname = 'torch'", "3.13 3.14 3.15"),
+        ("uv.lock", "version = 1\nrequires-python = '==3.12.*'\n[[package]]\nname = 'torch'", "3.12"),
+        ("uv.lock", "version = 1\nrequires-python = '==3.12.7'\n[[package]]\nname = 'torch'", "3.12"),
+        ("uv.lock", "version = 1\nrequires-python = '>=3.9, <3.12, !=3.10.*'\n[[package]]\nname = 'torch'", "3.9 3.11"),
+        ("pylock.toml", "lock-version = '1.0'\ncreated-by = 'x'\nrequires-python = '~=3.12.4'\npackages = []", "3.12"),
+        ("poetry.lock", _METADATA.format(">=3.11,<3.13"), "3.11 3.12"),
+        ("poetry.lock", _METADATA.format("^3.12"), "3.12 3.13 3.14"),
+        ("poetry.lock", _METADATA.format("~3.12"), "3.12"),
+        ("poetry.lock", _METADATA.format("~3.12.3"), "3.12"),
+        ("poetry.lock", _METADATA.format("3.12.*"), "3.12"),
+        ("poetry.lock", _METADATA.format("~3.9 || >=3.11 <3.13"), "3.9 3.11 3.12"),
+        ("poetry.lock", _METADATA.format("*"), ""),
+        ("poetry.lock", _METADATA.format("whatever"), ""),
+        ("pdm.lock", f"[metadata]\nlock_version = '4.5.0'\n{_TARGETS}[[package]]\nname = 'torch'", "3.12 3.13"),
+        ("pdm.lock", "[metadata]\nlock_version = '4.4'\n[[package]]\nname = 'torch'", ""),
+        ("Pipfile.lock", _PIPFILE.format('"python_version": "3.12"'), "3.12"),
+        ("Pipfile.lock", _PIPFILE.format('"python_full_version": "3.12.4", "python_version": "3.12"'), "3.12"),
+        ("Pipfile.lock", _PIPFILE.format('"python_version": "*"'), ""),
+        ("environment.yml", "dependencies: [python=3.12, pytorch=2.5.1]", "3.12"),
+        ("environment.yml", "dependencies: [python=3.12.4=h1_0, pytorch=2.5.1]", "3.12"),
+        ("environment.yml", "dependencies: ['python 3.12.*', pytorch=2.5.1]", "3.12"),
+        ("environment.yml", "dependencies: ['python>=3.12,<3.14', pytorch=2.5.1]", "3.12 3.13"),
+        ("environment.yml", "dependencies: ['conda-forge::python >=3.12, <=3.13', pytorch=2.5.1]", "3.12 3.13"),
+        ("environment.yml", "dependencies: [\"python[version='3.11|3.12']\", pytorch=2.5.1]", "3.11 3.12"),
+        ("environment.yml", "dependencies: [python, pytorch=2.5.1]", ""),
+        (
+            "environment.yml",
+            "dependencies:\n- python>=3.12\n- pip:\n  - torch==2.6.0; python_version<'3.14'",
+            "3.12 3.13",
+        ),
+        ("list.txt", "python=3.12.4=h1_0\npytorch=2.5.1=py3.12_0", "3.12"),
+        ("r.txt", "torch==2.5.1; python_version >= '3.13'", "3.13 3.14 3.15"),
+        ("r.txt", "x==1; python_version >= '3.13'\ntorch==2.5.1", ""),
+        ("r.txt", "torch==2.5.1; python_version < '3.10'\ntorch==2.5.1; python_version == '3.12'", "3.8 3.9 3.12"),
+        ("r.txt", "torch==2.5.1; python_full_version == '3.12.7'", "3.12"),
+        ("r.txt", f"torch @ {WHL}/cu124/torch-2.6.0%2Bcu124-cp312-cp312-linux_x86_64.whl", "3.12"),
+        ("r.txt", f"{WHL}/cu124/torch-2.6.0%2Bcu124-cp312-cp312-linux_x86_64.whl", "3.12"),
+    ],
+)
+def test_a_file_narrows_the_pythons_that_are_possible(name: str, text: str, pythons: str) -> None:
+    stated = read(text, name)
+    found = [stated.python] if stated.python else list(stated.pythons)
+    assert found[:3] == pythons.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "word"),
+    [
+        ("uv.lock", "version = 1\nrequires-python = '>=3.13'\n[[package]]\nname = 'torch'", "Python >=3.13"),
+        ("poetry.lock", _METADATA.format("^3.13"), "Python ^3.13"),
+        ("environment.yml", "dependencies: [python=3.13, pytorch=2.5.1]", "Python 3.13"),
+        ("r.txt", f"{WHL}/torch-2.6.0-cp313-cp313-linux_x86_64.whl", "Python 3.13 (torch-2.6.0-cp313-cp313-linux"),
+        ("pylock.pip.toml", (FILES / "pylock.pip.toml").read_text(), "Python 3.11 (its wheels of torch)"),
+    ],
+)
+def test_a_python_beside_a_file_that_is_for_others_is_refused(name: str, text: str, word: str) -> None:
+    with pytest.raises(OtherPython) as raised:
+        read(text, name, python="3.12")
+    assert str(raised.value).startswith(f"{name}: is for {word}")
+    assert str(raised.value).endswith("and Python 3.12 was stated")
+
+
+def test_without_torch_on_the_python_that_is_stated_no_torch_is_named() -> None:
+    stated = read("torch==2.5.1; python_version >= '3.13'", "requirements.txt", python="3.12")
+    assert resolve(stated, BUILDS, TESTED).note.startswith("This requirements.txt names no torch for Python 3.12")
 
 
 # --- requirements.txt and pip freeze ---------------------------------------------------------------------------------
@@ -309,6 +391,19 @@ _META = '"_meta": {"sources": [{"name": "a", "url": "https://a.example"}, {"name
             [Pin("torch", "2.6.0", "w/torch.whl", line=1)],
         ),
         (
+            "pdm.lock",
+            f"{_TORCH}marker = \"sys_platform == 'linux'\"\nfiles = [{{ url = '{WHL}/cu124/{_WHEEL}' }}]",
+            [Pin("torch", "2.6.0", index=f"{WHL}/cu124/{_WHEEL}", line=1)],
+        ),
+        ("pdm.lock", f"{_TORCH}marker = \"sys_platform == 'darwin'\"", []),
+        (
+            "pdm.lock",
+            f"{_TORCH}git = 'https://t@x.example/p'\nrevision = 'a'",
+            [Pin("torch", "2.6.0", "git+https://x.example/p", line=1)],
+        ),
+        ("pdm.lock", f"{_TORCH}path = './t'", [Pin("torch", "2.6.0", "./t", line=1)]),
+        ("pdm.lock", f"{_TORCH}url = '{WHL}/cu124/{_WHEEL}'", [Pin("torch", "2.6.0", index=f"{WHL}/cu124", line=1)]),
+        (
             "Pipfile.lock",
             '{"_meta": {}, "default": {"torch": {"git": "https://t@x.example/p", "ref": "a"}}}',
             [Pin("torch", "", "git+https://x.example/p")],
@@ -442,8 +537,7 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("pylock.toml", b"lock-version = '1.0'\ncreated-by = 'x'\npackages = [{name = 'A'}]", "'packages[0].name'"),
         ("poetry.lock", b"[[package]]\nname = 'torch'\nversion = '2 6'", 'version "2 6" is no version'),
         ("poetry.lock", b"metadata = 1", "metadata is a number; expected a table"),
-        ("pdm.lock", b"x", "pdm.lock: is not read; give pdm export"),
-        ("x", b"[metadata]\nlock_version = '4'\n[[package]]\nname='a'", "give pdm export"),
+        ("pdm.lock", b"metadata = { targets = 1 }", "metadata.targets is a number; expected a list"),
         ("pyproject.toml", b"x", "states what a project asks for, not what is installed; give its lock file"),
         ("x.toml", b"a = 1", "x.toml: is no lock file that is read"),
         ("Pipfile.lock", b"{", "Pipfile.lock, line 1: is not JSON"),
@@ -490,7 +584,17 @@ def test_the_name_of_a_file_is_shown_without_its_folder() -> None:
 
 # --- Nothing else is ever raised -------------------------------------------------------------------------------------
 
-_NAMES = ["", "uv.lock", "pylock.toml", "poetry.lock", "Pipfile.lock", "environment.yml", "requirements.txt", "a.json"]
+_NAMES = [
+    "",
+    "uv.lock",
+    "pylock.toml",
+    "poetry.lock",
+    "pdm.lock",
+    "Pipfile.lock",
+    "environment.yml",
+    "requirements.txt",
+    "a.json",
+]
 _LINES = [
     "torch==2.6.0",
     "torch @ git+https://x.example/y",
@@ -501,6 +605,13 @@ _LINES = [
     "@EXPLICIT",
     "dependencies:",
     "- pytorch=2.5.1",
+    "- pytorch-cuda=1+1",
+    "- pytorch-cuda=12.4",
+    "- python>=3.12|3.9.*",
+    "- cpuonly",
+    "[[metadata.targets]]",
+    'requires_python = ">=3.11,<3.13"',
+    'python-versions = "^3.11"',
     "- pip:",
     "  - torch==2.6.0",
     "[[package]]",

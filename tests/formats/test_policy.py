@@ -44,6 +44,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
     policy = parse_policy(
         """
         hardware = ["cpu-x86_64", "cuda-sm_90"]
+        python = "3.12"
         affected = "warn"
         flaky = "pass"
         different_failure = "insufficient"
@@ -80,6 +81,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
     assert policy == Policy(
         watch=Watch(("xla-8464",), ("Inductor C++",), ("torch_xla",), Severity.CRITICAL, ("team-a",)),
         hardware=("cpu-x86_64", "cuda-sm_90"),
+        python="3.12",
         affected=Effect.WARN,
         flaky=Effect.PASS,
         different_failure=Effect.INSUFFICIENT,

@@ -165,7 +165,7 @@ def test_a_feed_tells_of_its_own_thing_alone_and_its_entries_have_ids_of_their_o
         ("/feeds/watchlists/vision.atom", "no watch list"),
         ("/badge/fla-16.svg", "fla-16"),
         (f"/badge/fla-160.json?build={BAD.id}&hardware=cuda-sm_1", "was never measured here"),
-        ("/badge/fla-160.json?build=2.6", "does not start with"),
+        ("/badge/fla-160.json?build=2.6", "no build is called"),
     ],
 )
 def test_a_question_without_an_answer_is_a_problem_for_programs(client: TestClient, address: str, words: str) -> None:

@@ -153,7 +153,7 @@ def test_a_bundle_is_packed_once_and_the_others_on_their_way(notebook: Engine) -
         ("csv?hardware=cuda-sm_1", "was never measured here"),
         ("csv?columns=some", "columns"),
         ("csv?isues=fla-160", "isues"),
-        ("bundle?builds=2.6", "does not start with"),
+        ("bundle?builds=2.6", "no build is called"),
     ],
 )
 def test_a_file_that_cannot_be_made_is_a_problem_that_names_the_fault(

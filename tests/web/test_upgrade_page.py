@@ -138,7 +138,7 @@ def test_a_version_is_as_good_as_a_build_id(client: TestClient, written: str) ->
 def test_an_unknown_build_is_answered_with_the_nearest(client: TestClient) -> None:
     page = problem_of(client, client.get("/upgrade?from=2.7.0"))
     assert page.answer is None
-    assert 'no build of the catalogue is "2.7.0"' in page.problem
+    assert 'no build is called "2.7.0" here' in page.problem
     assert BAD.id in [one.label for one in page.nearest]
     assert client.get(page.nearest[0].address).status_code == 200
     refused = client.get("/api/v1/upgrade?from=2.7.0")

@@ -6,15 +6,17 @@ noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from app.domain.environment import CONDA, Pin, Stated
+from app.formats.environments.pythons import pythons_of, state
 from app.formats.environments.source import MOST_PACKAGES, Source, address, canonical, refuse_long_lines, show
 
 _LONGEST_SPEC = 300
 _NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "torchtriton": "triton"}
 _SPEC = re.compile(
     r"(?:(?P<channel>[A-Za-z0-9_./:-]+?)::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)"
-    r"\s*(?P<version>(?:[=<>!~]=?| )[^\[#=]*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
+    r"\s*(?P<version>(?:[=<>!~]=?| )(?:[^\[#=]|(?<=[=<>!~,|])=)*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
     r"\s*(?:\[(?P<more>[^\]]*)\])?\s*(?:#.*)?"
 )
 _MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
@@ -24,16 +26,26 @@ _FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-
 _EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
 
 
-def spec_pins(text: str, channel: str, source: Source, line: int) -> Iterator[Pin]:
-    """A match specification: `pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
+@dataclass(frozen=True)
+class Spec:
+    """One match specification, with its pins; `wanted` is its version as it is written (`>=3.11,<3.13`)."""
+
+    name: str
+    wanted: str
+    pins: tuple[Pin, ...]
+
+
+def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
+    """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
     found = _SPEC.fullmatch(text.strip()) if len(text) <= _LONGEST_SPEC else None
-    words = (found["version"] or "").split() if found else []
+    words = re.sub(r"\s*([,|])\s*", r"\1", found["version"] or "").split() if found else []
     if found is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
         raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
     more = dict(_MORE.findall(found["more"] or ""))
-    version = _exact(words[0] if words else more.get("version", ""))
+    wanted = words[0] if words else more.get("version", "")
     build = found["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
-    yield from _pins(found["name"], version, build, found["channel"] or more.get("channel", channel), line)
+    place = found["channel"] or more.get("channel", channel)
+    return Spec(found["name"], wanted, tuple(_pins(found["name"], _exact(wanted), build, place, line)))
 
 
 def _exact(version: str) -> str:
@@ -75,7 +87,7 @@ def read_explicit(source: Source, python: str) -> Stated:
         pins.extend(read)
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    return Stated("conda explicit list", tuple(pins), python_of(pins, python, source))
+    return _stated("conda explicit list", pins, python, source)
 
 
 def read_export(source: Source, python: str) -> Stated:
@@ -94,7 +106,7 @@ def read_export(source: Source, python: str) -> Stated:
             pins.extend(_pins(found["name"], found["version"], found["build"], "", line))
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    return Stated("conda list", tuple(pins), python_of(pins, python, source))
+    return _stated("conda list", pins, python, source)
 
 
 def is_export(text: str) -> bool:
@@ -103,10 +115,8 @@ def is_export(text: str) -> bool:
     return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
 
 
-def python_of(pins: list[Pin], stated: str, source: Source) -> str:
-    """The Python that conda installs, else the one that was stated. Raises BadEnvironment where the two contradict."""
-    exact = next((pin.version for pin in pins if pin.name == "python"), "")
-    found = re.match(r"\d{1,2}\.\d{1,3}(?!\d)", exact)
-    if found and stated and found[0] != stated:
-        raise source.wrong(0, f"is for Python {found[0]}, and Python {stated} was stated")
-    return found[0] if found else stated
+def _stated(kind: str, pins: list[Pin], python: str, source: Source) -> Stated:
+    """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    installed = next((pin.version for pin in pins if pin.name == "python"), "")
+    pythons = pythons_of(installed, stated=python, source=source)
+    return state(kind, ((pin, pythons) for pin in pins), pythons)

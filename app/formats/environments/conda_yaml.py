@@ -1,12 +1,14 @@
 """conda's environment.yml. Apart from conda's lists, because only this needs PyYAML: 40 ms of a command's start."""
 
 import re
+from dataclasses import replace
 
 import yaml
 
-from app.domain.environment import Pin, Stated
-from app.formats.environments.conda import python_of, spec_pins
-from app.formats.environments.requirements import read_requirements
+from app.domain.environment import Stated
+from app.formats.environments.conda import Spec, read_spec
+from app.formats.environments.pythons import pythons_of, state
+from app.formats.environments.requirements import read_lines
 from app.formats.environments.source import MOST_PACKAGES, Source, refuse_long_lines, show
 
 # PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
@@ -23,29 +25,33 @@ def read_environment_yml(source: Source, python: str) -> Stated:
         line = _line(dependencies) if dependencies else 1
         raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
     channels = [_scalar(one, source) for one in _items(fields.get("channels"))]
-    pins: list[Pin] = []
+    specs: list[Spec] = []
     pip: list[tuple[int, str]] = []
     for node in dependencies.value:
         if isinstance(node, yaml.MappingNode):
             nested = _fields(node, source).get("pip")
             pip.extend((_line(one), _scalar(one, source)) for one in _items(nested))
         else:
-            pins.extend(spec_pins(_scalar(node, source), channels[0] if channels else "", source, _line(node)))
-    if len(pins) + len(pip) > MOST_PACKAGES:
+            specs.append(read_spec(_scalar(node, source), channels[0] if channels else "", source, _line(node)))
+    if len(specs) + len(pip) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
-    return _with_pip("conda environment.yml", pins, pip, source, python)
+    wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")
+    pythons = pythons_of(wanted, stated=python, source=source)
+    return _with_pip("conda environment.yml", specs, pip, source, pythons)
 
 
-def _with_pip(kind: str, pins: list[Pin], pip: list[tuple[int, str]], source: Source, python: str) -> Stated:
+def _with_pip(
+    kind: str, specs: list[Spec], pip: list[tuple[int, str]], source: Source, pythons: frozenset[str]
+) -> Stated:
     """pip's part is read as a requirements file whose lines stand where they stand here."""
-    stated = python_of(pins, python, source)
+    pins = [(pin, pythons) for spec in specs for pin in spec.pins]
     if not pip:
-        return Stated(kind, tuple(pins), stated)
+        return state(kind, pins, pythons)
     lines = [""] * max(line for line, _ in pip)
     for line, text in pip:
         lines[line - 1] = re.sub(r"\s+", " ", text)
-    read = read_requirements(Source(source.name, "\n".join(lines)), stated)
-    return Stated(kind, (*pins, *read.pins), stated, read.indexes)
+    read = read_lines(Source(source.name, "\n".join(lines)), pythons)
+    return replace(read, kind=kind, pins=(*(pin for pin, _ in pins), *read.pins))
 
 
 def _compose(source: Source) -> yaml.Node | None:

@@ -1,12 +1,12 @@
-"""Lock files: uv.lock, pylock.toml (PEP 751), poetry.lock and Pipfile.lock."""
+"""Lock files: uv.lock, pylock.toml (PEP 751), poetry.lock, pdm.lock and Pipfile.lock."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
 from app.domain.environment import Pin, Stated, host_of
-from app.formats.environments.pythons import narrow, only_python, pythons_of
+from app.formats.environments.pythons import narrow, only_python, other_python, pythons_of, state
 from app.formats.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -40,8 +40,8 @@ def read_uv_lock(source: Source, data: Table, python: str) -> Stated:
     packages = data.tables("package")
     names = [checked_name(table.text("name"), table) for table in packages]
     reached = _reach(packages, names, pythons)
-    pins = [_uv_pin(table, name) for table, name, on in zip(packages, names, reached, strict=True) if on]
-    return Stated("uv.lock", tuple(pins), only_python(pythons))
+    pins = [(_uv_pin(table, name), on) for table, name, on in zip(packages, names, reached, strict=True) if on]
+    return state("uv.lock", pins, pythons)
 
 
 def _uv_pin(table: Table, name: str) -> Pin:
@@ -138,10 +138,12 @@ def read_pylock(source: Source, data: Table, python: str) -> Stated:
     for package, table in zip(lock.packages, tables, strict=True):
         on = narrow(pythons, str(package.marker or ""), source, table.line)
         wanted = package.requires_python
-        if on and (wanted is None or any(f"{one}.99" in wanted for one in on)):
-            pins.append(_pylock_pin(package, table.line))
-    stated = only_python(pythons) or _python_of_wheels(lock.packages)
-    return Stated("pylock.toml", tuple(pins), stated)
+        on = on if wanted is None else frozenset(one for one in on if f"{one}.99" in wanted)
+        if package.name == "torch":
+            on = _of_wheels(on, package, source)
+        if on:
+            pins.append((_pylock_pin(package, table.line), on))
+    return state("pylock.toml", pins, pythons)
 
 
 def _pylock_pin(package: Package, line: int) -> Pin:
@@ -159,13 +161,15 @@ def _pylock_pin(package: Package, line: int) -> Pin:
     return Pin(name, version, index=address(index), line=line)
 
 
-def _python_of_wheels(packages: Iterable[Package]) -> str:
-    """The Python that torch's wheels are for, where it is one: pip's own locks say it nowhere else."""
-    torch = [package for package in packages if package.name == "torch"]
-    files = [one.name or one.url or one.path or "" for package in torch for one in package.wheels or ()]
-    wheels = [wheel for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)]
-    pythons = {wheel.python for wheel in wheels}
-    return pythons.pop() if len(pythons) == 1 else ""
+def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
+    """Those that torch's wheels are for: pip's own locks, which hold the wheels of one, say it nowhere else."""
+    files = [one.name or one.url or one.path or "" for one in torch.wheels or ()]
+    wheels = {wheel.python for file in files if (wheel := read_wheel_name(file)) and is_for_linux(wheel)}
+    if not wheels or "" in wheels:
+        return pythons
+    if not wheels & pythons and (stated := only_python(pythons)):
+        raise other_python(f"Python {', '.join(sorted(wheels))} (its wheels of torch)", stated, source)
+    return pythons & wheels
 
 
 # --- poetry.lock ----------------------------------------------------------------------------------------------------
@@ -177,9 +181,10 @@ def read_poetry_lock(source: Source, data: Table, python: str) -> Stated:
     pins = []
     for table in data.tables("package"):
         name = checked_name(table.text("name"), table)
-        if any(narrow(pythons, marker, source, table.line) for marker in _poetry_markers(table)):
-            pins.append(_poetry_pin(table, name))
-    return Stated("poetry.lock", tuple(pins), only_python(pythons))
+        each = (narrow(pythons, marker, source, table.line) for marker in _poetry_markers(table))
+        if on := frozenset[str]().union(*each):
+            pins.append((_poetry_pin(table, name), on))
+    return state("poetry.lock", pins, pythons)
 
 
 def _poetry_markers(table: Table) -> list[str]:
@@ -206,6 +211,41 @@ def _poetry_pin(table: Table, name: str) -> Pin:
             return Pin(name, version, index=address(url) or _PYPI, line=table.line)
 
 
+# --- pdm.lock -------------------------------------------------------------------------------------------------------
+
+
+def read_pdm_lock(source: Source, data: Table, python: str) -> Stated:
+    """Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no markers: all that
+    they hold is taken.
+    """
+    targets = [table for table in data.table("metadata").tables("targets") if _is_ours(table.text("platform"))]
+    wanted = "||".join(table.text("requires_python") for table in targets)
+    pythons = pythons_of(wanted, stated=python, source=source)
+    pins = []
+    for table in data.tables("package"):
+        name = checked_name(table.text("name"), table)
+        if on := narrow(pythons, table.text("marker"), source, table.line):
+            pins.append((_pdm_pin(table, name), on))
+    return state("pdm.lock", pins, pythons)
+
+
+def _is_ours(platform: str) -> bool:
+    return platform in {"", "linux"} or ("linux" in platform and "x86_64" in platform)
+
+
+def _pdm_pin(table: Table, name: str) -> Pin:
+    """The index is not written down; with `static_urls` the addresses of the files are."""
+    version = checked_version(table.text("version"), table)
+    if "git" in table.values:
+        return Pin(name, version, f"git+{address(table.text('git'))}", line=table.line)
+    place = table.text("url") or table.text("path")
+    if place:
+        found = pin_of_place(place, name=name, version=version, line=table.line)
+        return found or Pin(name, version, address(place), line=table.line)
+    index = next((url for one in table.tables("files") if (url := one.text("url"))), "")
+    return Pin(name, version, index=address(index), line=table.line)
+
+
 # --- Pipfile.lock ---------------------------------------------------------------------------------------------------
 
 
@@ -217,14 +257,14 @@ def read_pipfile_lock(source: Source, python: str) -> Stated:
     meta = data.table("_meta")
     requires = meta.table("requires")
     wanted = requires.text("python_full_version") or requires.text("python_version")
-    pythons = pythons_of(f"=={wanted}.*" if wanted.count(".") == 1 else "", stated=python, source=source)
+    pythons = pythons_of("" if wanted == "*" else wanted, stated=python, source=source)
     indexes = {one.text("name"): address(one.text("url")) for one in meta.tables("sources")}
     pins = []
     for group in ("default", "develop"):
         for name, table in data.table(group).named_tables():
-            if narrow(pythons, table.text("markers"), source, 0):
-                pins.append(_pipfile_pin(table, checked_name(name, table), indexes))
-    return Stated("Pipfile.lock", tuple(dict.fromkeys(pins)), only_python(pythons), tuple(indexes.values()))
+            if on := narrow(pythons, table.text("markers"), source, 0):
+                pins.append((_pipfile_pin(table, checked_name(name, table), indexes), on))
+    return state("Pipfile.lock", pins, pythons, tuple(indexes.values()))
 
 
 def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> Pin:

@@ -2,11 +2,17 @@
 
 import re
 
+from app.domain.build_names import minor_python
 from app.domain.environment import Stated
-from app.domain.errors import BadEnvironment
+from app.domain.errors import BadEnvironment, BadRequest
 from app.formats.environments import conda
-from app.formats.environments.locks import read_pipfile_lock, read_poetry_lock, read_pylock, read_uv_lock
-from app.formats.environments.pythons import minor_python
+from app.formats.environments.locks import (
+    read_pdm_lock,
+    read_pipfile_lock,
+    read_poetry_lock,
+    read_pylock,
+    read_uv_lock,
+)
 from app.formats.environments.requirements import read_package_list, read_requirements
 from app.formats.environments.source import Source, Table, read_source, read_toml
 
@@ -19,7 +25,6 @@ _REFUSED = {
     "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
     "setup.py": "states what a project asks for, not what is installed; give pip freeze",
     "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
-    "pdm.lock": "is not read; give pdm export, or pdm lock in pylock format",
     "conda-lock.yml": "is not read; give conda-lock render --kind explicit, or conda list --explicit",
     "pixi.lock": "is not read; give pixi workspace export conda-explicit-spec, or conda list --explicit",
 }
@@ -29,10 +34,14 @@ def read_environment(name: str, content: bytes, *, python: str = "") -> Stated:
     """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides).
 
     `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
-    allows, and what they leave open is kept. Raises BadEnvironment, and nothing else, whatever `content` holds.
+    allows, and what they leave open is kept. Raises OtherPython where the file is for other ones than `python`, and
+    BadEnvironment, of which that is one; nothing else, whatever `content` holds.
     """
     source = read_source(name, content)
-    stated = minor_python(python, source) if python.strip() else ""
+    try:
+        stated = minor_python(python)
+    except BadRequest as error:
+        raise source.wrong(0, str(error)) from None
     try:
         return _read(source, stated)
     except RecursionError:
@@ -49,7 +58,7 @@ def _read(source: Source, python: str) -> Stated:
         return _read_environment_yml(source, python)
     if base == "pipfile.lock":
         return read_pipfile_lock(source, python)
-    if base in {"uv.lock", "poetry.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
+    if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
     return _read_by_content(source, python)
 
@@ -69,7 +78,9 @@ def _read_by_content(source: Source, python: str) -> Stated:
     if conda.is_export(text):
         return conda.read_export(source, python)
     if source.name.lower().endswith((".toml", ".lock")):
-        raise source.wrong(0, "is no lock file that is read: uv.lock, pylock.toml, poetry.lock or Pipfile.lock")
+        raise source.wrong(
+            0, "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock)"
+        )
     return read_requirements(source, python)
 
 
@@ -83,13 +94,13 @@ def _read_lock(source: Source, base: str, python: str) -> Stated:
     data = read_toml(source)
     if base.startswith("pylock") or "lock-version" in data.values:
         return read_pylock(source, data, python)
-    if base == "poetry.lock" or (not base and _is_of_poetry(data)):
+    if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
         return read_poetry_lock(source, data, python)
+    if base == "pdm.lock" or (not base and _has_in_metadata(data, "lock_version")):
+        return read_pdm_lock(source, data, python)
     return read_uv_lock(source, data, python)
 
 
-def _is_of_poetry(data: Table) -> bool:
+def _has_in_metadata(data: Table, key: str) -> bool:
     metadata = data.values.get("metadata")
-    if isinstance(metadata, dict) and "lock_version" in metadata:
-        raise data.source.wrong(0, _REFUSED["pdm.lock"])
-    return isinstance(metadata, dict) and "lock-version" in metadata
+    return isinstance(metadata, dict) and key in metadata

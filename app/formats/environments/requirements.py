@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from app.domain.environment import Pin, Stated
-from app.formats.environments.pythons import narrow, only_python, pythons_of
+from app.formats.environments.pythons import narrow, of_wheel, pythons_of, state
 from app.formats.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -50,10 +50,15 @@ _IGNORED = {
 
 def read_requirements(source: Source, python: str) -> Stated:
     """`pip freeze` text, or a requirements.txt. Raises BadEnvironment with the line."""
-    refuse_long_lines(source)
     made_for = _MADE_FOR.search(source.text[:4000])
-    pythons = pythons_of("", stated=python or (made_for and (made_for[1] or made_for[2])) or "", source=source)
-    pins: list[Pin] = []
+    stated = python or (made_for and (made_for[1] or made_for[2])) or ""
+    return read_lines(source, pythons_of("", stated=stated, source=source))
+
+
+def read_lines(source: Source, pythons: frozenset[str]) -> Stated:
+    """Requirements of an environment that is for these Pythons."""
+    refuse_long_lines(source)
+    pins: list[tuple[Pin, frozenset[str]]] = []
     indexes: list[str] = []
     comment = ""
     options = signs = 0
@@ -67,16 +72,16 @@ def read_requirements(source: Source, python: str) -> Stated:
             raise source.wrong(line, f"is beyond the {_MOST_SIGNS} signs that are read, hashes and comments apart")
         if text.startswith("-"):
             options += 1
-            pins.extend(_read_option(source, line, text, comment=comment, indexes=indexes))
+            pins.extend((pin, pythons) for pin in _read_option(source, line, text, comment=comment, indexes=indexes))
         else:
             pins.extend(_read_line(source, line, text, pythons))
         comment = ""
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    is_plain = not options and all(pin.version for pin in pins) and "--hash" not in source.text
+    is_plain = not options and all(pin.version for pin, _ in pins) and "--hash" not in source.text
     is_named = "requirement" in source.name.lower() or source.name.lower().endswith(".in")
     kind = "pip freeze" if is_plain and not is_named else "requirements.txt"
-    return Stated(kind, tuple(pins), only_python(pythons), tuple(dict.fromkeys(indexes)))
+    return state(kind, pins, pythons, tuple(dict.fromkeys(indexes)))
 
 
 def _logical_lines(source: Source) -> Iterator[tuple[int, str]]:
@@ -124,28 +129,29 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
         raise source.wrong(line, f'"{show(text)}" is no option of a requirements file; leave it out')
 
 
-def _read_line(source: Source, line: int, text: str, pythons: frozenset[str]) -> Iterator[Pin]:
+def _read_line(source: Source, line: int, text: str, pythons: frozenset[str]) -> Iterator[tuple[Pin, frozenset[str]]]:
+    """The pin of a line, if it has one, and the Pythons on which it is installed."""
     if len(text) > _LONGEST_REQUIREMENT:
         raise source.wrong(line, f"has {len(text)} signs; requirements of at most {_LONGEST_REQUIREMENT} are read")
     if _PLACE.match(text):
         place, _, marker = text.partition(" ;")
         pin = pin_of_place(place.strip(), line=line)
-        if pin is not None and narrow(pythons, marker, source, line):
-            yield pin
+        if pin is not None:
+            yield pin, of_wheel(narrow(pythons, marker, source, line), place.strip(), source)
         return
     direct = _DIRECT.match(text)
     if direct:
         pin = pin_of_place(direct["place"], name=direct["name"], line=line)
-        if pin is not None and narrow(pythons, direct["marker"] or "", source, line):
-            yield pin
+        if pin is not None:
+            yield pin, of_wheel(narrow(pythons, direct["marker"] or "", source, line), direct["place"], source)
         return
     frozen = _FROZEN.fullmatch(text)
     if frozen:
-        yield Pin(canonical(frozen["name"]), frozen["version"], line=line)
+        yield Pin(canonical(frozen["name"]), frozen["version"], line=line), pythons
         return
     requirement = read_requirement(source, text, line)
-    if narrow(pythons, str(requirement.marker or ""), source, line):
-        yield Pin(canonical(requirement.name), exact_version(requirement), line=line)
+    on = narrow(pythons, str(requirement.marker or ""), source, line)
+    yield Pin(canonical(requirement.name), exact_version(requirement), line=line), on
 
 
 def read_package_list(source: Source, python: str) -> Stated:
@@ -158,4 +164,4 @@ def read_package_list(source: Source, python: str) -> Stated:
         version = checked_version(table.text("version"), table)
         place = table.text("editable_project_location")
         pins.append(Pin(name, version, address(place)))
-    return Stated("pip list", tuple(pins), only_python(pythons))
+    return state("pip list", ((pin, pythons) for pin in pins), pythons)

@@ -18,7 +18,7 @@ router = APIRouter()
 
 class AttemptsQuery(Paging):
     issue: Annotated[Words, Field(description="The issue's id")]
-    builds: Annotated[Names, Field(description="Only attempts on these builds, by id")]
+    builds: Annotated[Names, Field(description="Only attempts on these builds: ids, or versions of torch")]
     hardware: Annotated[Names, Field(description="Only attempts on these hardware classes")]
     outcome: Annotated[Several[Outcome], Field(description="Only attempts that count, and with one of these outcomes")]
     fields: Annotated[Names, one_of(AttemptListedBody.model_fields), Field(description="Only these fields of each")]

@@ -40,9 +40,12 @@ class GateQuery(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    build: Annotated[Words, Field(description="A build id; its + may be written as %2B or as a space")] = ""
+    build: Annotated[Words, Field(description="A build id or a version of torch; a + may be %2B or a space")] = ""
+    python: Annotated[
+        Words, Field(description="The Python, such as 3.12, where build or environment leaves it open")
+    ] = ""
     hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one, the worst counts")]
-    issues: Annotated[Names, Field(description="Issue ids, or the addresses of their reports")]
+    issues: Annotated[Names, Field(description="Issue ids, or the addresses of their reports; `all` for all of them")]
     component: Annotated[Names, Field(description="Every issue of these components")]
     package: Annotated[Names, Field(description="Every issue that needs these packages")]
     severity: Annotated[Words, Field(description="Every issue of this severity or a higher one")] = ""
@@ -58,7 +61,6 @@ class GateBody(GateQuery):
     environment: Annotated[
         FileBody | None, Field(description="A requirements or lock file, the output of `pip freeze`, ...")
     ] = None
-    python: Annotated[Words, Field(description="Python of an environment that does not say it, such as 3.12")] = ""
     policy: Annotated[FileBody | None, Field(description="A policy, as knowngood.toml has it")] = None
 
 

@@ -112,7 +112,7 @@ def changes_page(visit: Visit, query: ChangesQuery, found: News) -> ChangesPage:
         about=found.about,
         has_first=query.first,
         other_address=f"/changes{other}",
-        feed=feed_of(query, found.query),
+        feed=feed_of(found.asked, found.query),
         json_address=f"{API}/changes{found.query}",
     )
 
@@ -149,7 +149,7 @@ def _feed(visit: Visit, query: ChangesQuery, file_name: str) -> Response:
         found.changes,
         found.issues,
         links_at(visit.base),
-        address=f"{visit.base}{feed_of(query, found.query)}",
+        address=f"{visit.base}{feed_of(found.asked, found.query)}",
         page=f"{visit.base}/changes{found.query}",
         about=found.about,
     )

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
-from app.domain.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
+from app.domain.build import DEFAULT_PYTHON, Build, BuildId
 from app.domain.claims import HeldClaim, Standing, doubts_about, held_claims
 from app.domain.cost import Cost
-from app.domain.errors import UnknownBuild
 from app.domain.history import FAILING, Answer, History, Release, is_release
 from app.domain.issue import Issue, Link, LinkKind
 from app.domain.known import Known
@@ -21,6 +20,7 @@ from app.domain.matrix import Columns, choose_columns, fold, rows_of, stale_cell
 from app.domain.verdict import Cell, is_stale
 from app.store.attempts import Glance, load_glances, load_timed
 from app.store.reads import load_builds, load_cells
+from app.store.session import reading
 from app.web.addresses import attempt_address, badge_address, build_address, cell_address, issue_address, issue_feed
 from app.web.commands import Commands, Subject, commands
 from app.web.errors import BadQuestion
@@ -201,15 +201,15 @@ def issue(
 
 
 @router.get("/issues/{issue}/use")
-def use(issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = "") -> Response:
+def use(
+    visit: Visiting, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
+) -> Response:
     """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
 
     No build means none in particular: what was kept is forgotten.
     """
-    try:
-        id_ = str(parse_build_id(build)) if build else ""
-    except UnknownBuild as error:
-        raise BadQuestion(str(error), "build") from None
+    with reading(visit.house.engine) as session:
+        id_ = named_builds(load_builds(session), [build], "build")[0].id if build else ""
     response = RedirectResponse(
         f"{issue_address(issue, build=id_, hardware=hardware)}#use",
         HTTPStatus.SEE_OTHER,

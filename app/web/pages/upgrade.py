@@ -14,7 +14,9 @@ from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 from pydantic import Field
 
+from app.domain.build_names import find_build
 from app.domain.constraints import Constraints
+from app.domain.errors import UnknownBuild
 from app.domain.prospects import Candidate, Item, Prospect, Rating, Said
 from app.domain.upgrade import ENOUGH, RANKING_WORDS, Advice, Decision
 from app.formats.migration_note import migration_note
@@ -327,9 +329,17 @@ def _said(visit: Visit, said: Said) -> str:
 
 def _shown_of(advice: Advice, wanted: str) -> Candidate | None:
     """The candidate that is asked for, else the best, else the first that anything is known of."""
-    asked = [one for one in advice.candidates if one.build.id == wanted.strip().replace(" ", "+")]
+    asked = [one for one in advice.candidates if one.build.id == _id_of(wanted, advice)]
     known = [one for one in advice.candidates if one.answered]
     return next(iter([*asked, *known, *advice.candidates]), None)
+
+
+def _id_of(wanted: str, advice: Advice) -> str:
+    """Of a candidate that is named; empty where none is meant, because links of yesterday name what has left."""
+    try:
+        return find_build(wanted, {one.build.id: one.build for one in advice.candidates}).id if wanted else ""
+    except UnknownBuild:
+        return ""
 
 
 def _watched(visit: Visit, query: UpgradePageQuery, advice: Advice) -> str:

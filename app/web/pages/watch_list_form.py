@@ -16,7 +16,7 @@ from app.domain.errors import KnownGoodError
 from app.domain.issue import Issue, Severity
 from app.domain.policy import Watch
 from app.domain.watch_list import Content, WatchList, WatchListTaken
-from app.domain.watched import meant_by, names_of
+from app.domain.watched import is_all, meant_by, names_of
 from app.store.reads import load_hardware, load_issues
 from app.store.session import reading, unit_of_work
 from app.store.watch import Keeper, remove_watch_list, save_watch_list
@@ -181,7 +181,7 @@ def _draft_of(found: WatchList, issues: Mapping[str, Issue]) -> Draft:
         name=found.name,
         description=found.content.description,
         issues=tuple(ticked),
-        more_issues="\n".join(sorted(others, key=lambda text: (not meant_by(text, known), text))),
+        more_issues="\n".join(sorted(others, key=lambda text: (not (is_all(text) or meant_by(text, known)), text))),
         components=watch.components,
         packages="\n".join(watch.packages),
         severity=watch.severity or "",
