@@ -517,9 +517,6 @@ def _notes_on_all(asked: _Asked) -> Iterable[str]:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:
         yield resolved.note
-    if len(asked.twins) > 1:
-        pythons = ", ".join(sorted((twin.python for twin in asked.twins), key=_minor))
-        yield f"the environment does not state its Python: any of {pythons} may be meant (say --python)"
     if asked.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
     if not policy.hardware and asked.build:
