@@ -203,6 +203,9 @@ def test_confirming_asks_for_two_attempts_of_what_has_an_answer_and_ten_where_it
     state = measured({BUILDS[0]: ran})
     jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], state, Wanted(confirm=True))
     assert Counter((arm.arm, arm.variant) for job in jobs for arm in job.arms) == asked
+    same = {where: next((one for one in ran.get(where, ()) if one is not LOST), P) for where in asked}
+    answered = {where: [*ran.get(where, ()), *[same[where]] * n] for where, n in asked.items()}
+    assert not planned(measured({BUILDS[0]: {**ran, **answered}}), Wanted(confirm=True), TWO_SIZES), "then it is done"
 
 
 SETTLED = {".": [P] * 2, "X": [M] * 2, "~": [M, P] * 5, "≠": [F] * 2, "?": [T] * 2, " ": []}
