@@ -131,9 +131,18 @@ def test_issues_and_builds_are_listed_and_told_one_by_one(client: TestClient) ->
         {
             "hardware": HARDWARE,
             "sentence": "fails in 2.7.1, fixed in (2.7.1, 2.8.0]",
+            "beside": [],
             "measured": 3,
             "spans": [
-                {"first_bad": "2.7.1", "last_bad": "2.7.1", "broke_in": "(2.5.1, 2.7.1]", "fixed_in": "(2.7.1, 2.8.0]"}
+                {
+                    "first_bad": "2.7.1",
+                    "last_bad": "2.7.1",
+                    "broke_in": "(2.5.1, 2.7.1]",
+                    "fixed_in": "(2.7.1, 2.8.0]",
+                    "before": [],
+                    "within": [],
+                    "after": [],
+                }
             ],
         }
     ]
