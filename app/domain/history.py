@@ -203,7 +203,7 @@ def first_fix(
     """Where one issue that fails on `failing` passes again, on the same hardware class; None where nothing tells.
 
     `releases` are as `releases_of` gives them. Of the Pythons of that release it is the one of `failing` if it passes,
-    else the first that does. No more verdicts are asked for than it takes.
+    else the first that does.
     """
     last_bad, inside = failing.build_id.release, list[Release]()
     later = bisect_right(releases, failing.build_id.public_version, key=lambda one: one[0].build_id.public_version)

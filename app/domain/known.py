@@ -1,15 +1,15 @@
 """All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from app.domain.build import Build
 from app.domain.history import Fix, History, first_fix, history_of, releases_of
 from app.domain.inference import CellKey, Claims
-from app.domain.issue import Issue, inapplicable
+from app.domain.issue import Device, Issue, Requires, unmet
 from app.domain.verdict import Cell, Verdict
 from app.domain.watched import Names, names_of
 
@@ -61,23 +61,26 @@ class Known:
         """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
         key = (issue, hardware)
         if key not in self._histories:
-            line = (build for release in self._releases for build in release)
-            self._histories[key] = history_of([(build, self._verdict(issue, build, hardware)) for build in line])
+            self._histories[key] = history_of(self._said(issue, hardware))
         return self._histories[key]
+
+    def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
+        """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
+        stored = {id_: self.cells[issue, id_, hardware].verdict for id_ in self._places[issue, hardware]}
+        if not stored:
+            return ()
+        requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
+        unmeasured = _unmeasured(requires, self._line, hardware)
+        told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
+        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
 
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
         key = (issue, build.id, hardware)
         if key not in self._fixes:
-            self._fixes[key] = first_fix(self._releases, build, lambda one: self._verdict(issue, one, hardware))
+            said = dict(self._said(issue, hardware))
+            self._fixes[key] = first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
         return self._fixes[key]
-
-    def _verdict(self, issue: str, build: Build, hardware: str) -> Verdict:
-        """What was measured; else whether it could have been."""
-        cell, known = self.cells.get((issue, build.id, hardware)), self.issues.get(issue)
-        if cell is not None and cell.verdict is not Verdict.NOT_RUN:
-            return cell.verdict
-        return Verdict.NOT_APPLICABLE if known and inapplicable(known, build, hardware) else Verdict.NOT_RUN
 
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -98,9 +101,21 @@ class Known:
         return releases_of(self.builds.values())
 
     @cached_property
+    def _line(self) -> tuple[Build, ...]:
+        return tuple(build for release in self._releases for build in release)
+
+    @cached_property
     def _histories(self) -> dict[tuple[str, str], History]:
         return {}
 
     @cached_property
     def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
         return {}
+
+
+@lru_cache(maxsize=4096)  # a page of the matrix asks this of every row
+def _unmeasured(requires: Requires, line: tuple[Build, ...], hardware: str) -> tuple[tuple[Build, Verdict], ...]:
+    """What is known of each build without a measurement."""
+    return tuple(
+        (build, Verdict.NOT_APPLICABLE if unmet(requires, build, hardware) else Verdict.NOT_RUN) for build in line
+    )

@@ -35,7 +35,7 @@ _NAMES = {
 SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it"}
 _SHELVES = {
     "use": ("start", "query", "upgrade", "bisect", "scheduling", "api", "ci", "access", "results", "fleet", "slurm"),
-    "understand": ("glossary", "decisions", "threat-model", "changelog"),
+    "understand": ("history", "glossary", "decisions", "threat-model", "changelog"),
     "add": ("writing-issues",),
 }
 _OTHERS = "use"  # a new file of docs/ is about use until somebody says otherwise
