@@ -2,7 +2,7 @@
 
 import html
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -77,7 +77,9 @@ def client(address: str) -> Iterator[TestClient]:
 
 
 @pytest.fixture
-def call(command: Call, address: str, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
+def call(
+    command: Call, address: str, catalogue: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., str]:
     settings = {
         "KNOWNGOOD_DATA_DIR": str(tmp_path / "data"),
         "KNOWNGOOD_CATALOGUE": str(catalogue),
@@ -96,7 +98,7 @@ def said(command: Call, *arguments: str) -> str:
     return done.out
 
 
-def test_the_terminal(call: Call, tmp_path: Path) -> None:
+def test_the_terminal(call: Callable[..., str], tmp_path: Path) -> None:
     one = ("--issues", ISSUE, "--builds", PASSING, "--hardware", HARDWARE)
     (tmp_path / "trace.txt").write_text(TRACE)
     for arguments in (("matrix",), ("matrix", *one), ("run", *one)):
