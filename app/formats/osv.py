@@ -52,7 +52,7 @@ def osv_document(extract: Extract) -> bytes:
 def osv_records(extract: Extract) -> Iterator[dict[str, Any]]:
     """One record per issue with a measured cell, in the order of the extract's issues."""
     for issue, cells in extract.cells_by_issue():
-        measured = [cell for cell in cells if cell.measured_at is not None]
+        measured = [cell for cell in cells if cell.measured_at is not None and cell.basis is None]
         if measured:
             yield _record(extract, issue, measured)
 

@@ -11,12 +11,11 @@ from app.domain.history import FAILING
 from app.domain.inference import DEVICE_RULE
 from app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
 from app.domain.known import Known
-from app.domain.matrix import concerns_cpu_path
 from app.domain.machine import CPU_CLASS, Machine
+from app.domain.matrix import concerns_cpu_path
 from app.domain.outcome import Outcome
 from app.domain.verdict import CONCLUSIVE, Basis, Cell, Verdict
 from app.store.attempts import FORKED
-from app.store.known import load_known
 from app.store.reads import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from app.store.session import Session
 from app.web.finding import find_build, find_issue
@@ -78,15 +77,16 @@ class CellEvidence:
 
 
 def load_cell_evidence(
-    session: Session, issue_id: str, build_id: str, hardware: str, now: datetime, *, at: datetime | None = None
+    session: Session, known: Known, issue_id: str, build_id: str, hardware: str, *, at: datetime | None = None
 ) -> CellEvidence:
-    """The cell as it is, or as it was known `at` a past moment.
+    """The cell as it is `known`, or as it was known `at` a past moment.
 
     Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured.
     """
     issue = find_issue(session, issue_id)
     build, _ = find_build(session, build_id)
-    known = load_known(session, now) if at is None else known_then(session, at, issues=[issue.id], builds=[build.id])
+    if at is not None:
+        known = known_then(session, at, issues=[issue.id], builds=[build.id])
     measured = tuple(one for one in known.hardware if (issue.id, build.id, one) in known.cells)
     class_ = _class(hardware, measured)
     cell = known.cell(issue, build, class_)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from app.domain.inference import ground_of
 from app.domain.matrix import concerns_cpu_path
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
 from app.web.words import Language, say
 
 
@@ -142,6 +142,15 @@ def word_of(cell: Cell, language: Language) -> str:
     return inferred_word(sign_of(cell), ground_of(cell.basis) if cell.basis else "", language)
 
 
+def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
+    """What the word of a cell leaves out: that it rests on one run, and what the report's own variant says."""
+    said = [say("1 run", language)] if cell.runs == 1 else []
+    if (own := cell.as_reported) is not None:
+        word = say(WORDS[_BY_VERDICT[own.verdict]], language)
+        said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
+    return tuple(said)
+
+
 def inferred_word(sign: Sign, ground: str, language: Language) -> str:
     """`ground` is what the cell is inferred from; empty: it was measured."""
     word = say(WORDS[sign], language)
@@ -149,9 +158,14 @@ def inferred_word(sign: Sign, ground: str, language: Language) -> str:
 
 
 def cures_of(cell: Cell) -> tuple[str, ...]:
-    """Ids of the workarounds that were measured to help on this very cell."""
-    return tuple(id_ for id_, finding in cell.workarounds.items() if _cures(finding))
+    """Ids of the workarounds that help on this very cell, with every variant that fails."""
+    return _with_verdict(cell, _EFFECTIVE)
 
 
-def _cures(finding: WorkaroundFinding) -> bool:
-    return finding.verdict is WorkaroundVerdict.EFFECTIVE
+def partly_of(cell: Cell) -> tuple[str, ...]:
+    """Of those that help with some of the variants that fail."""
+    return _with_verdict(cell, _PARTIAL)
+
+
+def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
+    return tuple(id_ for id_, finding in cell.workarounds.items() if finding.verdict is verdict)

@@ -157,7 +157,7 @@ class CellPage:
 @router.get("/cells/{issue}/{build}")
 def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     with visit.reading() as session:
-        evidence = load_cell_evidence(session, issue, build, hardware, visit.now)
+        evidence = load_cell_evidence(session, visit.known(session), issue, build, hardware)
         key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
         notes = load_notes(session, [key])[key]
         news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
