@@ -23,31 +23,34 @@ from app.domain.hygiene import HEADINGS, Remark
 from app.domain.issue import Issue
 from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, Event, JobEnded, JobStarted, Provisioning
 from app.domain.known import Known
-from app.domain.matrix import fold, rows_of
+from app.domain.machine import CPU_CLASS
+from app.domain.matrix import concerns_cpu_path, fold, rows_of
 from app.domain.outcome import Trouble
 from app.domain.plan import GUESS_S, PlannedJob, Price
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.verdict import Cell, Verdict
+from app.formats.marks import MARKS, legend_of, mark_of, sign_of
 from app.store.rows import JobRow, JobState, RunRow
 from workers.estimate import Estimate, Fit
 
-SIGNS: Mapping[Verdict, tuple[str, str, str]] = {
-    Verdict.NOT_AFFECTED: ("✓", "passes", "green"),
-    Verdict.AFFECTED: ("✕", "fails", "red"),
-    Verdict.DIFFERENT_FAILURE: ("≠", "fails differently", "magenta"),
-    Verdict.FLAKY: ("~", "flaky", "yellow"),
-    Verdict.INCONCLUSIVE: ("?", "cannot say", "blue"),
-    Verdict.NOT_APPLICABLE: ("·", "does not apply", "dim"),
-    Verdict.NO_BUILD: ("⊘", "cannot be built", "dim"),
-    Verdict.NOT_RUN: (" ", "not run", "dim"),
+_COLOURS: Mapping[Verdict, str] = {
+    Verdict.NOT_AFFECTED: "green",
+    Verdict.AFFECTED: "red",
+    Verdict.DIFFERENT_FAILURE: "magenta",
+    Verdict.FLAKY: "yellow",
+    Verdict.INCONCLUSIVE: "blue",
 }
-_CURED = ("✕'", "fails, has a cure", "dark_orange")
+
 _BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
 
 
-def sign_of(cell: Cell) -> tuple[str, str, str]:
-    """(sign, word, colour) of a cell; the mark after ✕ says that a workaround was verified here."""
-    cured = any(one.verdict is WorkaroundVerdict.EFFECTIVE for one in cell.workarounds.values())
-    return _CURED if cell.verdict is Verdict.AFFECTED and cured else SIGNS[cell.verdict]
+def sign_in_colour(cell: Cell) -> Text:
+    """Its sign; in parentheses where it is inferred. What fails with nothing to do about it is bold."""
+    return Text(sign_of(cell), style=_style(cell))
+
+
+def _style(cell: Cell) -> str:
+    bold = "bold " if mark_of(cell) is MARKS[Verdict.AFFECTED] else ""
+    return bold + _COLOURS.get(cell.verdict, "dim")
 
 
 def print_matrix(
@@ -57,15 +60,18 @@ def print_matrix(
     hardware: str,
     known: Known,
 ) -> None:
-    """As many tables as the width asks for, one row per issue; every sign is explained below.
+    """As many tables as the width asks for, one row per issue; every sign is explained below. Issues that apply to none
+    of the builds are counted.
 
     Pythons of one build share a column for as long as they agree on this hardware class.
     """
     columns = fold(issues, builds, [hardware], known)
-    rows = rows_of(issues, columns, [hardware], known)
-    widest = max((len(issue.id) for issue in issues), default=0)
+    rows = {issue: row for (issue, _), row in rows_of(issues, columns, [hardware], known).items()}
+    absent = [id_ for id_, row in rows.items() if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row)]
+    shown = [issue for issue in issues if issue.id not in absent]
+    widest = max((len(issue.id) for issue in shown), default=0)
     at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
-    for first in range(0, len(columns), at_once):
+    for first in range(0, len(columns) if shown else 0, at_once):
         part = columns[first : first + at_once]
         table = Table(title=f"{hardware}", title_justify="left", header_style="bold", pad_edge=False, box=None)
         table.add_column("issue", no_wrap=True)
@@ -73,18 +79,25 @@ def print_matrix(
             name = column.head.id.removeprefix("torch-")
             table.add_column(name.replace("+", "\n+").replace("~", "\n~"), justify="center")
         table.add_column("history", overflow="fold")
-        for issue in issues:
-            row = rows[issue.id, hardware][first : first + at_once]
-            signs = [Text(sign, style=colour) for sign, _, colour in map(sign_of, row)]
-            table.add_row(issue.id, *signs, known.history(issue.id, hardware).sentence)
+        for issue in shown:
+            row = rows[issue.id][first : first + at_once]
+            table.add_row(issue.id, *map(sign_in_colour, row), known.history(issue.id, hardware).sentence)
         console.print(table)
-    used = {sign_of(cell) for row in rows.values() for cell in row}
-    legend = "   ".join(
-        f"[{colour}]{sign}[/] {word}"
-        for sign, word, colour in (*SIGNS.values(), _CURED)
-        if (sign, word, colour) in used
-    )
-    console.print(legend, highlight=False)
+    on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
+    if on_cpu:
+        console.print(f"{many(on_cpu, 'issue')} more concern the CPU path: see {CPU_CLASS}", highlight=False)
+    if len(absent) > on_cpu:
+        console.print(f"{many(len(absent) - on_cpu, 'issue')} more do not apply on {hardware}", highlight=False)
+    _print_legend(console, [cell for issue in shown for cell in rows[issue.id]])
+
+
+def _print_legend(console: Console, cells: Sequence[Cell]) -> None:
+    styles = {mark_of(cell): _style(cell) for cell in cells}
+    entries = [
+        Text(mark.sign or "(empty)", style=styles.get(mark, "")).append(f" {mark.word}", style="not bold default")
+        for mark in legend_of(cells)
+    ]
+    console.print(Text("   ").join(entries))
 
 
 def in_words(seconds: float) -> str:

@@ -180,9 +180,9 @@ def print_found(console: "Console", question: Question, found: Found) -> None:
 
 
 def _word(point: Point) -> str:
-    from app.terminal import SIGNS
+    from app.formats.marks import MARKS
 
-    return SIGNS[point.cell.verdict][1]
+    return MARKS[point.cell.verdict].word
 
 
 def _how(point: Point, found: Found) -> str:

@@ -12,9 +12,10 @@ from app.commands.exits import Exit
 from app.domain.errors import BadRequest
 from app.domain.pasted import LONGEST
 from app.domain.verdict import WorkaroundVerdict
+from app.formats.marks import MARKS
 
 if TYPE_CHECKING:
-    from app.web.shapes.errors import ExplanationBody, MatchBody, NearBody, Told
+    from app.web.shapes.errors import ExplanationBody, MatchBody, NearBody, PlaceBody, Told
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
@@ -106,6 +107,8 @@ def _verdict(body: "ExplanationBody") -> str:
 
 def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
     yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
+    if match.report_url:
+        yield f"  upstream: {match.report_url}"
     yield f"  {match.why}"
     yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
     yield from (f"  {hardware}: {said}" for hardware, said in match.history.items())
@@ -117,13 +120,19 @@ def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
     if build and match.here is None:
         yield f"  nobody has measured it on {build}"
     elif match.here and match.here != match.cures_on:
-        yield f"  on {match.here.build}: {match.here.verdict} ({match.here.reason})"
+        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{_once(match.here)} ({match.here.reason})"
     if match.cures_on:
-        yield f"  workarounds as measured on {match.cures_on.build} ({match.cures_on.hardware}):"
+        known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
+        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}):"
         for cure in match.workarounds:
-            yield f"    {cure.verdict}: {cure.title}"
+            partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
+            yield f"    {cure.verdict}: {cure.title}{partly}"
             if cure.verdict is WorkaroundVerdict.EFFECTIVE:
                 yield from (f"      {line}" for line in cure.body.strip().splitlines())
+
+
+def _once(place: "PlaceBody") -> str:
+    return ", 1 run" if place.runs == 1 else ""
 
 
 def _unknown(body: "ExplanationBody") -> Iterator[str]:
@@ -137,4 +146,5 @@ def _unknown(body: "ExplanationBody") -> Iterator[str]:
 
 
 def _near(near: "NearBody") -> str:
-    return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]"
+    thread = f"  {near.report_url}" if near.report_url else ""
+    return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"

@@ -20,6 +20,7 @@ from app.domain.build import Build, BuildId, difference
 from app.domain.errors import BadRequest
 from app.domain.issue import Issue, digest
 from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.formats.marks import mark_of
 
 if TYPE_CHECKING:
     from workers.adopt import Adopted
@@ -88,7 +89,7 @@ def _name(path: Path, found: "Adopted") -> str:
 
 
 def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: Iterable[Cell]) -> None:
-    """First the answer, then every issue that is seen here with what cures it here."""
+    """First the answer, then every issue that is seen here with what helps here and the thread upstream."""
     found = {(cell.issue, cell.hardware): cell for cell in cells}
     for hardware in sorted({hardware for _, hardware in found}):
         rows = [(issue, found[issue.id, hardware]) for issue in issues if (issue.id, hardware) in found]
@@ -99,20 +100,28 @@ def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: It
 
 
 def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
-    from app.terminal import sign_of
+    from app.terminal import sign_in_colour
 
-    sign, word, colour = sign_of(cell)
     silent = ", wrong numbers without an error" if issue.silent and cell.verdict is Verdict.AFFECTED else ""
-    console.print(f"  [{colour}]{sign}[/] ", end="")
-    console.print(f"{issue.id}: {issue.title} ({word}{silent})", markup=False, soft_wrap=True)
+    console.print("  ", sign_in_colour(cell), " ", sep="", end="")
+    console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
     if cell.verdict is not Verdict.AFFECTED:
         console.print(f"      {cell.reason}", markup=False, soft_wrap=True)
     for id_ in cures_of(cell):
         console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
+    for id_ in partly_of(cell):
+        said = f"{_title(issue, id_)} ({cell.workarounds[id_].note})"
+        console.print(f"      helps in part: {id_}: {said}", markup=False, soft_wrap=True)
+    if issue.report:
+        console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
 
 
 def cures_of(cell: Cell) -> list[str]:
     return [id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE]
+
+
+def partly_of(cell: Cell) -> list[str]:
+    return [id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.PARTIAL]
 
 
 def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
@@ -123,14 +132,15 @@ def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
             "verdict": cell.verdict.value,
             "reason": cell.reason,
             "effective_workarounds": cures_of(cell),
+            "partial_workarounds": partly_of(cell),
         }
         for cell in cells
     ]
     return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
 
 
-_GRAVEST = ("fails", "cured", "differs", "unsure", "passes", "other")
-_TOLD = frozenset({"fails", "cured", "differs", "unsure"})
+_GRAVEST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
+_TOLD = frozenset(_GRAVEST[:5])
 _KINDS = {
     Verdict.DIFFERENT_FAILURE: "differs",
     Verdict.FLAKY: "differs",
@@ -141,16 +151,17 @@ _KINDS = {
 
 def _kind(cell: Cell) -> str:
     if cell.verdict is Verdict.AFFECTED:
-        return "cured" if cures_of(cell) else "fails"
+        return "cured" if cures_of(cell) else "partly" if partly_of(cell) else "fails"
     return _KINDS.get(cell.verdict, "other")
 
 
 def _answer(rows: Sequence[tuple[Issue, Cell]]) -> str:
     kinds = [_kind(cell) for _, cell in rows]
-    failing = kinds.count("fails") + kinds.count("cured")
+    failing = kinds.count("fails") + kinds.count("partly") + kinds.count("cured")
     parts = [f"{failing} {'issue fails' if failing == 1 else 'issues fail'} here"]
     if failing:
-        parts[0] += f" ({kinds.count('cured')} with a cure)"
+        partly = f", {kinds.count('partly')} with one that helps in part" if "partly" in kinds else ""
+        parts[0] += f" ({kinds.count('cured')} with a workaround{partly})"
     parts += [
         f"{kinds.count(kind)} {word}"
         for kind, word in (("differs", "fail otherwise"), ("unsure", "cannot be said"), ("passes", "pass"))

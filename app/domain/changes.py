@@ -38,6 +38,7 @@ class CureNews(StrEnum):
     NO_LONGER_NEEDED = "no_longer_needed"
     STOPPED_WORKING = "stopped_working"
     NOW_WORKS = "now_works"
+    NOW_HELPS_IN_PART = "now_helps_in_part"  # with some of the variants that fail, whatever it did before
     FIRST_MEASURED = "first_measured"
     OTHER = "other"
 
@@ -256,15 +257,20 @@ def _meaning(
         return CureNews.FIRST_MEASURED
     match after:
         case WorkaroundVerdict.UNNECESSARY | WorkaroundVerdict.UNVERIFIED if (
-            was is WorkaroundVerdict.EFFECTIVE and cell is Verdict.NOT_AFFECTED
+            was in _HELPS and cell is Verdict.NOT_AFFECTED
         ):
             return CureNews.NO_LONGER_NEEDED
-        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was is WorkaroundVerdict.EFFECTIVE:
+        case WorkaroundVerdict.INEFFECTIVE | WorkaroundVerdict.HARMFUL if was in _HELPS:
             return CureNews.STOPPED_WORKING
         case WorkaroundVerdict.EFFECTIVE if was is not WorkaroundVerdict.EFFECTIVE:
             return CureNews.NOW_WORKS
+        case WorkaroundVerdict.PARTIAL if was is not WorkaroundVerdict.PARTIAL:
+            return CureNews.NOW_HELPS_IN_PART
         case _:
             return CureNews.OTHER
+
+
+_HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
 def _without_first(turn: CellTurn) -> CellTurn | None:

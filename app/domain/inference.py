@@ -135,16 +135,23 @@ class Claims:
 
     @cached_property
     def device_agreement(self) -> Rate:
-        """The same over device-independent rows that were measured on the CPU and on another class."""
+        """The same over `device_pairs`."""
+        said = [one.verdict is other.verdict for one, other in self.device_pairs]
+        return Rate(sum(said), len(said))
+
+    @cached_property
+    def device_pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Cells of device-independent rows that were measured, with an answer, on the CPU and on another class; the
+        CPU's first.
+        """
         rows = {issue.id for issue in self.issues.values() if issue.requires.device is Device.ANY}
-        said = [
-            (cell.verdict, on_cpu.verdict)
-            for key in self.cells
-            if key[0] in rows and key[2] != CPU_CLASS
-            for cell, on_cpu in [(self.cells[key], self.cells.get((key[0], key[1], CPU_CLASS)))]
-            if on_cpu is not None and {cell.verdict, on_cpu.verdict} <= CONCLUSIVE
-        ]
-        return Rate(sum(1 for one, other in said if one is other), len(said))
+        keys = sorted(key for key in self.cells if key[0] in rows and key[2] != CPU_CLASS)
+        pairs = [(self.cells.get((issue, build, CPU_CLASS)), self.cells[issue, build, at]) for issue, build, at in keys]
+        return tuple(
+            (on_cpu, cell)
+            for on_cpu, cell in pairs
+            if on_cpu is not None and {on_cpu.verdict, cell.verdict} <= CONCLUSIVE
+        )
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
@@ -208,6 +215,11 @@ def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate:
         voided=0,
         basis=basis,
     )
+
+
+def ground_of(basis: Basis) -> str:
+    """What an inferred claim is inferred from, in a word: the other Python's build, or the CPU class."""
+    return basis.hardware if basis.rule == DEVICE_RULE else basis.build
 
 
 def in_words(basis: Basis) -> str:

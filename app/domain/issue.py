@@ -6,6 +6,7 @@ of it is bound to.
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -84,6 +85,15 @@ class Link:
     title: str
     state: str = ""
     seen: date | None = None
+
+    @property
+    def name(self) -> str:
+        """`pytorch/pytorch#151290` of a thread on GitHub; of anything else its title."""
+        found = _THREAD.match(self.url)
+        return f"{found[1]}#{found[2]}" if found else self.title
+
+
+_THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/([0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -222,6 +232,11 @@ class Issue:
 
     def workaround(self, id_: str) -> Workaround:
         return next(one for one in self.workarounds if one.id == id_)
+
+    @property
+    def report(self) -> Link | None:
+        """The thread upstream that it is known by."""
+        return next((link for link in self.links if link.kind is LinkKind.REPORT), None)
 
     @property
     def revision(self) -> str:

@@ -48,6 +48,10 @@ class Known:
         """Every stored cell of an issue on a class with its build, in release order."""
         return tuple((self.builds[id_], self.cells[issue, id_, hardware]) for id_ in self._places[issue, hardware])
 
+    def stored(self, issue: str) -> tuple[Cell, ...]:
+        """Every stored cell of an issue, one class after the other, in release order."""
+        return tuple(cell for class_ in self.hardware for _, cell in self.measured(issue, class_))
+
     def was_measured(self, issue: str, hardware: str) -> bool:
         """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
         key = (issue, hardware)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from app.domain.build import DEFAULT_PYTHON, Build, BuildId
 from app.domain.history import is_release
 from app.domain.inference import CellKey
-from app.domain.issue import Issue
+from app.domain.issue import CPU_PATH, Issue
 from app.domain.known import Known
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, stale_before, stays_fresh
 
@@ -196,12 +196,22 @@ def _weight(cell: Cell) -> tuple[bool, bool, bool]:
     return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
 
 
+def concerns_cpu_path(cells: Collection[Cell]) -> bool:
+    """Whether a row has no place on its hardware class because it is about what torch does on the CPU."""
+    return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells) and any(
+        cell.reason == CPU_PATH for cell in cells
+    )
+
+
 @dataclass(frozen=True)
 class Tally:
-    """What a selection adds up to: `measured` cells have an attempt that ran, `unsure` of them give no answer."""
+    """What a selection adds up to: `measured` cells have an attempt that ran, `unsure` of them give no answer; others
+    are `inferred`.
+    """
 
     applicable: int
     measured: int
+    inferred: int
     unsure: int
     stale: int
     newest: datetime | None
@@ -227,9 +237,11 @@ def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
     cells = list(cells)
     counts = Counter(cell.verdict for cell in cells)
     applicable = len(cells) - counts[Verdict.NOT_APPLICABLE]
+    inferred = sum(1 for cell in cells if cell.basis is not None)
     return Tally(
         applicable=applicable,
-        measured=applicable - counts[Verdict.NOT_RUN],
+        measured=applicable - counts[Verdict.NOT_RUN] - inferred,
+        inferred=inferred,
         unsure=counts[Verdict.INCONCLUSIVE],
         stale=len(stale),
         newest=max((cell.measured_at for cell in cells if cell.measured_at is not None), default=None),
@@ -242,6 +254,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return Tally(
         applicable=sum(part.applicable for part in parts),
         measured=sum(part.measured for part in parts),
+        inferred=sum(part.inferred for part in parts),
         unsure=sum(part.unsure for part in parts),
         stale=sum(part.stale for part in parts),
         newest=max((part.newest for part in parts if part.newest is not None), default=None),

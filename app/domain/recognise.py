@@ -298,8 +298,8 @@ class Measured:
         return self.known.builds
 
     def cells_of(self, issue: str) -> tuple[Cell, ...]:
-        """Every measured cell of an issue, by class and in release order."""
-        return tuple(cell for class_ in self.known.hardware for _, cell in self.known.measured(issue, class_))
+        """Every stored cell of an issue, by class and in release order."""
+        return self.known.stored(issue)
 
 
 def explain(text: str, library: Library, measured: Measured, budget: Budget) -> Explanation:
@@ -465,7 +465,7 @@ def advise(match: Match, build: str, measured: Measured) -> Advice:
     if own is not None and own.verdict in FAILING:
         shown: Cell | None = own
     else:
-        shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], _cures(cell)), default=None)
+        shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
     classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
     histories = {class_: _history(match.issue, class_, known) for class_ in classes}
     return Advice(build, own, shown, histories)
@@ -476,13 +476,13 @@ def _history(issue: Issue, hardware: str, known: Known) -> str:
     return "; ".join([history.sentence, *doubts_about(issue, history)])
 
 
-def _prominence(build: Build, cures: int) -> tuple[bool, bool, object, bool]:
-    """Where something helps before where nothing was tried, releases before other wheels, newer before older."""
-    return cures > 0, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
-
-
-def _cures(cell: Cell) -> int:
-    return sum(1 for one in cell.workarounds.values() if one.verdict is WorkaroundVerdict.EFFECTIVE)
+def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
+    """Where something helps before where it helps in part, that before where nothing does; releases before other
+    wheels, newer before older.
+    """
+    found = {one.verdict for one in cell.workarounds.values()}
+    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
+    return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
 
 
 _BEST_FIRST = (

@@ -33,7 +33,7 @@ WORDS = {
 }
 _WORKAROUND_WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
-    WorkaroundVerdict.PARTIAL: "works with some variants",
+    WorkaroundVerdict.PARTIAL: "helps in part",
     WorkaroundVerdict.UNNECESSARY: "is not needed",
     WorkaroundVerdict.UNVERIFIED: "is not verified",
     WorkaroundVerdict.INEFFECTIVE: "does not help",
@@ -114,7 +114,9 @@ def summary(change: Change) -> str:
 
 
 _NAMED = 4  # workarounds in a title
-_WORTH_A_TITLE = frozenset({CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS})
+_WORTH_A_TITLE = frozenset(
+    {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS, CureNews.NOW_HELPS_IN_PART}
+)
 
 
 def cure_words(id_: str, turn: CureTurn) -> str:
@@ -126,6 +128,8 @@ def cure_words(id_: str, turn: CureTurn) -> str:
             return f"workaround {id_} stopped working ({_WORKAROUND_WORDS[turn.after]})"
         case CureNews.NOW_WORKS:
             return f"workaround {id_} works now"
+        case CureNews.NOW_HELPS_IN_PART:
+            return f"workaround {id_} helps in part now"
         case _:
             return f"workaround {id_} {_WORKAROUND_WORDS[turn.after]}"
 

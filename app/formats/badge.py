@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 
 import orjson
 
+from app.domain.matrix import concerns_cpu_path
 from app.domain.verdict import Cell, Verdict
 from app.formats.extract import xml_text
 
@@ -40,7 +41,16 @@ class Badge:
 def badge_of(cell: Cell, release: str, *, is_stale: bool) -> Badge:
     """What is known of a cell; `release` names its build in short. Never a pass where nobody measured."""
     word, color = _SAID[cell.verdict]
-    return Badge(f"{cell.issue} ({cell.hardware})", f"{word} on {release}{' (old)' if is_stale else ''}", color)
+    label = f"{cell.issue} ({cell.hardware})"
+    if concerns_cpu_path([cell]):
+        return Badge(label, "concerns the CPU path", color)
+    marks = ["inferred"] if cell.basis else []
+    return Badge(label, f"{word} on {release}{_marked(marks, is_stale=is_stale)}", color)
+
+
+def _marked(marks: list[str], *, is_stale: bool) -> str:
+    marks = [*marks, *(["old"] if is_stale else [])]
+    return f" ({', '.join(marks)})" if marks else ""
 
 
 def unmeasured_badge(name: str) -> Badge:
@@ -53,13 +63,15 @@ def unmeasured_badge(name: str) -> Badge:
 class Standing:
     """How the watched issues stand on one build, each by the worst of the hardware classes that count.
 
-    What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built.
+    What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built. Of
+    those that fail or pass, `inferred` rest on a cell that was not measured.
     """
 
     failing: int = 0
     passing: int = 0
     unknown: int = 0
     is_stale: bool = False
+    inferred: int = 0
 
     @property
     def watched(self) -> int:
@@ -73,22 +85,30 @@ _WORST_FIRST = (
 )
 
 
+_PASSES = 2
+
+
 def standing_of(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> Standing:
     """`issues` are the cells of each watched issue on one build, one per hardware class."""
-    counts = [0, 0, 0]
-    for cells in issues:
+    counts, inferred = [0, 0, 0], 0
+    for row in issues:
+        cells = tuple(row)
         verdicts = {cell.verdict for cell in cells}
         place = next((place for place, kinds in enumerate(_WORST_FIRST) if verdicts & kinds), None)
-        if place is not None:
-            counts[place] += 1
+        if place is None:
+            continue
+        counts[place] += 1
+        grounds = [cell.basis for cell in cells if cell.verdict in _WORST_FIRST[place]]
+        inferred += any(grounds) if place == _PASSES else all(grounds)  # it takes every class to pass, and one to fail
     failing, unknown, passing = counts
-    return Standing(failing, passing, unknown, is_stale)
+    return Standing(failing, passing, unknown, is_stale, inferred)
 
 
 def list_badge(name: str, standing: Standing, release: str, hardware: str = "") -> Badge:
-    """Of a watch list on one build; `hardware` is named where it is one class. Green only where all were measured."""
+    """Of a watch list on one build; `hardware` is named where it is one class. Green where all are known to pass."""
     label = f"{name} ({hardware})" if hardware else name
-    old = " (old)" if standing.is_stale else ""
+    marks = [f"{standing.inferred} inferred"] if standing.inferred else []
+    old = _marked(marks, is_stale=standing.is_stale)
     grey, unknown = _SAID[Verdict.NOT_RUN][1], f", {standing.unknown} unknown" if standing.unknown else ""
     if not standing.watched:
         return Badge(label, f"nothing to watch on {release}", grey)

@@ -6,6 +6,9 @@
 | inconclusive | error |
 | not_applicable, no_build, not_run | skipped, with the reason |
 | not_affected | passed |
+| any of them, inferred | skipped, its type `inferred`: nothing ran here; the message says what is inferred from where |
+
+A suite with inferred cells says how many in its property `inferred`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -42,9 +45,14 @@ def _suite(extract: Extract, name: str, cells: Iterable[Cell], issues: dict[str,
     suite = ET.Element("testsuite", {"name": name})
     counts = {"failure": 0, "error": 0, "skipped": 0}
     tests = 0
+    cells = tuple(cells)
+    inferred = sum(1 for cell in cells if cell.basis)
+    if inferred:
+        properties = ET.SubElement(suite, "properties")
+        ET.SubElement(properties, "property", {"name": "inferred", "value": str(inferred)})
     for cell in cells:
         tests += 1
-        element = _ELEMENTS.get(cell.verdict)
+        element = "skipped" if cell.basis else _ELEMENTS.get(cell.verdict)
         if element:
             counts[element] += 1
         suite.append(_case(extract, issues[cell.issue], cell, element))
@@ -64,7 +72,8 @@ def _case(extract: Extract, issue: Issue, cell: Cell, element: str | None) -> ET
         {"classname": xml_text(f"{issue.component}.{cell.hardware}"), "name": xml_text(issue.id), "time": "0"},
     )
     if element:
-        said = ET.SubElement(case, element, {"message": xml_text(cell.reason), "type": cell.verdict})
+        kind, message = ("inferred", f"{cell.verdict}, {cell.reason}") if cell.basis else (cell.verdict, cell.reason)
+        said = ET.SubElement(case, element, {"message": xml_text(message), "type": kind})
         said.text = xml_text("\n".join(_details(extract, issue, cell)))
     return case
 

@@ -10,12 +10,12 @@ that an issue was present in a test, or that it was not; a failure without the i
 | different_failure | FAIL | none: which issue it is, nobody has said |
 | inconclusive | MISS where only the environment failed, else ERROR | none |
 | not_applicable, no_build | SKIP | none |
-| not_run | no test: KCIDB reads one without status as scheduled | none |
+| not_run, and whatever is inferred | no test: KCIDB reads one without status as scheduled | none |
 
 | workaround | status |
 | --- | --- |
 | effective | PASS |
-| ineffective, harmful | FAIL |
+| partial, ineffective, harmful | FAIL |
 | unnecessary | DONE: it ran, and there was nothing to cure |
 | unverified | no test |
 """
@@ -28,7 +28,7 @@ from typing import Any
 import orjson
 
 from app.domain.build import Build
-from app.domain.issue import Culprit, Issue, LinkKind
+from app.domain.issue import Culprit, Issue
 from app.domain.outcome import Outcome
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.formats.extract import Extract, utc
@@ -72,7 +72,9 @@ _PRESENT = {Verdict.AFFECTED: True, Verdict.FLAKY: True, Verdict.NOT_AFFECTED: F
 
 
 def status_of(cell: Cell) -> Status | None:
-    """None for a cell that nobody measured."""
+    """None for a cell that nobody measured, an inferred one too: a test that KCIDB knows has been run."""
+    if cell.basis is not None:
+        return None
     match cell.verdict:
         case Verdict.AFFECTED | Verdict.FLAKY | Verdict.DIFFERENT_FAILURE:
             return Status.FAIL
@@ -206,7 +208,6 @@ def _issue_id(issue: str) -> str:
 
 
 def _issue(extract: Extract, issue: Issue, version: int) -> dict[str, Any]:
-    report = next((link.url for link in issue.links if link.kind is LinkKind.REPORT), "")
     culprit = _CULPRITS.get(issue.culprit)
     return {
         "id": _issue_id(issue.id),
@@ -214,7 +215,7 @@ def _issue(extract: Extract, issue: Issue, version: int) -> dict[str, Any]:
         "origin": ORIGIN,
         "categories": [_NOT_A_PATH.sub("_", issue.component)],
         "report_subject": _text(issue.title),
-        **({"report_url": report} if report else {}),
+        **({"report_url": issue.report.url} if issue.report else {}),
         **({"culprit": culprit} if culprit else {}),
         "comment": _text(issue.title),
         "misc": {

@@ -8,26 +8,17 @@ from collections.abc import Iterator, Sequence
 
 from app.domain.build import DEFAULT_PYTHON, Build
 from app.domain.issue import Issue
-from app.domain.matrix import Column
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.machine import CPU_CLASS
+from app.domain.matrix import Column, concerns_cpu_path
+from app.domain.verdict import Cell, Verdict
 from app.formats.answer_markdown import escaped
 from app.formats.extract import Extract
+from app.formats.marks import Mark, legend_of, sign_of
 
 Rows = Sequence[tuple[Issue, Sequence[Cell]]]
 
-_SIGNS = {
-    Verdict.NOT_AFFECTED: ("✓", "passes"),
-    Verdict.AFFECTED: ("✕", "fails"),
-    Verdict.DIFFERENT_FAILURE: ("≠", "fails differently"),
-    Verdict.FLAKY: ("~", "flaky"),
-    Verdict.INCONCLUSIVE: ("?", "cannot say"),
-    Verdict.NOT_APPLICABLE: ("·", "does not apply"),
-    Verdict.NO_BUILD: ("⊘", "cannot be built"),
-    Verdict.NOT_RUN: ("", "not run"),
-}
-_CURED = ("✕✓", "fails, has a cure")
-_STALE = ("°", "old: to be run again")
-_SILENT = ("∆", "wrong numbers without an error")
+_STALE = Mark("°", "old: to be run again")
+_SILENT = Mark("∆", "wrong numbers without an error")
 
 
 def matrix_markdown(extract: Extract) -> Iterator[bytes]:
@@ -39,8 +30,9 @@ def matrix_markdown(extract: Extract) -> Iterator[bytes]:
             if cell.hardware == class_:
                 rows.setdefault(cell.issue, []).append(cell)
         shown = [(issue, rows[issue.id]) for issue in extract.issues if issue.id in rows and _applies(rows[issue.id])]
+        on_cpu = sum(1 for cells in rows.values() if concerns_cpu_path(cells))
         size = f"{_counted(len(shown), 'issue')} × {_counted(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
-        title = _title(extract, class_, size, len(rows) - len(shown))
+        title = _title(extract, class_, size, on_cpu=on_cpu, absent=len(rows) - len(shown) - on_cpu)
         yield _table(extract, title, columns, shown).encode()
 
 
@@ -48,9 +40,10 @@ def _counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _title(extract: Extract, hardware: str, size: str, absent: int) -> str:
-    rest = f" {absent} more do not apply there." if absent else ""
-    return f"**{size} on {escaped(hardware)}**, as measured by {extract.now:%Y-%m-%d %H:%M} UTC.{rest}"
+def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: int) -> str:
+    rest = f" {on_cpu} more concern the CPU path: see {CPU_CLASS}." if on_cpu else ""
+    rest += f" {absent} more do not apply there." if absent else ""
+    return f"**{size} on {escaped(hardware)}**, as known by {extract.now:%Y-%m-%d %H:%M} UTC.{rest}"
 
 
 def _builds_of(extract: Extract) -> Sequence[str]:
@@ -91,9 +84,9 @@ def _head(build: Build) -> str:
 def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     title = escaped(issue.title)
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
-    silent = f" {_SILENT[0]}" if issue.silent else ""
+    silent = f" {_SILENT.sign}" if issue.silent else ""
     history = _history(extract, issue, cells)
-    signs = (_sign(cell)[0] + (_STALE[0] if extract.is_stale(cell) else "") for cell in cells)
+    signs = (sign_of(cell) + (_STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}", *map(escaped, signs), escaped(history)])
 
 
@@ -102,16 +95,10 @@ def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     return "; ".join(extract.known.history(issue.id, class_).sentence for class_ in classes)
 
 
-def _sign(cell: Cell) -> tuple[str, str]:
-    cured = any(one.verdict is WorkaroundVerdict.EFFECTIVE for one in cell.workarounds.values())
-    return _CURED if cell.verdict is Verdict.AFFECTED and cured else _SIGNS[cell.verdict]
-
-
 def _legend(extract: Extract, rows: Rows) -> str:
     """The signs of this table alone, in a fixed order; no sign at all is said to be "not run"."""
     cells = [cell for _, row in rows for cell in row]
-    used = {_sign(cell) for cell in cells}
-    marks = [mark for mark in (*_SIGNS.values(), _CURED) if mark in used]
+    marks = legend_of(cells)
     marks += [_STALE] if any(extract.is_stale(cell) for cell in cells) else []
     marks += [_SILENT] if any(issue.silent for issue, _ in rows) else []
     return " · ".join(f"{escaped(sign) or '(empty)'} {word}" for sign, word in marks)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 
 from app.domain.build import Build
+from app.domain.inference import ground_of
 from app.domain.issue import Issue
 from app.domain.verdict import Cell
 from app.formats.extract import Extract, utc
@@ -35,7 +36,11 @@ COLUMNS = (
     "signature_line",
     "evidence_url",
     "workarounds",
+    "assurance",
+    "runs",
+    "inferred_from",
 )
+"""New ones come last, so that whoever reads by place reads on."""
 
 _LINES_AT_ONCE = 500
 
@@ -87,6 +92,9 @@ def _row(extract: Extract, issue: Issue, build: Build, cell: Cell) -> dict[str, 
         "signature_line": cell.line,
         "evidence_url": extract.evidence_address(cell),
         "workarounds": _pairs({id_: finding.verdict for id_, finding in cell.workarounds.items()}),
+        "assurance": cell.assurance,
+        "runs": str(cell.runs),
+        "inferred_from": ground_of(cell.basis) if cell.basis else "",
     }
 
 

@@ -5,19 +5,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from app.domain.build import Build
+from app.domain.build import Build, parse_build_id
 from app.domain.cost import Timed
 from app.domain.history import FAILING
+from app.domain.inference import DEVICE_RULE
 from app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
+from app.domain.known import Known
 from app.domain.machine import CPU_CLASS, Machine
+from app.domain.matrix import concerns_cpu_path
 from app.domain.outcome import Outcome
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict
+from app.domain.verdict import CONCLUSIVE, Basis, Cell, Verdict
 from app.store.attempts import FORKED
-from app.store.known import load_known
 from app.store.reads import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
 from app.store.session import Session
 from app.web.finding import find_build, find_issue
 from app.web.selection import known_classes, known_then
+from app.web.words import Language, say
 
 CHANGES_SHOWN = 20
 """How many steps of a cell's history its page and its JSON tell."""
@@ -45,7 +48,9 @@ LEAD_WORDS = {
 class CellEvidence:
     """A cell with its newest attempts, superseded ones too. `classes` are those this issue and build were measured on.
 
-    `telling` is the attempt that says most; None where there was none, or where it was pruned.
+    `telling` is the attempt that says most; None where there was none, or where it was pruned. `ground` is the measured
+    cell that an inferred one stands on (None: this one was measured, or nothing is known), and `supporting` are the
+    attempts of whichever was measured.
     """
 
     issue: Issue
@@ -54,6 +59,8 @@ class CellEvidence:
     classes: tuple[str, ...]
     attempts: tuple[AttemptRow, ...]
     telling: AttemptDetail | None
+    ground: Cell | None
+    supporting: tuple[AttemptRow, ...]
 
     @property
     def machine(self) -> Machine | None:
@@ -70,22 +77,31 @@ class CellEvidence:
 
 
 def load_cell_evidence(
-    session: Session, issue_id: str, build_id: str, hardware: str, now: datetime, *, at: datetime | None = None
+    session: Session, known: Known, issue_id: str, build_id: str, hardware: str, *, at: datetime | None = None
 ) -> CellEvidence:
-    """The cell as it is, or as it was known `at` a past moment.
+    """The cell as it is `known`, or as it was known `at` a past moment.
 
     Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured.
     """
     issue = find_issue(session, issue_id)
     build, _ = find_build(session, build_id)
-    known = load_known(session, now) if at is None else known_then(session, at, issues=[issue.id], builds=[build.id])
+    if at is not None:
+        known = known_then(session, at, issues=[issue.id], builds=[build.id])
     measured = tuple(one for one in known.hardware if (issue.id, build.id, one) in known.cells)
     class_ = _class(hardware, measured)
     cell = known.cell(issue, build, class_)
     attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)
     if at is not None:
         attempts = tuple(row for row in attempts if row.attempt.finished_at <= at)
-    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell))
+    ground = _ground(known, cell)
+    supporting = attempts
+    if ground is not None:
+        supporting = load_attempts(session, issue.id, ground.build, ground.hardware, ATTEMPTS_SHOWN)
+    return CellEvidence(issue, build, cell, measured, attempts, _telling(session, cell), ground, supporting)
+
+
+def _ground(known: Known, cell: Cell) -> Cell | None:
+    return known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
 
 
 def timed_of(attempts: Iterable[AttemptRow]) -> Iterator[Timed]:
@@ -114,11 +130,47 @@ def _class(asked: str, measured: Sequence[str]) -> str:
 def cell_sentence(evidence: CellEvidence) -> str:
     """Why this verdict: "Fails on torch-2.7.1+cu126 (cpu-x86_64): 3 of 3 attempts ...; control passed.".
 
-    The reason of a pass names its proof already; of a failure it is said what it went through before it failed.
+    The reason of a pass names its proof already; of a failure it is said what it went through before it failed. Of an
+    inferred cell it is told of the measured one, behind what it is inferred from.
     """
-    cell = evidence.cell
+    told = measured_sentence(evidence)
+    if evidence.cell.basis is None:
+        return told
+    return f"{how_known(evidence.cell.basis)}: {told[0].lower()}{told[1:]}"
+
+
+def measured_sentence(evidence: CellEvidence) -> str:
+    """The same without a word of what is inferred."""
+    cell = evidence.ground or evidence.cell
+    if concerns_cpu_path([cell]):
+        return f"On {cell.build} ({cell.hardware}) it {cell.reason}."
     lead = f"{LEAD_WORDS[cell.verdict]} {cell.build} ({cell.hardware})"
     control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
     seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())
     path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""
     return f"{lead}: {cell.reason}{control}{path}."
+
+
+def how_known(basis: Basis, language: Language = Language.ENGLISH) -> str:
+    """`Inferred from Python 3.11 of the same wheel (these Pythons agreed in 149 of 150 cells)`."""
+    if basis.rule != DEVICE_RULE:
+        return say(
+            "Inferred from Python {python} of the same wheel (these Pythons agreed in {agreed} of {all} cells)",
+            language,
+            python=parse_build_id(basis.build).python,
+            agreed=basis.agreed,
+            all=basis.compared,
+        )
+    if not basis.compared:
+        return say(
+            "Inferred from {hardware}, as it does not depend on the device (no cell was measured on both yet)",
+            language,
+            hardware=basis.hardware,
+        )
+    return say(
+        "Inferred from {hardware}, as it does not depend on the device (the two agreed in {agreed} of {all} cells)",
+        language,
+        hardware=basis.hardware,
+        agreed=basis.agreed,
+        all=basis.compared,
+    )

@@ -1,6 +1,6 @@
 """The workarounds of an issue as measured on one cell, best first."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -16,7 +16,7 @@ from app.web.visit import Visit
 
 WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
-    WorkaroundVerdict.PARTIAL: "works with some variants",
+    WorkaroundVerdict.PARTIAL: "helps in part",
     WorkaroundVerdict.UNNECESSARY: "not needed here",
     WorkaroundVerdict.UNVERIFIED: "not verified",
     WorkaroundVerdict.INEFFECTIVE: "does not help",
@@ -25,7 +25,7 @@ WORDS = {
 
 SIGNS = {
     WorkaroundVerdict.EFFECTIVE: Sign.PASSES,
-    WorkaroundVerdict.PARTIAL: Sign.UNSURE,
+    WorkaroundVerdict.PARTIAL: Sign.PARTIAL,
     WorkaroundVerdict.UNNECESSARY: Sign.NOT_APPLICABLE,
     WorkaroundVerdict.UNVERIFIED: Sign.UNSURE,
     WorkaroundVerdict.INEFFECTIVE: Sign.FAILS,
@@ -37,7 +37,9 @@ SIGNS = {
 class Remedy:
     """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work.
 
-    `cost` is None where nothing comparable was measured, or nobody looked.
+    `variants` say with which it helps, with which it fails, and with which nobody knows; none where the issue has but
+    one. `runs` is the least number of passes with one of them. `cost` is None where nothing comparable was measured, or
+    nobody looked.
     """
 
     id: str
@@ -49,6 +51,8 @@ class Remedy:
     word: str
     note: str
     rank: int
+    variants: tuple[tuple[str, str], ...] = ()
+    runs: int = 0
     cost: Cost | None = None
 
 
@@ -88,12 +92,31 @@ def remedies_of(
             verdict=finding.verdict,
             sign=SIGNS[finding.verdict],
             word=visit.say(WORDS[finding.verdict]),
-            note=finding.note,
+            note="" if finding.verdict is WorkaroundVerdict.PARTIAL else finding.note,
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
+            variants=tuple(_variants(issue, one.id, finding, visit)),
+            runs=finding.runs,
             cost=took.get(one.id),
         )
         for place, (one, finding) in enumerate(found, start=1)
     )
+
+
+VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
+
+
+def _variants(issue: Issue, workaround: str, finding: WorkaroundFinding, visit: Visit) -> Iterator[tuple[str, str]]:
+    """A few words and the names of the variants that they hold for; those that are left out on purpose say why."""
+    if not issue.variants:
+        return
+    left_out = {one.id: one.why_not for one in issue.variants if one.arms and workaround not in one.arms}
+    asked = [id_ for id_ in finding.untried if id_ not in left_out]
+    for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
+        if named:
+            yield visit.say(words), ", ".join(named)
+    for why in dict.fromkeys(left_out[id_] for id_ in finding.untried if id_ in left_out):
+        named = ", ".join(id_ for id_ in finding.untried if left_out.get(id_) == why)
+        yield visit.say(VARIANT_WORDS[-1]), f"{named} ({why.rstrip('.')})" if why else named
 
 
 def elsewhere_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Elsewhere, ...]:

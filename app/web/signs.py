@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.domain.inference import ground_of
+from app.domain.matrix import concerns_cpu_path
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.web.words import Language, say
 
 
 class Sign(StrEnum):
@@ -12,6 +15,7 @@ class Sign(StrEnum):
 
     PASSES = "passes"
     CURE = "cure"
+    PARTIAL = "partial"
     FAILS = "fails"
     DIFFERENT = "different"
     FLAKY = "flaky"
@@ -23,7 +27,8 @@ class Sign(StrEnum):
 
 WORDS = {
     Sign.PASSES: "passes",
-    Sign.CURE: "fails, has a cure",
+    Sign.CURE: "fails, has a workaround",
+    Sign.PARTIAL: "fails, workaround helps in part",
     Sign.FAILS: "fails",
     Sign.DIFFERENT: "fails differently",
     Sign.FLAKY: "flaky",
@@ -35,7 +40,8 @@ WORDS = {
 
 MEANINGS = {
     Sign.PASSES: "the suspect path ran, proven, and gave the right answer",
-    Sign.CURE: "the issue shows, and a measured workaround makes it go away",
+    Sign.CURE: "the issue shows, and a measured workaround makes it go away with every variant that fails",
+    Sign.PARTIAL: "the issue shows, and a measured workaround makes it go away with some of the variants that fail",
     Sign.FAILS: "the issue shows, and no measured workaround helps",
     Sign.DIFFERENT: "it fails, but not with this issue's own text",
     Sign.FLAKY: "some attempts showed the issue, others passed",
@@ -59,6 +65,7 @@ _BY_VERDICT = {
 # The order in which a folded group and a legend name them: what a reader must not miss comes first.
 GRAVEST_FIRST = (
     Sign.FAILS,
+    Sign.PARTIAL,
     Sign.CURE,
     Sign.FLAKY,
     Sign.DIFFERENT,
@@ -106,7 +113,7 @@ OUTCOME_WORDS = {
 
 
 def sign_of_verdict(verdict: Verdict) -> Sign:
-    """Without a word on cures: of one variant, say."""
+    """Without a word on workarounds: of one variant, say."""
     return _BY_VERDICT[verdict]
 
 
@@ -119,13 +126,46 @@ _FAILS = Sign.FAILS  # looking up a member of an enum takes as long as the rest 
 
 def sign_of(cell: Cell) -> Sign:
     sign = _BY_VERDICT[cell.verdict]
-    return Sign.CURE if sign is _FAILS and any(map(_cures, cell.workarounds.values())) else sign
+    if sign is not _FAILS:
+        return sign
+    found = {one.verdict for one in cell.workarounds.values()}
+    return Sign.CURE if _EFFECTIVE in found else Sign.PARTIAL if _PARTIAL in found else sign
+
+
+_EFFECTIVE, _PARTIAL = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL
+
+
+def word_of(cell: Cell, language: Language) -> str:
+    """The cell in a word, with what it is inferred from: `passes, inferred from torch-2.6.0+cu124`."""
+    if concerns_cpu_path([cell]):
+        return say("concerns the CPU path", language)
+    return inferred_word(sign_of(cell), ground_of(cell.basis) if cell.basis else "", language)
+
+
+def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
+    """What the word of a cell leaves out: that it rests on one run, and what the report's own variant says."""
+    said = [say("1 run", language)] if cell.runs == 1 else []
+    if (own := cell.as_reported) is not None:
+        word = say(WORDS[_BY_VERDICT[own.verdict]], language)
+        said.append(say("as reported ({variant}): {verdict}", language, variant=own.variant, verdict=word))
+    return tuple(said)
+
+
+def inferred_word(sign: Sign, ground: str, language: Language) -> str:
+    """`ground` is what the cell is inferred from; empty: it was measured."""
+    word = say(WORDS[sign], language)
+    return say("{verdict}, inferred from {ground}", language, verdict=word, ground=ground) if ground else word
 
 
 def cures_of(cell: Cell) -> tuple[str, ...]:
-    """Ids of the workarounds that were measured to help on this very cell."""
-    return tuple(id_ for id_, finding in cell.workarounds.items() if _cures(finding))
+    """Ids of the workarounds that help on this very cell, with every variant that fails."""
+    return _with_verdict(cell, _EFFECTIVE)
 
 
-def _cures(finding: WorkaroundFinding) -> bool:
-    return finding.verdict is WorkaroundVerdict.EFFECTIVE
+def partly_of(cell: Cell) -> tuple[str, ...]:
+    """Of those that help with some of the variants that fail."""
+    return _with_verdict(cell, _PARTIAL)
+
+
+def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
+    return tuple(id_ for id_, finding in cell.workarounds.items() if finding.verdict is verdict)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.inference import CellKey
+from app.domain.inference import CellKey, ground_of
 from app.domain.matrix import Column
 from app.domain.verdict import Cell, Verdict
 from app.web import words
 from app.web.addresses import build_address, cell_address, part
-from app.web.signs import WORDS, Sign, sign_of
+from app.web.signs import Sign, inferred_word, sign_of
 from app.web.words import Language
 
 
@@ -48,7 +48,8 @@ class Head:
 class Square(NamedTuple):
     """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky.
 
-    `build` is the very build that it tells of: in a folded column not always the one that names the column.
+    `build` is the very build that it tells of: in a folded column not always the one that names the column. `ground`
+    is what it is inferred from; empty: it was measured.
     """
 
     issue: str
@@ -58,6 +59,7 @@ class Square(NamedTuple):
     sign: Sign
     is_stale: bool
     text: str
+    ground: str = ""
 
 
 def heads_of(columns: Sequence[Column], measured: Collection[str]) -> tuple[Head, ...]:
@@ -104,7 +106,8 @@ def squares_of(cells: Iterable[Cell], heads: Iterable[Head], stale: Collection[C
         sign = sign_of(cell)
         is_stale = bool(stale) and (cell.issue, cell.build, cell.hardware) in stale
         text = _k_of_n(cell) if sign is _FLAKY else ""
-        squares.append(Square(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text))
+        ground = ground_of(cell.basis) if cell.basis else ""
+        squares.append(Square(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text, ground))
     return tuple(squares)
 
 
@@ -126,7 +129,7 @@ def drawn(squares: Iterable[Square], tag: str, language: Language, *, plain: boo
 
 def _drawn(one: Square, tag: str, language: Language, *, plain: bool) -> str:
     before, between, after = _mould(
-        tag, language, one.hardware, one.build, one.head.label, one.sign, one.is_stale, plain
+        tag, language, one.hardware, one.build, one.head.label, one.sign, one.ground, one.is_stale, plain
     )
     path, name = _names(one.issue)
     return f"{before}{name}{between}{path}{after}{one.text}</a>"
@@ -140,6 +143,7 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
     build: str,
     label: str,
     sign: Sign,
+    ground: str,
     is_stale: bool,  # noqa: FBT001 - as all others here: one text per combination
     plain: bool,  # noqa: FBT001
 ) -> tuple[str, str, str]:
@@ -149,10 +153,10 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
     order of attributes, and without the end of the `tag`, which HTML lets everybody leave out, 500 issues x 60 builds
     are 354 kB gzipped, not 454.
     """
-    word = words.say(WORDS[sign], language)
+    word = inferred_word(sign, ground, language)
     said = f"{words.say('old', language)}: {word}" if is_stale else word
     path, _, rest = cell_address(_ISSUE, build, hardware).partition(_ISSUE)
-    kind = f"q {sign.value} stale" if is_stale else f"q {sign.value}"
+    kind = " ".join(["q", sign.value, *(["inferred"] if ground else []), *(["stale"] if is_stale else [])])
     return (
         f'<{tag} data-label="{escape(label)}"><a class="{kind}" aria-label="{escape(said)}: ',
         f' on {escape(build)}" href="{path}',

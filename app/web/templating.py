@@ -10,6 +10,7 @@ from app.web import words
 from app.web.assets import TEMPLATES, Asset
 from app.web.prose import coded, uncoded
 from app.web.query_box import EXAMPLES
+from app.web.signs import said_beside
 from app.web.squares import drawn
 
 
@@ -26,6 +27,6 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: signs are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.filters |= {"coded": coded, "uncoded": uncoded}
+    environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside}
     environment.filters |= {"drawn": drawn, "exact": words.exact, "duration": words.duration, "size": words.size}
     return Jinja2Templates(env=environment)

@@ -1,8 +1,10 @@
 """How far the answers here can be trusted, read from the store: for the page, its twin and whoever else asks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from app.domain.inference import Claims, holds
+from app.domain.machine import CPU_CLASS
 from app.domain.outcome import Outcome
 from app.domain.quality import (
     Compared,
@@ -34,8 +36,24 @@ class ClassQuality:
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """How often two Pythons of one wheel (`one` the older), or the CPU and other classes, say the same of an issue, and
+    the pairs of cells that do not. `infers`: cells are inferred from one to the other.
+    """
+
+    one: str
+    other: str
+    rate: Rate
+    infers: bool
+    differing: tuple[tuple[Cell, Cell], ...]
+
+
+@dataclass(frozen=True)
 class Quality:
-    """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too."""
+    """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too.
+
+    `devices` is the agreement over issues that do not depend on the device, which are inferred whatever it is.
+    """
 
     changed: Rate
     pairs: tuple[Pair, ...]
@@ -43,9 +61,11 @@ class Quality:
     flaky: tuple[Cell, ...]
     classes: tuple[ClassQuality, ...]
     provisioned: Provisioned
+    pythons: tuple[Agreement, ...]
+    devices: Agreement
 
 
-def load_quality(session: Session) -> Quality:
+def load_quality(session: Session, claims: Claims) -> Quality:
     issues = {issue.id: issue for issue in load_issues(session)}
     trials = load_trials(session)
     outcomes, times = load_outcomes(session), load_times(session)
@@ -67,7 +87,22 @@ def load_quality(session: Session) -> Quality:
             for hardware, counts in outcomes.items()
         ),
         provisioned=load_provisioned(session),
+        pythons=tuple(_pythons(claims)),
+        devices=Agreement(
+            CPU_CLASS, "cuda", claims.device_agreement, infers=True, differing=tuple(_differing(claims.device_pairs))
+        ),
     )
+
+
+def _pythons(claims: Claims) -> Iterator[Agreement]:
+    for (one, other), rate in claims.agreement.items():
+        asked = {one, other}
+        pairs = [pair for pair in claims.pairs if {claims.builds[cell.build].python for cell in pair} == asked]
+        yield Agreement(one, other, rate, holds(rate), tuple(_differing(pairs)))
+
+
+def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell]]:
+    return ((one, other) for one, other in pairs if one.verdict is not other.verdict)
 
 
 def _changed(pairs: tuple[Pair, ...] | list[Pair]) -> Rate:

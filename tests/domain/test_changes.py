@@ -106,9 +106,10 @@ def test_only_what_was_asked_for_is_left_of_a_change_and_nothing_of_others() -> 
     assert only(changes_of(news)) == changes_of(news)
 
 
-UNTRIED, WORKS, USELESS, NEEDLESS, HARMS = (
+UNTRIED, WORKS, PARTLY, USELESS, NEEDLESS, HARMS = (
     WorkaroundVerdict.UNVERIFIED,
     WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
     WorkaroundVerdict.INEFFECTIVE,
     WorkaroundVerdict.UNNECESSARY,
     WorkaroundVerdict.HARMFUL,
@@ -131,6 +132,13 @@ UNTRIED, WORKS, USELESS, NEEDLESS, HARMS = (
         pytest.param(USELESS, WORKS, (Verdict.AFFECTED, Verdict.AFFECTED), CureNews.NOW_WORKS, id="works now"),
         pytest.param(UNTRIED, WORKS, (Verdict.NOT_AFFECTED, Verdict.AFFECTED), CureNews.FIRST_MEASURED, id="first"),
         pytest.param(USELESS, NEEDLESS, (Verdict.AFFECTED, Verdict.NOT_AFFECTED), CureNews.OTHER, id="never helped"),
+        pytest.param(WORKS, PARTLY, (Verdict.AFFECTED, Verdict.AFFECTED), CureNews.NOW_HELPS_IN_PART, id="less"),
+        pytest.param(USELESS, PARTLY, (Verdict.AFFECTED, Verdict.AFFECTED), CureNews.NOW_HELPS_IN_PART, id="more"),
+        pytest.param(PARTLY, WORKS, (Verdict.AFFECTED, Verdict.AFFECTED), CureNews.NOW_WORKS, id="whole"),
+        pytest.param(PARTLY, USELESS, (Verdict.AFFECTED, Verdict.AFFECTED), CureNews.STOPPED_WORKING, id="no more"),
+        pytest.param(
+            PARTLY, NEEDLESS, (Verdict.AFFECTED, Verdict.NOT_AFFECTED), CureNews.NO_LONGER_NEEDED, id="fixed, in part"
+        ),
     ],
 )
 def test_what_another_verdict_of_a_workaround_means_to_its_users(

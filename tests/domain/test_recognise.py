@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from app.domain.issue import Issue, Signature, SignatureKind
+from app.domain.known import Known
 from app.domain.recognise import (
     Budget,
     Explanation,
@@ -19,7 +20,7 @@ from app.domain.recognise import (
     places_in,
 )
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from tests.make import HARDWARE, make_build, make_issue
+from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TRACE = """\
 Traceback (most recent call last):
@@ -49,16 +50,18 @@ def asked(
     budget: Budget | None = None,
 ) -> Explanation:
     library = make_library(issues, failures or {})
-    return explain(text, library, measured(cells), budget or Budget(time.monotonic))
+    return explain(text, library, measured(cells, issues), budget or Budget(time.monotonic))
 
 
-def measured(cells: Sequence[Cell]) -> Measured:
+def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Measured:
     tested = frozenset(cell.build for cell in cells)
-    return Measured(BUILDS, tested, lambda issue: [cell for cell in cells if cell.issue == issue])
+    stored = {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
+    classes = tuple(sorted({cell.hardware for cell in cells}))
+    return Measured(Known({issue.id: issue for issue in issues}, BUILDS, stored, classes, NOON), tested)
 
 
 def cell(build: str, verdict: Verdict, **changes: object) -> Cell:
-    return replace(Cell("toy-1", build, HARDWARE, verdict, "because"), **changes)  # type: ignore[arg-type]
+    return replace(Cell("toy-1", build, HARDWARE, verdict, "because", NOON), **changes)  # type: ignore[arg-type]
 
 
 def strengths(found: Explanation) -> list[tuple[str, str]]:
@@ -183,6 +186,21 @@ def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | N
     advice = advise(found.matches[0], found.resolved.build or "", measured(cells))
     assert (advice.own and advice.own.build, advice.shown and advice.shown.build) == (own, shown)
     assert advice.histories == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
+
+
+def test_a_build_where_something_helps_stands_for_the_issue_before_a_newer_one_where_it_helps_in_part() -> None:
+    whole, part = (
+        {"aot_eager": WorkaroundFinding(kind)} for kind in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL)
+    )
+
+    def shown(*cells: Cell) -> str:
+        found = asked("conflicting declaration 'int tmp_acc1'", make_issue(), cells=cells)
+        best = advise(found.matches[0], "", measured(cells)).shown
+        return best.build if best else ""
+
+    helped = [cell(OLD, Verdict.AFFECTED, workarounds=whole), cell(BAD, Verdict.AFFECTED, workarounds=part)]
+    assert shown(*helped) == OLD
+    assert shown(helped[1], cell(GOOD, Verdict.AFFECTED)) == BAD
 
 
 def test_workarounds_that_work_stand_first_and_those_for_other_releases_nowhere() -> None:

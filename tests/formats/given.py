@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from app.domain.build import Build
 from app.domain.issue import Culprit, Issue, Link, LinkKind, Packages
+from app.domain.known import Known
 from app.domain.matrix import stale_cells
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from app.domain.verdict import Basis, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.formats.extract import Extract, Links
-from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 LINKS = Links(
@@ -46,15 +46,24 @@ def cell(
     return Cell(issue, build.id, hardware, verdict, **{**fields, **changes})  # type: ignore[arg-type]
 
 
+def inferred(verdict: Verdict, build: Build = V27_PY312, **changes: object) -> Cell:
+    """A cell that another Python of the same wheel stands in for."""
+    basis = Basis("python", V27.id, HARDWARE, 149, 150)
+    return cell(verdict, build, basis=basis, reason=f"inferred from {V27.id}: because", **changes)
+
+
 def extract(
     *cells: Cell,
     issues: tuple[Issue, ...] = (make_issue(),),
     builds: tuple[Build, ...] = LINE,
     links: Links | None = LINKS,
 ) -> Extract:
+    """Of a store that holds these cells, and the inferred among them as they are."""
     by_id = {build.id: build for build in builds}
+    stored = {(one.issue, one.build, one.hardware): one for one in cells if one.basis is None}
+    classes = tuple(sorted({one.hardware for one in cells}))
     now = NOON + timedelta(days=1)
-    known = known_of(cells, issues, by_id)
+    known = Known({issue.id: issue for issue in issues}, by_id, stored, classes, now)
     return Extract(issues, known, cells, stale_cells(cells, by_id, now), now, links)
 
 

@@ -1,5 +1,6 @@
 """The feed, as a feed reader understands it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -62,6 +63,15 @@ def test_a_feed_reader_finds_what_changed_when_and_why() -> None:
     assert "measured here, run run-1" in content
     assert "passes → <b>fails</b>; workaround flags stopped working (does not help). 2 of 2 match" in content
     assert "results imported from lab 7" in parsed(feed(news(run=""))).entries[0].content[0].value
+
+
+def test_a_workaround_that_helps_in_part_now_is_news() -> None:
+    (one,) = news(1)
+    partly = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL)}
+    same = replace(one, before=Verdict.AFFECTED, after=Verdict.AFFECTED, workarounds=partly)
+    (entry,) = parsed(feed([same])).entries
+    assert entry.title == "toy-1: workaround flags helps in part now on 1 cell"
+    assert "workaround flags helps in part now. 2 of 2 match" in entry.content[0].value
 
 
 def test_everything_that_rfc_4287_asks_for_is_there_and_ids_are_addresses() -> None:

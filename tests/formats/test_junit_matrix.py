@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.domain.verdict import Verdict
 from app.formats.extract import Extract, xml_text
 from app.formats.junit_matrix import junit_matrix
-from tests.formats.given import GPU_CLASS, V27, cell, every_verdict, extract, hostile
+from tests.formats.given import GPU_CLASS, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import HARDWARE, make_issue
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parent.parent / "schemas" / "junit-10.xsd")
@@ -50,6 +50,17 @@ def test_a_cell_is_one_case_and_only_a_measured_pass_is_a_pass(verdict: Verdict,
     assert [(child.tag, child.get("type"), child.get("message")) for child in case] == (
         [(element, verdict.value, f"because it is {verdict}")] if element else []
     )
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AFFECTED, Verdict.NOT_AFFECTED])
+def test_an_inferred_cell_is_skipped_and_says_what_is_inferred_from_where(verdict: Verdict) -> None:
+    root = document(extract(inferred(verdict), builds=(V27, V27_PY312)))
+    SCHEMA.validate(ET.ElementTree(root))
+    counts = {name: root[0].get(name) for name in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "1", "failures": "0", "errors": "0", "skipped": "1"}
+    assert [(one.get("name"), one.get("value")) for one in root.iter("property")] == [("inferred", "1")]
+    (said,) = root.iter("skipped")
+    assert (said.get("type"), said.get("message")) == ("inferred", f"{verdict}, inferred from {V27.id}: because")
 
 
 def test_suites_are_builds_on_hardware_and_count_what_they_hold() -> None:

@@ -7,11 +7,23 @@ import pytest
 from kcidb_io import schema
 
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict
+from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.formats import kcidb
 from app.formats.extract import Extract
 from app.formats.kcidb import Status, kcidb_document, status_of
-from tests.formats.given import NIGHTLY, V25, V27, V27_CPU, V27_OTHER_TRITON, cell, every_verdict, extract, hostile
+from tests.formats.given import (
+    NIGHTLY,
+    V25,
+    V27,
+    V27_CPU,
+    V27_OTHER_TRITON,
+    V27_PY312,
+    cell,
+    every_verdict,
+    extract,
+    hostile,
+    inferred,
+)
 
 
 def report(given: Extract) -> dict[str, list[dict[str, Any]]]:
@@ -96,6 +108,21 @@ def test_a_cell_that_nobody_measured_is_no_scheduled_test() -> None:
         "issues": [],
         "incidents": [],
     }
+
+
+@pytest.mark.parametrize("verdict", [Verdict.AFFECTED, Verdict.NOT_AFFECTED])
+def test_an_inferred_cell_is_no_test_that_was_run(verdict: Verdict) -> None:
+    told = report(extract(cell(verdict), inferred(verdict), builds=(V27, V27_PY312)))
+    assert [one["id"] for one in told["builds"]] == [f"knowngood:{V27.id}"]
+    assert {one["build_id"] for one in told["tests"]} == {f"knowngood:{V27.id}"}
+    assert len(told["incidents"]) == 1
+
+
+def test_a_workaround_that_helps_in_part_has_failed_and_says_with_what() -> None:
+    found = {"half": WorkaroundFinding(WorkaroundVerdict.PARTIAL, "helps with small; fails with big")}
+    told = report(extract(cell(Verdict.AFFECTED, workarounds=found)))["tests"][1]
+    assert (told["status"], told["comment"]) == ("FAIL", "helps with small; fails with big")
+    assert told["misc"]["verdict"] == "partial"
 
 
 def test_variants_of_one_release_come_from_one_checkout_and_a_nightly_from_its_revision() -> None:

@@ -28,6 +28,7 @@ from tests.formats.given import (
     every_verdict,
     extract,
     hostile,
+    inferred,
 )
 from tests.make import make_issue
 
@@ -56,6 +57,14 @@ def test_the_one_deviation_from_the_schema_is_the_prefix_of_the_id(given: Extrac
         assert error.schema_path[0] == "properties"
         assert "not registered" in record["database_specific"]["rules"]["id"]
         assert list(VALIDATOR.iter_errors({**record, "id": "OSV-2026-1"})) == []
+
+
+def test_what_is_inferred_accuses_no_version_and_is_not_listed_as_measured() -> None:
+    assert records(extract(inferred(Verdict.AFFECTED), builds=(V27_PY312,))) == []
+    beside = extract(cell(Verdict.AFFECTED, V26), inferred(Verdict.AFFECTED), builds=(V26, V27, V27_PY312))
+    (record,) = records(beside)
+    assert record["affected"][0]["versions"] == ["2.6.0", "2.6.0+cu124"]
+    assert [one["build"] for one in record["database_specific"]["measured"]] == [V26.id]
 
 
 def test_an_issue_that_nobody_measured_has_no_record() -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from app.domain.verdict import Cell, Verdict
+from app.domain.verdict import Cell, VariantFinding, Verdict
 from app.formats.extract import Extract
 from app.formats.table import COLUMNS, table
-from tests.formats.given import HOSTILE, V27, cell, every_verdict, extract, hostile
+from tests.formats.given import HOSTILE, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import make_issue
 
 COMPUTED = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
@@ -49,6 +49,17 @@ def test_reading_it_back_gives_the_same_cells() -> None:
     assert [back(row) for row in rows] == [as_told(one) for one in given.cells]
     assert [row["stale"] for row in rows] == [json.dumps(given.is_stale(one)) for one in given.cells]
     assert [row["evidence_url"] for row in rows] == [given.evidence_address(one) for one in given.cells]
+
+
+def test_how_a_cell_is_known_stands_behind_all_older_columns() -> None:
+    once = cell(Verdict.AFFECTED, variants=(VariantFinding("default", Verdict.AFFECTED, "", 1, 1),))
+    rows = read(written(extract(once, inferred(Verdict.NOT_AFFECTED), cell(Verdict.NOT_RUN), builds=(V27, V27_PY312))))
+    assert COLUMNS[-4:] == ("workarounds", "assurance", "runs", "inferred_from")
+    assert [[row[name] for name in COLUMNS[-3:]] for row in rows] == [
+        ["measured", "1", ""],
+        ["inferred", "0", V27.id],
+        ["not_known", "0", ""],
+    ]
 
 
 @given_any(st.text(), st.text())

@@ -60,9 +60,9 @@ def mixed(share: float, one: Colour, other: Colour) -> Colour:
 
 
 def hues(text: str, theme: str) -> dict[str, dict[str, Colour]]:
-    """`--hue` and `--fill` by the class that sets them."""
+    """`--hue`, `--fill`, `--whole` and `--on-whole` by the class that sets them."""
     found: dict[str, dict[str, Colour]] = {}
-    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*--(?:hue|fill):[^{}]*)\}", text):
+    for selectors, body in re.findall(r"([^{}]+)\{([^{}]*--(?:hue|fill|whole):[^{}]*)\}", text):
         for name in re.findall(r"\.([a-z]+)(?=\s*(?:,|$))", selectors.strip()):
             found.setdefault(name, {}).update(inks(body, theme))
     return found
@@ -100,6 +100,8 @@ def pairs(theme: str, *, is_high: bool) -> Iterator[tuple[str, Colour, Colour]]:
         yield f"{name} on its fill", hue, told.get("fill", plain["paper"])
         yield f"{name} on paper", hue, plain["paper"]
         yield f"{name} on sheet", hue, plain["sheet"]
+        if "whole" in told:
+            yield f"what stands on the whole fill of {name}", told["on-whole"], told["whole"]
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -8,7 +8,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field
 
 from app.domain.build import Build
-from app.store.reads import load_builds, load_hardware, load_issues
+from app.store.reads import load_builds
 from app.web.errors import BadQuestion
 from app.web.finding import find_build
 from app.web.paging import (
@@ -91,7 +91,7 @@ def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "")
     """One build with every issue on one hardware class."""
     with visit.reading() as session:
         found, _ = find_build(session, build)
-        class_ = one_class(hardware, load_hardware(session))
         known = visit.known(session)
-        cells = [known.cell(issue, found, class_) for issue in load_issues(session)]
+        class_ = one_class(hardware, known.hardware)
+        cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
     return visit.json(build_detail(found, cells, visit.now))

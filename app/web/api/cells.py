@@ -27,7 +27,7 @@ def cell(
     """One cell with its newest 100 attempts, superseded ones too, as known now; or with all of them, at a past time."""
     then = None if at is None else last_moment(at, "at", visit.now)
     with visit.reading() as session:
-        found = load_cell_evidence(session, issue, build, hardware, visit.now, at=then)
+        found = load_cell_evidence(session, visit.known(session), issue, build, hardware, at=then)
         news = load_cell_news(session, found.issue.id, found.build.id, found.cell.hardware, CHANGES_SHOWN)
     now = then or visit.now
     return visit.json(cell_detail(found, now, [one for one in news if one.at <= now]))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from app.domain.issue import Culprit, Device, Issue, Severity, Status
-from app.store.reads import load_builds, load_cells, load_issues
+from app.store.reads import load_issues
 from app.web.finding import find_issue
 from app.web.paging import (
     Paging,
@@ -83,11 +83,9 @@ def issue(visit: Visiting, issue: str) -> Response:
     """One issue with its history on every hardware class, and its measured cells."""
     with visit.reading() as session:
         found = find_issue(session, issue)
-        builds = {build.id: build for build in load_builds(session)}
-        cells = load_cells(session, issues=[found.id])
         known = visit.known(session)
-    measured = [cell for cell in cells if cell.build in builds]
+    measured = known.stored(found.id)
     histories = {
         hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
     }
-    return visit.json(issue_detail(found, histories, measured, builds, visit.now))
+    return visit.json(issue_detail(found, histories, measured, known.builds, visit.now))

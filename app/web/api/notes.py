@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.domain.access import Actor, Scope
 from app.domain.triage import Note, NoteKind
 from app.store.cells import CellKey, load_notes
+from app.store.known import load_known
 from app.store.session import Session, unit_of_work
 from app.store.triage import add_note
 from app.web.evidence import load_cell_evidence
@@ -77,7 +78,7 @@ def say(visit: Visiting, judge: Judge, issue: str, build: str, change: NoteChang
 
 
 def _found(session: Session, issue: str, build: str, hardware: str, now: datetime) -> CellKey:
-    cell = load_cell_evidence(session, issue, build, hardware, now).cell
+    cell = load_cell_evidence(session, load_known(session, now), issue, build, hardware).cell
     return CellKey(cell.issue, cell.build, cell.hardware)
 
 

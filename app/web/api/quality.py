@@ -11,7 +11,9 @@ router = APIRouter()
 
 @router.get("/quality", response_model=QualityBody)
 def quality(visit: Visiting) -> Response:
-    """The rate of false changes and its interval, what varies, what was trouble of ours, and where time went."""
+    """The rate of false changes and its interval, what varies, what was trouble of ours, how far Pythons and devices
+    agree, and where time went.
+    """
     with visit.reading() as session:
-        found = load_quality(session)
+        found = load_quality(session, visit.known(session).claims)
     return visit.json(quality_body(found))

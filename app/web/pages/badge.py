@@ -4,7 +4,7 @@ A picture in a README is asked for by every reader of it, so that an answer may 
 costs one query for whoever asks with its tag.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -12,13 +12,12 @@ from fastapi import APIRouter, Query, Response
 from app.domain.build import Build
 from app.domain.errors import BadRequest
 from app.domain.history import is_release
-from app.domain.inference import CellKey
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.policy import Watch
 from app.domain.verdict import CONCLUSIVE, Cell, is_stale
-from app.domain.watched import names_of, watched_issues
+from app.domain.watched import watched_issues
 from app.formats.badge import Badge, badge_of, badge_svg, list_badge, shields_endpoint, standing_of, unmeasured_badge
-from app.store.reads import load_builds, load_cells, load_hardware, load_issues
 from app.store.session import Session
 from app.web.finding import find_build, find_issue, find_watch_list
 from app.web.selection import Words, known_classes, one_class
@@ -72,10 +71,10 @@ def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
     with visit.reading() as session:
         issue = find_issue(session, id_)
         known = visit.known(session)
-        cells = load_cells(session, issues=[issue.id])
+        cells = known.stored(issue.id)
         answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
-        class_ = one_class(hardware, load_hardware(session) if hardware else tuple(answered))
-        named = _named_or_newest(session, build, [cell for cell in cells if cell.hardware == class_])
+        class_ = one_class(hardware, known.hardware if hardware else tuple(answered))
+        named = _named_or_newest(session, known, build, [cell for cell in cells if cell.hardware == class_])
     if named is None:
         return unmeasured_badge(issue.id)
     cell = known.cell(issue, named, class_)
@@ -86,13 +85,13 @@ def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
     """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
     with visit.reading() as session:
         watch_list = find_watch_list(session, name)
-        watched = _watched(session, watch_list.content.watch)
         known = visit.known(session)
-        measured = load_hardware(session)
+        watched = _watched(known, watch_list.content.watch)
+        measured = known.hardware
         asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
         classes = known_classes(asked, measured)
-        cells = load_cells(session, issues=[one.id for one in watched], hardware=classes)
-        named = _named_or_newest(session, build, cells)
+        cells = [cell for one in watched for cell in known.stored(one.id) if cell.hardware in classes]
+        named = _named_or_newest(session, known, build, cells)
     if named is None:
         return unmeasured_badge(name)
     rows = [[known.cell(issue, named, class_) for class_ in classes] for issue in watched]
@@ -101,26 +100,21 @@ def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
     return list_badge(name, standing_of(rows, is_stale=old), _in_short(named), only)
 
 
-def _watched(session: Session, watch: Watch) -> tuple[Issue, ...]:
+def _watched(known: Known, watch: Watch) -> tuple[Issue, ...]:
     """None where the list names what has left the catalogue: half of a list must not pass for the whole."""
-    issues = {issue.id: issue for issue in load_issues(session)}
     try:
-        return watched_issues(watch, issues, names_of(issues))[0]
+        return watched_issues(watch, known.issues, known.names)[0]
     except BadRequest:
         return ()
-
-
-def _by_key(cells: Sequence[Cell]) -> Mapping[CellKey, Cell]:
-    return {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
 
 
 def _in_short(build: Build) -> str:
     return build.id.removeprefix("torch-")
 
 
-def _named_or_newest(session: Session, asked: str, cells: Sequence[Cell]) -> Build | None:
+def _named_or_newest(session: Session, known: Known, asked: str, cells: Sequence[Cell]) -> Build | None:
     """The build that is asked for, else the newest release among `cells` with an answer."""
     if asked:
         return find_build(session, asked)[0]
     answered = {cell.build for cell in cells if cell.verdict in CONCLUSIVE}
-    return next((one for one in reversed(load_builds(session)) if one.id in answered and is_release(one)), None)
+    return next((one for one in reversed(tuple(known.builds.values())) if one.id in answered and is_release(one)), None)

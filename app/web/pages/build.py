@@ -1,4 +1,4 @@
-"""`/builds/{id}`: what this build is, what fails on it, and what of that has a cure."""
+"""`/builds/{id}`: what this build is, what fails on it, and what of that has a workaround."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +10,15 @@ from fastapi import APIRouter, Query, Response
 from app.domain.build import Build
 from app.domain.history import is_release
 from app.domain.issue import Issue
-from app.domain.matrix import Tally, stale_cells, tally
+from app.domain.machine import CPU_CLASS
+from app.domain.matrix import Tally, concerns_cpu_path, stale_cells, tally
 from app.domain.verdict import Cell, is_stale
 from app.store.attempts import Installed, load_installed
-from app.store.reads import load_cells, load_hardware, load_issues
 from app.web.addresses import build_address, cell_address, issue_address, line_feed, part
+from app.web.evidence import how_known
 from app.web.finding import find_build
 from app.web.selection import Words, one_class
-from app.web.signs import GRAVEST_FIRST, WORDS, Sign, cures_of, sign_of
+from app.web.signs import GRAVEST_FIRST, WORDS, Sign, cures_of, partly_of, sign_of
 from app.web.squares import Choice
 from app.web.visit import API, Visit, Visiting
 
@@ -34,7 +35,9 @@ class Cure:
 
 @dataclass(frozen=True)
 class IssueLine:
-    """One issue on this build; `cures` are the workarounds that help here."""
+    """One issue on this build; `cures` are the workarounds that help here with every variant that fails, `partly` those
+    that help with some. `known` says how an inferred cell is known (empty: it was measured, or nothing is known).
+    """
 
     issue: Issue
     title: str
@@ -42,14 +45,20 @@ class IssueLine:
     cell: Cell
     cell_address: str
     cures: tuple[Cure, ...]
+    partly: tuple[Cure, ...]
+    known: str
     is_stale: bool
 
 
 @dataclass(frozen=True)
 class Section:
+    """`cpu_address` leads to this build on the CPU, of issues that concern the CPU path; empty for all others."""
+
     sign: Sign
     word: str
     lines: tuple[IssueLine, ...]
+    anchor: str
+    cpu_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class BuildPage:
     hardware: str
     totals: Tally
     counts: Mapping[Sign, int]
+    said: tuple[str, ...]
     sections: tuple[Section, ...]
     classes: tuple[Choice, ...]
     pythons: tuple[Choice, ...]
@@ -75,14 +85,12 @@ class BuildPage:
 def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     with visit.reading() as session:
         found, builds = find_build(session, build)
-        measured = load_hardware(session)
-        class_ = one_class(hardware, measured)
-        issues = load_issues(session)
-        stored = load_cells(session, builds=[found.id], hardware=[class_])
-        installed = load_installed(session, [cell.evidence for cell in stored if cell.evidence])
         known = visit.known(session)
-    cells = [known.cell(issue, found, class_) for issue in issues]
-    return visit.page("build.html", build_page(visit, found, builds, issues, cells, measured, installed))
+        class_ = one_class(hardware, known.hardware)
+        issues = tuple(known.issues.values())
+        cells = [known.cell(issue, found, class_) for issue in issues]
+        installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
+    return visit.page("build.html", build_page(visit, found, builds, issues, cells, known.hardware, installed))
 
 
 def build_page(  # noqa: PLR0913 - what is known of a build comes from as many tables
@@ -100,14 +108,16 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     lines: dict[Sign, list[IssueLine]] = {sign: [] for sign in GRAVEST_FIRST}
     for cell in cells:
         lines[sign_of(cell)].append(_line(visit, by_id[cell.issue], cell, build))
+    counts = {sign: len(found) for sign, found in lines.items()}
     own = build_address(build.id, hardware)
     stale = stale_cells(cells, builds, visit.now)
     return BuildPage(
         build=build,
         hardware=hardware,
         totals=tally(cells, stale),
-        counts={sign: len(found) for sign, found in lines.items()},
-        sections=tuple(Section(sign, visit.say(WORDS[sign]), tuple(found)) for sign, found in lines.items() if found),
+        counts=counts,
+        said=tuple(visit.say(words, n=counts[sign]) for sign, words in COUNT_WORDS.items() if counts[sign]),
+        sections=tuple(_sections(visit, build, lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*measured, hardware])
@@ -128,20 +138,47 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     )
 
 
+COUNT_WORDS = {
+    Sign.FAILS: "{n} fail without a workaround",
+    Sign.PARTIAL: "{n} fail with one that helps in part",
+    Sign.CURE: "{n} fail with one that works",
+    Sign.FLAKY: "{n} flaky",
+    Sign.DIFFERENT: "{n} fail differently",
+    Sign.PASSES: "{n} pass",
+}
+
+
+def _sections(visit: Visit, build: Build, lines: Mapping[Sign, Sequence[IssueLine]]) -> Iterator[Section]:
+    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
+    for sign, found in lines.items():
+        on_cpu = tuple(line for line in found if concerns_cpu_path([line.cell]))
+        rest = tuple(line for line in found if not concerns_cpu_path([line.cell]))
+        if rest:
+            yield Section(sign, visit.say(WORDS[sign]), rest, sign.value)
+        if on_cpu:
+            word = visit.say("concerns the CPU path")
+            yield Section(sign, word, on_cpu, "cpu-path", build_address(build.id, CPU_CLASS))
+
+
 def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
-    helping = set(cures_of(cell))
     address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
+
+    def cures(ids: Sequence[str]) -> tuple[Cure, ...]:
+        return tuple(
+            Cure(visit.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
+            for one in issue.workarounds
+            if one.id in ids
+        )
+
     return IssueLine(
         issue=issue,
         title=visit.in_language(issue.title, issue.title_zh),
         address=address,
         cell=cell,
         cell_address=cell_address(cell.issue, cell.build, cell.hardware),
-        cures=tuple(
-            Cure(visit.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
-            for one in issue.workarounds
-            if one.id in helping
-        ),
+        cures=cures(cures_of(cell)),
+        partly=cures(partly_of(cell)),
+        known=how_known(cell.basis, visit.language) if cell.basis else "",
         is_stale=is_stale(cell, build, visit.now),
     )
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from app.domain.build import Build
 from app.domain.changes import CellNews
 from app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
-from app.domain.machine import Machine
+from app.domain.machine import CPU_CLASS, Machine
+from app.domain.matrix import concerns_cpu_path
 from app.domain.outcome import Outcome
 from app.domain.triage import Note, NoteKind
 from app.domain.verdict import Cell, VariantFinding, Verdict, is_stale
@@ -30,13 +31,21 @@ from app.web.addresses import (
     run_address,
 )
 from app.web.commands import Commands, Subject, commands
-from app.web.evidence import ATTEMPTS_SHOWN, CHANGES_SHOWN, CellEvidence, cell_sentence, load_cell_evidence, timed_of
+from app.web.evidence import (
+    ATTEMPTS_SHOWN,
+    CHANGES_SHOWN,
+    CellEvidence,
+    how_known,
+    load_cell_evidence,
+    measured_sentence,
+    timed_of,
+)
 from app.web.pages.changes import CAUSES
 from app.web.prose import excerpt
 from app.web.remedies import WORDS as FINDING_WORDS
 from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words
-from app.web.signs import OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, sign_of_verdict
+from app.web.signs import OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, sign_of_verdict, word_of
 from app.web.squares import Choice
 from app.web.visit import API, Visit, Visiting
 
@@ -105,6 +114,10 @@ class Proof:
 
 @dataclass(frozen=True)
 class CellPage:
+    """`known` says how an inferred cell is known (empty: it was measured, or nothing is known), and `ground_address` is
+    the measured cell's. `elsewhere_address` leads to the CPU's cell of an issue that concerns the CPU path alone.
+    """
+
     issue: Issue
     issue_title: str
     issue_address: str
@@ -113,6 +126,10 @@ class CellPage:
     cell: Cell
     sign: Sign
     word: str
+    known: str
+    ground: Cell | None
+    ground_address: str
+    elsewhere_address: str
     sentence: str
     is_stale: bool
     machine: Machine | None
@@ -140,7 +157,7 @@ class CellPage:
 @router.get("/cells/{issue}/{build}")
 def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     with visit.reading() as session:
-        evidence = load_cell_evidence(session, issue, build, hardware, visit.now)
+        evidence = load_cell_evidence(session, visit.known(session), issue, build, hardware)
         key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
         notes = load_notes(session, [key])[key]
         news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
@@ -161,8 +178,12 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
         build_address=build_address(build.id, cell.hardware),
         cell=cell,
         sign=sign_of(cell),
-        word=visit.say(WORDS[sign_of(cell)]),
-        sentence=cell_sentence(evidence),
+        word=word_of(cell, visit.language),
+        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        ground=evidence.ground,
+        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
+        elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
+        sentence=measured_sentence(evidence),
         is_stale=is_stale(cell, build, visit.now),
         machine=evidence.machine,
         proof=_proof(evidence),
@@ -180,7 +201,7 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
             VariantLine(one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), visit.say(WORDS[sign]))
             for one in cell.variants
         ),
-        remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.attempts))),
+        remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.supporting))),
         elsewhere=elsewhere_of(issue, build, cell, visit),
         attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
@@ -209,9 +230,11 @@ def _line(visit: Visit, row: AttemptRow) -> AttemptLine:
 
 
 def _subject(evidence: CellEvidence) -> Subject:
-    """What is worth running again: the arm and the variant that say most, in their own environment."""
+    """What is worth running again: the arm and the variant that say most, in their own environment. Of an inferred cell
+    nothing was run, and the environment of another Python is not its own.
+    """
     telling = evidence.telling
-    if telling is None:
+    if telling is None or evidence.ground is not None:
         return Subject(evidence.issue, evidence.build, evidence.cell.hardware)
     one = telling.attempt
     locked_by = one.id if hashed_requirements(telling.lock) else ""
@@ -227,7 +250,7 @@ def _log(telling: AttemptDetail | None, line: str) -> Markup:
 
 
 def _proof(evidence: CellEvidence) -> Proof:
-    counted = [row for row in evidence.attempts if row.counted and row.attempt.arm == CONTROL]
+    counted = [row for row in evidence.supporting if row.counted and row.attempt.arm == CONTROL]
     said = [row for row in counted if row.judgement.outcome is not Outcome.NOT_APPLICABLE]
     wanted = evidence.issue.arm(BASELINE).exercises
     return Proof(

@@ -35,6 +35,7 @@ CURE_WORDS = {
     CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
     CureNews.STOPPED_WORKING: "workaround {id} stopped working",
     CureNews.NOW_WORKS: "workaround {id} works now",
+    CureNews.NOW_HELPS_IN_PART: "workaround {id} helps in part now",
 }
 
 

@@ -17,19 +17,20 @@ from app.domain.history import FAILING, Answer, History, Release, is_release
 from app.domain.issue import Issue, Link, LinkKind
 from app.domain.known import Known
 from app.domain.matrix import Columns, choose_columns, fold, rows_of, stale_cells
-from app.domain.verdict import Cell, is_stale
+from app.domain.verdict import Cell, WorkaroundVerdict, is_stale
 from app.store.attempts import Glance, load_glances, load_timed
-from app.store.reads import load_builds, load_cells
+from app.store.reads import load_builds
 from app.store.session import reading
 from app.web.addresses import attempt_address, badge_address, build_address, cell_address, issue_address, issue_feed
 from app.web.commands import Commands, Subject, commands
 from app.web.errors import BadQuestion
+from app.web.evidence import how_known
 from app.web.finding import find_issue
 from app.web.pages.preferences import YEAR_S
 from app.web.prose import markdown, python
 from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words, named_builds, one_class
-from app.web.signs import GRAVEST_FIRST, OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome
+from app.web.signs import GRAVEST_FIRST, OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, word_of
 from app.web.sorting import SortColumn, SortHead, sort_heads, sorted_rows
 from app.web.squares import Choice, Square, heads_of, squares_of
 from app.web.visit import API, BUILD_COOKIE, Visit, Visiting
@@ -162,6 +163,9 @@ class IssuePage:
     remedies: tuple[Remedy, ...]
     elsewhere: tuple[Elsewhere, ...]
     helping: int
+    partly: int
+    known: str
+    ground_address: str
     claims: tuple[HeldClaim, ...]
     has_untold: bool
     links: Mapping[LinkKind, tuple[Link, ...]]
@@ -189,9 +193,8 @@ def issue(
 ) -> Response:
     with visit.reading("" if build else visit.last_build) as session:
         found = find_issue(session, issue)
-        builds = {one.id: one for one in load_builds(session)}
-        cells = [cell for cell in load_cells(session, issues=[found.id]) if cell.build in builds]
         known = visit.known(session)
+        builds, cells = known.builds, known.stored(found.id)
         chosen = _choose(found, known, cells, build or _remembered(visit, builds), hardware)
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
@@ -274,10 +277,13 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
         sign=sign_of(cell),
-        word=visit.say(WORDS[sign_of(cell)]),
+        word=word_of(cell, visit.language),
         remedies=remedies,
         elsewhere=elsewhere_of(issue, build, cell, visit),
         helping=sum(1 for remedy in remedies if remedy.rank),
+        partly=sum(1 for remedy in remedies if remedy.verdict is WorkaroundVerdict.PARTIAL),
+        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=claims,
         has_untold=any(not one.held for one in claims),
         links=_links(issue),
@@ -425,7 +431,7 @@ def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
         address=cell_address(cell.issue, cell.build, cell.hardware),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         sign=sign,
-        word=visit.say(WORDS[sign]),
+        word=word_of(cell, visit.language),
         is_stale=is_stale(cell, build, visit.now),
     )
 

@@ -17,10 +17,12 @@ from app.domain.history import FAILING, History
 from app.domain.inference import CellKey
 from app.domain.issue import Issue
 from app.domain.known import Known
+from app.domain.machine import CPU_CLASS
 from app.domain.matrix import (
     Columns,
     Tally,
     choose_columns,
+    concerns_cpu_path,
     fold,
     newest_of,
     stale_after,
@@ -110,6 +112,7 @@ class Row:
     drawn: Markup
     sentence: str
     tally: Tally
+    is_on_cpu: bool
 
     @property
     def is_elsewhere(self) -> bool:
@@ -154,7 +157,9 @@ class Foot:
 
 @dataclass(frozen=True)
 class MatrixPage:
-    """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots.
+    """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots. So are
+    those `on_cpu`, which concern the CPU path; `cpu_address` leads there. `has_evidence` says that anything at all was
+    measured on this hardware, also what this view leaves out.
 
     `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
     column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
@@ -170,6 +175,9 @@ class MatrixPage:
     groups: tuple[Group, ...]
     fold_all: Choice
     elsewhere: tuple[Row, ...]
+    on_cpu: tuple[Row, ...]
+    cpu_address: str
+    has_evidence: bool
     issue_count: int
     feet: tuple[Foot, ...]
     classes: tuple[Choice, ...]
@@ -236,7 +244,10 @@ def matrix_page(
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
         fold_all=_fold_all(visit, query, groups, cells),
-        elsewhere=tuple(row for row in rows if row.is_elsewhere),
+        elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
+        on_cpu=tuple(row for row in rows if row.is_on_cpu),
+        cpu_address=f"/{query.asking(hardware=CPU_CLASS)}",
+        has_evidence=hardware in measured,
         issue_count=len(rows),
         feet=_feet(visit, rows, len(heads)),
         classes=_class_choices(query, measured, hardware),
@@ -338,6 +349,7 @@ def _row(  # noqa: PLR0913 - each is part of the key
         drawn=drawn(squares, "td", look.language, plain=look.is_plain),
         sentence=_sentence(cells.them, history, cures),
         tally=tally(cells.them, stale),
+        is_on_cpu=concerns_cpu_path(cells.them),
     )
 
 
@@ -432,11 +444,12 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Head])
 
 
 def _feet(visit: Visit, rows: Sequence[Row], width: int) -> tuple[Foot, ...]:
-    """How many of each column fail without a cure, fail with one, and pass."""
+    """How many of each column fail without a workaround, with one that helps in part, with one that works, and pass."""
     counts = [Counter(column) for column in zip(*(row.signs for row in rows), strict=True)] or [Counter()] * width
     return tuple(
         Foot(sign, visit.say(WORDS[sign]), tuple(count[sign] for count in counts))
-        for sign in (Sign.FAILS, Sign.CURE, Sign.PASSES)
+        for sign in (Sign.FAILS, Sign.PARTIAL, Sign.CURE, Sign.PASSES)
+        if sign is not Sign.PARTIAL or any(count[sign] for count in counts)
     )
 
 

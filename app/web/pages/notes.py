@@ -12,6 +12,7 @@ from app.domain.errors import BadRequest
 from app.domain.triage import Note, NoteKind, standing_void
 from app.domain.verdict import Cell
 from app.store.cells import CellKey, load_notes
+from app.store.known import load_known
 from app.store.session import reading, unit_of_work
 from app.store.triage import add_note
 from app.web.addresses import cell_address, notes_address
@@ -20,7 +21,7 @@ from app.web.forms import Form
 from app.web.pages.cell import NOTE_WORDS
 from app.web.reader import require, require_own_form
 from app.web.selection import Words
-from app.web.signs import WORDS, Sign, sign_of
+from app.web.signs import Sign, sign_of, word_of
 from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
@@ -79,7 +80,7 @@ def say(
         return _shown(visit, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
     try:
         with unit_of_work(visit.house.engine) as s:
-            key = _key(load_cell_evidence(s, issue, build, hardware, visit.now).cell)
+            key = _key(load_cell_evidence(s, load_known(s, visit.now), issue, build, hardware).cell)
             add_note(s, key, NoteKind(kind), reason, by=by, now=visit.now)
     except BadRequest as problem:
         return _shown(visit, issue, build, hardware, kind, reason, str(problem))
@@ -95,7 +96,7 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     visit: Visit, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(visit.house.engine) as s:
-        cell = load_cell_evidence(s, issue, build, hardware, visit.now).cell
+        cell = load_cell_evidence(s, load_known(s, visit.now), issue, build, hardware).cell
         said = load_notes(s, [_key(cell)])[_key(cell)]
     may_say = (
         bool(visit.reader.session)
@@ -109,7 +110,7 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     page = NotesPage(
         cell=cell,
         sign=sign_of(cell),
-        word=visit.say(WORDS[sign_of(cell)]),
+        word=word_of(cell, visit.language),
         address=address,
         cell_address=cell_address(cell.issue, cell.build, cell.hardware),
         lines=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in said),

@@ -13,13 +13,12 @@ from app.domain.issue import Issue
 from app.domain.likeness import Likeness
 from app.domain.recognise import Explanation, Line, Match, Strength, advise
 from app.domain.verdict import Cell
-from app.store.reads import load_builds, load_cells, load_issues
 from app.web.addresses import cell_address, issue_address
 from app.web.forms import Form
 from app.web.recognising import told_of
 from app.web.remedies import Remedy, remedies_of
 from app.web.shapes.errors import Told
-from app.web.signs import WORDS, Sign, sign_of
+from app.web.signs import Sign, sign_of, word_of
 from app.web.visit import API, Visit, Visiting
 
 router = APIRouter(include_in_schema=False)
@@ -97,10 +96,8 @@ class PastePage:
 @router.get(PASTE)
 def paste(visit: Visiting) -> Response:
     with visit.reading() as session:
-        issues = {issue.id: issue for issue in load_issues(session)}
-        builds = {build.id: build for build in load_builds(session)}
-        tested = {cell.build for cell in load_cells(session)}
-    return visit.page("paste.html", _page(visit, issues, builds, tested))
+        known = visit.known(session)
+    return visit.page("paste.html", _page(visit, known.issues, known.builds, {build for _, build, _ in known.cells}))
 
 
 @router.post(PASTE)
@@ -173,7 +170,7 @@ def _remedies(visit: Visit, issue: Issue, shown: Cell | None, builds: Mapping[st
 
 def _line(visit: Visit, cell: Cell) -> CellLine:
     sign = sign_of(cell)
-    return CellLine(cell, cell_address(cell.issue, cell.build, cell.hardware), sign, visit.say(WORDS[sign]))
+    return CellLine(cell, cell_address(cell.issue, cell.build, cell.hardware), sign, word_of(cell, visit.language))
 
 
 def _near(visit: Visit, found: tuple[Likeness, ...], issues: Mapping[str, Issue]) -> tuple[NearPart, ...]:

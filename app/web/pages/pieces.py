@@ -39,6 +39,7 @@ class Ink(StrEnum):
 class PiecesPage:
     legend: tuple[LegendEntry, ...]
     squares: Markup
+    inferred_squares: Markup
     old_squares: Markup
     inks: tuple[Ink, ...]
     choices: tuple[Choice, ...]
@@ -59,7 +60,8 @@ def pieces(visit: Visiting) -> Response:
 def pieces_page(visit: Visit) -> PiecesPage:
     return PiecesPage(
         legend=LEGEND,
-        squares=_squares(visit, is_stale=False),
+        squares=_squares(visit),
+        inferred_squares=_squares(visit, ground="cpu-x86_64"),
         old_squares=_squares(visit, is_stale=True),
         inks=tuple(Ink),
         choices=(Choice("cpu-x86_64", "/pieces", is_chosen=True), Choice("cuda-sm_90", "/pieces", is_chosen=False)),
@@ -73,11 +75,13 @@ def pieces_page(visit: Visit) -> PiecesPage:
     )
 
 
-def _squares(visit: Visit, *, is_stale: bool) -> Markup:
+def _squares(visit: Visit, *, is_stale: bool = False, ground: str = "") -> Markup:
     """One for each sign, under the columns of a strip. They lead to this page: their cells are none."""
     heads = heads_of([Column((_build(f"2.{minor}.0"),)) for minor, _ in enumerate(Sign, 4)], ())
     squares = (
-        Square("pytorch-151290", "cpu-x86_64", head, head.id, sign, is_stale, "2/6" if sign is Sign.FLAKY else "")
+        Square(
+            "pytorch-151290", "cpu-x86_64", head, head.id, sign, is_stale, "2/6" if sign is Sign.FLAKY else "", ground
+        )
         for sign, head in zip(Sign, heads, strict=True)
     )
     led_here = re.sub(r'href="/cells/[^"]*"', 'href="/pieces"', drawn(squares, "li", visit.language))

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
+from app.domain.inference import AGREEMENT
 from app.domain.quality import Compared, Pair, Provisioned, Rate, Spent
 from app.domain.verdict import Cell, Verdict
 from app.web.addresses import attempt_address, cell_address
 from app.web.signs import WORDS, Sign, sign_of_verdict
-from app.web.trust import ClassQuality, load_quality
+from app.web.trust import Agreement, ClassQuality, load_quality
 from app.web.visit import API, Visit, Visiting
 from app.web.words import duration
 
@@ -62,6 +63,29 @@ class ClassLine:
 
 
 @dataclass(frozen=True)
+class DifferingLine:
+    """Two cells of one issue with different answers."""
+
+    issue: str
+    one: Chip
+    one_build: str
+    one_address: str
+    other: Chip
+    other_build: str
+    other_address: str
+
+
+@dataclass(frozen=True)
+class AgreementLine:
+    """Two Pythons, or the CPU and other classes: how often they agree, and whether one is inferred from the other."""
+
+    name: str
+    rate: Figure
+    infers: bool
+    differing: tuple[DifferingLine, ...]
+
+
+@dataclass(frozen=True)
 class TimeLine:
     """Of one hardware class: each part as its share and its time."""
 
@@ -85,13 +109,16 @@ class QualityPage:
     times: tuple[TimeLine, ...]
     provisioned: Provisioned
     provisioning: str
+    pythons: tuple[AgreementLine, ...]
+    devices: AgreementLine
+    least: str
     json_address: str
 
 
 @router.get("/quality")
 def quality(visit: Visiting) -> Response:
     with visit.reading() as session:
-        found = load_quality(session)
+        found = load_quality(session, visit.known(session).claims)
     low, high = found.changed.interval
     page = QualityPage(
         overall=_figure(visit, found.changed),
@@ -105,6 +132,9 @@ def quality(visit: Visiting) -> Response:
         times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
         provisioned=found.provisioned,
         provisioning=_provisioning(found.provisioned),
+        pythons=tuple(_agreement(visit, one) for one in found.pythons),
+        devices=_agreement(visit, found.devices),
+        least=f"{AGREEMENT * 100:g} %",
         json_address=f"{API}/quality",
     )
     return visit.page("quality.html", page)
@@ -151,6 +181,24 @@ def _changed(visit: Visit, pair: Pair) -> ChangedLine:
 def _varying(visit: Visit, one: Compared) -> VaryingLine:
     chips = tuple(_chip(visit, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
     return VaryingLine(one, cell_address(one.issue, one.build, one.hardware), chips)
+
+
+def _agreement(visit: Visit, found: Agreement) -> AgreementLine:
+    name = visit.say("{one} and {other}", one=found.one, other=found.other)
+    lines = tuple(_differing(visit, one, other) for one, other in found.differing)
+    return AgreementLine(name, _figure(visit, found.rate), found.infers, lines)
+
+
+def _differing(visit: Visit, one: Cell, other: Cell) -> DifferingLine:
+    return DifferingLine(
+        issue=one.issue,
+        one=_chip(visit, one.verdict),
+        one_build=one.build,
+        one_address=cell_address(one.issue, one.build, one.hardware),
+        other=_chip(visit, other.verdict),
+        other_build=other.build if other.build != one.build else other.hardware,
+        other_address=cell_address(other.issue, other.build, other.hardware),
+    )
 
 
 def _time(hardware: str, spent: Spent) -> TimeLine:

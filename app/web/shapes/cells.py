@@ -153,7 +153,7 @@ def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
 def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
     """`news` stand in the order in which they happened."""
     cell = found.cell
-    costs = costs_on(found.issue, cell, timed_of(found.attempts))
+    costs = costs_on(found.issue, cell, timed_of(found.supporting))
     return CellDetailBody(
         **_fields(cell, found.build, now),
         sentence=cell_sentence(found),

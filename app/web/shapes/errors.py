@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from app.domain.history import FAILING
+from app.domain.inference import ground_of
 from app.domain.issue import Issue, SignatureKind
 from app.domain.likeness import Likeness
 from app.domain.recognise import Explanation, Match, Measured, Strength, advise, measured_cures
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
+from app.domain.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from app.web.addresses import attempt_address, cell_address, issue_address
 
 METHOD = (
@@ -36,13 +37,16 @@ class LineBody(BaseModel):
 
 
 class PlaceBody(BaseModel):
-    """A cell in short."""
+    """A cell in short; `inferred_from` names what it is inferred from, empty where it was measured."""
 
     build: str
     hardware: str
     verdict: Verdict
     reason: str
     signature_line: str
+    assurance: Assurance
+    inferred_from: str
+    runs: int
     url: str
     evidence_url: str | None
 
@@ -62,7 +66,8 @@ class MatchBody(BaseModel):
     """`sure`: the signature is this issue's own, or the traceback is. `possible`: its words are anybody's too.
 
     `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
-    here: that same one where the issue was seen on it, else the newest on which it was.
+    here: that same one where the issue was seen on it, else the newest on which it was. `report_url` is the thread
+    upstream.
     """
 
     issue: str
@@ -74,6 +79,7 @@ class MatchBody(BaseModel):
     line: str
     around: list[LineBody]
     url: str
+    report_url: str | None
     history: dict[str, str]
     seen: list[PlaceBody]
     here: PlaceBody | None
@@ -89,6 +95,7 @@ class NearBody(BaseModel):
     score: float
     words: list[str]
     url: str
+    report_url: str | None
 
 
 class ExplanationBody(BaseModel):
@@ -168,6 +175,7 @@ def _match(match: Match, told: Told) -> MatchBody:
         line=match.line,
         around=[LineBody(number=one.number, text=one.text, lit=one.is_lit) for one in match.around],
         url=issue_address(issue.id),
+        report_url=issue.report.url if issue.report else None,
         history=dict(advice.histories),
         seen=[_place(cell) for cell in match.seen],
         here=_place(advice.own) if advice.own else None,
@@ -183,6 +191,9 @@ def _place(cell: Cell) -> PlaceBody:
         verdict=cell.verdict,
         reason=cell.reason,
         signature_line=cell.line if cell.verdict in FAILING else "",
+        assurance=cell.assurance,
+        inferred_from=ground_of(cell.basis) if cell.basis else "",
+        runs=cell.runs,
         url=cell_address(cell.issue, cell.build, cell.hardware),
         evidence_url=attempt_address(cell.evidence) if cell.evidence else None,
     )
@@ -203,9 +214,15 @@ def _cures(issue: Issue, cell: Cell) -> list[CureBody]:
 
 
 def near_body(near: Likeness, issues: Mapping[str, Issue]) -> NearBody:
-    title = issues[near.name].title
-    words = list(near.words[:10])
-    return NearBody(issue=near.name, title=title, score=round(near.score, 3), words=words, url=issue_address(near.name))
+    issue = issues[near.name]
+    return NearBody(
+        issue=near.name,
+        title=issue.title,
+        score=round(near.score, 3),
+        words=list(near.words[:10]),
+        url=issue_address(near.name),
+        report_url=issue.report.url if issue.report else None,
+    )
 
 
 def signature_body(issue: Issue) -> SignatureLineBody:

@@ -6,7 +6,7 @@ from app.domain.outcome import Outcome
 from app.domain.quality import Compared, Pair, Rate, Spent
 from app.domain.verdict import Cell, Verdict
 from app.web.addresses import attempt_address, cell_address
-from app.web.trust import ClassQuality, Quality
+from app.web.trust import Agreement, ClassQuality, Quality
 
 
 class RateBody(BaseModel):
@@ -81,6 +81,36 @@ class ClassQualityBody(BaseModel):
     time: SpentBody
 
 
+class SideBody(BaseModel):
+    build: str
+    hardware: str
+    verdict: Verdict
+    url: str
+
+
+class DifferingBody(BaseModel):
+    """Two cells of one issue with different answers."""
+
+    issue: str
+    cells: tuple[SideBody, SideBody]
+
+
+class AgreementBody(BaseModel):
+    """How often cells that were measured on both sides have the same verdict, and those that do not. `inferred` says
+    whether a cell that is measured on one side alone stands in for the other.
+    """
+
+    agreed: RateBody
+    inferred: bool
+    differing: list[DifferingBody]
+
+
+class PythonsBody(AgreementBody):
+    """Of two Pythons of one wheel, the older first. They are inferred by while `agreed.low` is 0.95 or more."""
+
+    pythons: tuple[str, str]
+
+
 class QualityBody(BaseModel):
     false_changes: RateBody = Field(description="Of the (cell, variant) pairs asked twice with nothing changed")
     changed: list[PairBody]
@@ -88,6 +118,10 @@ class QualityBody(BaseModel):
     flaky: list[FlakyBody]
     hardware: list[ClassQualityBody]
     provisioned: ProvisionedBody
+    pythons: list[PythonsBody] = Field(description="Agreement between Pythons, of issues that name none")
+    devices: AgreementBody = Field(
+        description="Agreement between the CPU and other classes, of issues that do not depend on the device"
+    )
 
 
 def quality_body(found: Quality) -> QualityBody:
@@ -98,7 +132,19 @@ def quality_body(found: Quality) -> QualityBody:
         flaky=[_flaky(cell) for cell in found.flaky],
         hardware=[_class(one) for one in found.classes],
         provisioned=ProvisionedBody(**vars(found.provisioned)),
+        pythons=[PythonsBody(pythons=(one.one, one.other), **vars(_agreement(one))) for one in found.pythons],
+        devices=_agreement(found.devices),
     )
+
+
+def _agreement(found: Agreement) -> AgreementBody:
+    differing = [DifferingBody(issue=one.issue, cells=(_side(one), _side(other))) for one, other in found.differing]
+    return AgreementBody(agreed=_rate(found.rate), inferred=found.infers, differing=differing)
+
+
+def _side(cell: Cell) -> SideBody:
+    address = cell_address(cell.issue, cell.build, cell.hardware)
+    return SideBody(build=cell.build, hardware=cell.hardware, verdict=cell.verdict, url=address)
 
 
 def _rate(rate: Rate) -> RateBody:

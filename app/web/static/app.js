@@ -300,8 +300,10 @@ async function fill(cell) {
   if (shown !== cell) return;
   const parts = [make("p", "", known.reason)];
   if (known.signature_line) parts.push(make("code", "", known.signature_line));
-  const cures = known.findings.filter((finding) => finding.verdict === "effective").map((finding) => finding.id);
-  if (cures.length) parts.push(make("p", "", `${said.cure}: ${cures.join(", ")}`));
+  const found = (verdict) => known.findings.filter((finding) => finding.verdict === verdict).map((finding) => finding.id);
+  for (const [words, ids] of [[said.cure, found("effective")], [said.partly, found("partial")]]) {
+    if (ids.length) parts.push(make("p", "", `${words}: ${ids.join(", ")}`));
+  }
   if (known.measured_at) parts.push(age(new Date(known.measured_at)));
   card.firstChild.after(...parts);
   place(cell);
