@@ -30,6 +30,7 @@ TEMPLATES = ROOT / "app/web/templates"
 SPEAKING = (
     "domain/compare.py",
     "domain/hygiene.py",
+    "domain/prospects.py",
     "domain/upgrade.py",
     "formats/comparison.py",
     "formats/upgrade_words.py",

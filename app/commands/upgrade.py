@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -47,25 +47,34 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
         Names, typer.Option("--hardware", help="Classes that count; every measured one without.")
     ] = None,
     pin: Annotated[Names, typer.Option("--pin", help="Such as triton==3.4.0.")] = None,
+    has: Annotated[
+        Names, typer.Option("--has", help="Packages beside torch that rows may concern, such as torchao; or `none`.")
+    ] = None,
     enough: Annotated[
         int | None,
-        typer.Option(min=0, max=100, help="The percentage of what does not fail there that must be known to pass; 80."),
+        typer.Option(
+            min=50, max=100, help="The percentage of what does not fail there that must be known to pass; 80."
+        ),
     ] = None,
-    to: Annotated[str, typer.Option(help="The candidate that the note is for; the best without.")] = "",
+    to: Annotated[str, typer.Option(help="The candidate that the note is for; the recommended one without.")] = "",
     form: Annotated[
         Form, typer.Option("--format", help="text, json, or markdown: the note for a pull request.")
     ] = Form.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="As --format json.")] = False,  # noqa: FBT002 - typer's way
 ) -> None:
-    """Rank newer builds for what you watch: what each fixes, breaks and leaves open."""
+    """Rank newer builds for what you watch: what is gained, lost, new and not known on each."""
     from app.domain.upgrade import advise
-    from app.formats.upgrade_question import AskedUpgrade, read_upgrade
+    from app.formats.upgrade_question import AskedUpgrade, packages_of, read_upgrade
 
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
     grounds, times = _known()
+    packages = packages_of(_split(has))
+    if requirements:
+        start, found = _environment_in(requirements, python, grounds)
+        packages = {**found, **(packages or {})}
     asked = AskedUpgrade(
-        start=_start_in(requirements, python, grounds) if requirements else start,
+        start=start,
         watch=_split(watch),
         issues=_split(issues),
         component=_split(component),
@@ -76,6 +85,7 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
         driver=driver,
         hardware=_split(hardware),
         pin=_split(pin),
+        packages=packages,
         enough=enough,
     )
     advice = advise(read_upgrade(asked, grounds, times), grounds.known)
@@ -101,7 +111,8 @@ def _known() -> "tuple[Grounds, Times]":
         return load_edition(s, datetime.now(UTC)).grounds, times
 
 
-def _start_in(file: Path, python: str, grounds: "Grounds") -> str:
+def _environment_in(file: Path, python: str, grounds: "Grounds") -> tuple[str, Mapping[str, str]]:
+    """The build that it is, and its packages."""
     from app.formats.upgrade_question import UnknownStart, start_of
 
     try:
@@ -114,7 +125,7 @@ def _start_in(file: Path, python: str, grounds: "Grounds") -> str:
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
         raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)
-    return found.build
+    return found.build, found.packages
 
 
 def _told(advice: "Advice", form: Form, to: str) -> str:
@@ -132,18 +143,19 @@ def _told(advice: "Advice", form: Form, to: str) -> str:
 
 
 def _note(advice: "Advice", to: str) -> str:
-    from app.formats.migration_note import migration_note
+    """For a build that is not recommended there is a note only where it is asked for by name."""
+    from app.formats.migration_note import answer_note, migration_note
 
     candidates = {one.build.id: one for one in advice.candidates}
-    if not candidates:
-        raise BadRequest("there is no candidate")
-    try:
-        wanted = (
-            find_build(to, {id_: one.build for id_, one in candidates.items()}).id if to else next(iter(candidates))
-        )
-    except UnknownBuild:
-        raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates)}') from None
-    return migration_note(advice, candidates[wanted], now=datetime.now(UTC))
+    wanted = advice.best
+    if to:
+        try:
+            wanted = candidates[find_build(to, {id_: one.build for id_, one in candidates.items()}).id]
+        except UnknownBuild:
+            raise BadRequest(f'--to "{to}" is no candidate; candidates: {", ".join(candidates) or "none"}') from None
+    if wanted is None:
+        return answer_note(advice, now=datetime.now(UTC))
+    return migration_note(advice, wanted, now=datetime.now(UTC))
 
 
 def _split(values: Sequence[str] | None) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
-"""Two builds side by side: which cells belong together, what became of each issue, and of each workaround.
+"""Two builds side by side: what became of each issue, and of each workaround.
 
-A failure counts as gone only where the other build was seen to pass, with proof. What nobody ran, what contradicts
-itself, what cannot exist and what cannot be built is never "fixed".
+Gained and lost are said only where both sides are known: measured, or inferred by one and the same rule. What nobody
+ran, what contradicts itself, what cannot exist and what cannot be built is never "fixed", and where nothing was known
+before nothing is "newly broken". What could not exist before is new, and no loss.
+Source: design 10, rule 6.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +17,7 @@ from app.domain.build import Build
 from app.domain.history import FAILING
 from app.domain.issue import Issue, Severity, environment_request
 from app.domain.known import Known
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict, is_stale
+from app.domain.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_stale
 
 
 class Transition(StrEnum):
@@ -70,8 +72,11 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     Swapping the two swaps fixed with regressed, appeared with disappeared, now_unknown with was_unknown, and leaves
     the others. An absence outweighs an unknown: where the issue cannot exist there is nothing left to find out.
     A flaky failure is neither gone nor new for as long as the other build's passes may be luck: that is an unknown.
+    So is everything between two cells that are inferred by two rules.
     """
     was, now = standing_of(before), standing_of(after)
+    if _by_two_rules(before, after):
+        return Transition.STILL_UNKNOWN
     if Standing.ABSENT in {was, now}:
         return _of_absence(was, now)
     if Standing.UNKNOWN in {was, now}:
@@ -81,6 +86,11 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     if now is Standing.PASSES:
         return _unless_luck(before, after, Transition.FIXED)
     return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
+
+
+def _by_two_rules(before: Cell | None, after: Cell | None) -> bool:
+    rules = {cell.basis.rule for cell in (before, after) if cell is not None and cell.basis is not None}
+    return len(rules) > 1
 
 
 # Passes tell from a flaky failure where it would have stayed away this often by chance at most once in twenty times.
@@ -146,13 +156,13 @@ def _masked(text: str) -> str:
 class WorkaroundTurn(StrEnum):
     """What became of one workaround from one build to another. What asks for something to be done stands first."""
 
-    STOPPED_WORKING = "stopped_working"  # a cure there; here the issue fails in spite of it
+    STOPPED_WORKING = "stopped_working"  # helped there; here the issue fails in spite of it
     HARMFUL = "harmful"  # breaks what passes here, or turns a loud failure into silent wrong numbers
-    NOW_NEEDED = "now_needed"  # no failure known there; here it is a cure
-    NO_LONGER_VERIFIED = "no_longer_verified"  # a cure there; nobody can say here, and it is not known to be needless
-    NO_LONGER_NEEDED = "no_longer_needed"  # a cure there; here the issue passes without it, or cannot exist
-    NOW_WORKS = "now_works"  # a cure here, and none (or not known as one) where the issue failed before
-    STILL_WORKS = "still_works"  # a cure on both
+    NOW_NEEDED = "now_needed"  # no failure known there; here it helps
+    NO_LONGER_VERIFIED = "no_longer_verified"  # helped there; nobody can say here, and it is not known to be needless
+    NO_LONGER_NEEDED = "no_longer_needed"  # helped there; here the issue passes without it, or cannot exist
+    NOW_WORKS = "now_works"  # helps here, and was not known to where the issue failed before
+    STILL_WORKS = "still_works"  # helps on both
 
 
 def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) -> WorkaroundTurn | None:
@@ -164,20 +174,24 @@ def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) ->
     had, has = _workaround(before, workaround), _workaround(after, workaround)
     if has is WorkaroundVerdict.HARMFUL:
         return WorkaroundTurn.HARMFUL
-    cured = had is WorkaroundVerdict.EFFECTIVE
+    helped = had is WorkaroundVerdict.EFFECTIVE
     if has is WorkaroundVerdict.EFFECTIVE:
-        return _of_a_cure(before, cured=cured)
-    if not cured:
+        return _where_it_helps(before, helped=helped)
+    if not helped:
         return None
-    if has is WorkaroundVerdict.INEFFECTIVE:
+    if has is WorkaroundVerdict.INEFFECTIVE or (after is not None and _fails_with_some(after, workaround)):
         return WorkaroundTurn.STOPPED_WORKING
     if after is not None and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}:
         return WorkaroundTurn.NO_LONGER_NEEDED
     return WorkaroundTurn.NO_LONGER_VERIFIED
 
 
-def _of_a_cure(before: Cell | None, *, cured: bool) -> WorkaroundTurn:
-    if cured:
+def _fails_with_some(cell: Cell, workaround: str) -> bool:
+    return bool(cell.workarounds[workaround].failed) if workaround in cell.workarounds else False
+
+
+def _where_it_helps(before: Cell | None, *, helped: bool) -> WorkaroundTurn:
+    if helped:
         return WorkaroundTurn.STILL_WORKS
     failed = standing_of(before) in _FAILS
     return WorkaroundTurn.NOW_WORKS if failed else WorkaroundTurn.NOW_NEEDED
@@ -195,15 +209,19 @@ def workaround_turns(before: Cell | None, after: Cell | None) -> Mapping[str, Wo
     return {id_: turn for id_, turn in turns.items() if turn is not None}
 
 
-def is_cured(cell: Cell) -> bool:
-    """Whether the issue fails on the cell, and a workaround was measured to help there."""
+def has_workaround(cell: Cell) -> bool:
+    """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
+    some variants alone is no remedy.
+    """
     found = {finding.verdict for finding in cell.workarounds.values()}
     return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One issue on both sides of `builds`. `old` says on which side the evidence is too old to lean on."""
+    """One issue on both builds. `builds` are those that are compared. `old` says of either side whether its evidence is
+    stale.
+    """
 
     issue: Issue
     before: Cell
@@ -224,36 +242,53 @@ class Pair:
         return _group(self)
 
     @property
-    def is_cured(self) -> bool:
-        return is_cured(self.after)
+    def has_workaround(self) -> bool:
+        return has_workaround(self.after)
+
+    @property
+    def sides(self) -> tuple[Cell, ...]:
+        """The cells that can have an answer: what cannot exist, or not be built, needs none."""
+        return tuple(cell for cell in (self.before, self.after) if standing_of(cell) is not Standing.ABSENT)
+
+    @property
+    def assurance(self) -> Assurance:
+        """That of the weaker side."""
+        return max((cell.assurance for cell in self.sides), key=list(Assurance).index, default=Assurance.NOT_KNOWN)
+
+    @property
+    def runs(self) -> int:
+        """How many attempts each of its sides rests on at least; 0 where one has no answer."""
+        return min((cell.runs for cell in self.sides), default=0)
 
 
 class Group(StrEnum):
-    """What a reader does with a pair: finer than its transition where the build that is moved to fails. Gravest first.
+    """What a reader does with a pair, in the order in which it is told.
 
     Each pair is in one group, so that the counts of a comparison add up.
     """
 
-    NEWLY_BROKEN = "newly_broken"
-    FAILS_UNSEEN = "fails_unseen"  # fails; before nothing was known, or there was nothing to fail
+    NEWLY_BROKEN = "newly_broken"  # lost: passed, and fails
+    FIXED = "fixed"  # gained: failed, and passes with proof
+    NEW = "new"  # fails; before it could not exist, or not be built
+    NOT_KNOWN_BEFORE = "not_known_before"  # has an answer; before nothing certain was known
+    NOT_KNOWN_NOW = "not_known_now"  # no answer there, or passes that may be luck
     FAILS_OTHERWISE = "fails_otherwise"
-    STILL_FAILS = "still_fails"
-    CANNOT_SAY = "cannot_say"
-    FIXED = "fixed"
     GONE = "gone"  # cannot exist there, or not be built: no fix
-    PASSES_NOW = "passes_now"  # passes; before nothing was known, or there was nothing to pass
+    PASSES_NEW = "passes_new"  # passes; before it could not exist, or not be built
+    STILL_FAILS = "still_fails"
     STILL_PASSES = "still_passes"
     NOWHERE = "nowhere"
 
 
 _GROUPS = {
     Transition.REGRESSED: Group.NEWLY_BROKEN,
-    Transition.CHANGED_FAILURE: Group.FAILS_OTHERWISE,
-    Transition.STILL_AFFECTED: Group.STILL_FAILS,
-    Transition.NOW_UNKNOWN: Group.CANNOT_SAY,
-    Transition.STILL_UNKNOWN: Group.CANNOT_SAY,
     Transition.FIXED: Group.FIXED,
+    Transition.WAS_UNKNOWN: Group.NOT_KNOWN_BEFORE,
+    Transition.NOW_UNKNOWN: Group.NOT_KNOWN_NOW,
+    Transition.STILL_UNKNOWN: Group.NOT_KNOWN_NOW,
+    Transition.CHANGED_FAILURE: Group.FAILS_OTHERWISE,
     Transition.DISAPPEARED: Group.GONE,
+    Transition.STILL_AFFECTED: Group.STILL_FAILS,
     Transition.STILL_OK: Group.STILL_PASSES,
     Transition.ABSENT: Group.NOWHERE,
 }
@@ -264,25 +299,25 @@ def _group(pair: Pair) -> Group:
         return _GROUPS[pair.transition]
     now = standing_of(pair.after)
     if now in _FAILS:
-        return Group.FAILS_UNSEEN
-    return Group.PASSES_NOW if now is Standing.PASSES else Group.CANNOT_SAY
+        return Group.NEW
+    return Group.PASSES_NEW if now is Standing.PASSES else Group.NOT_KNOWN_NOW
 
 
 PAIRING_WORDS = (
-    "One issue on one hardware class stands on both sides. Where the two builds name the same Python, cells of one "
-    "Python are compared: of the one asked for, unless only another one answers on both sides. Where no Python was "
-    "measured on both, each build speaks with the one that says most, and the row names them. Builds that name two "
-    "Pythons are compared exactly, and so is an issue that cannot exist on the Python named. A build with another "
-    "Triton than its own is a build of its own. What an issue installs beside torch follows each build, and the row "
-    "names it where it differs. Only a proven pass where something failed is a fix: never what was not run, cannot be "
+    "One issue on one hardware class stands on both sides, each with what is claimed of that very build: what was "
+    "measured on it; else what one written rule infers, which is marked; else nothing. Newly broken and fixed are said "
+    'only where both sides are known. What was not run before is "not known before", and what could not exist before '
+    "is new: neither is a loss. Only a proven pass where something failed is a fix: never what was not run, cannot be "
     "said, does not apply or cannot be built. A flaky failure counts as gone, or as new, only where the passes beside "
-    "it are too many to be luck. Old evidence counts, and is marked."
+    "it are too many to be luck. A build with another Triton than its own is a build of its own. What an issue "
+    "installs beside torch follows each build, and the row names it where it differs. Old evidence counts, and is "
+    "marked."
 )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """`pairs` stand gravest first. What is compared are the builds `before` and `after`, as they were asked for."""
+    """`pairs` stand in the order of groups, the gravest of each first."""
 
     before: Build
     after: Build
@@ -319,12 +354,15 @@ def _old(pair: Pair, now: datetime) -> tuple[bool, bool]:
     return is_stale(pair.before, pair.builds[0], now), is_stale(pair.after, pair.builds[1], now)
 
 
-def gravity(pair: Pair) -> tuple[int, bool, bool, int, str]:
-    """Sorts the gravest first: by group, then wrong numbers without an error, then what has no cure, then severity."""
+def gravity(pair: Pair) -> tuple[int, bool, bool, bool, int, str]:
+    """Sorts by group; of one group what fails comes first, then wrong numbers without an error, then what has no
+    workaround, then severity.
+    """
     return (
         _RANKS[pair.group],
+        standing_of(pair.after) not in _FAILS,
         not pair.issue.silent,
-        pair.is_cured,
+        pair.has_workaround,
         -_SEVERITIES[pair.issue.severity],
         pair.issue.id,
     )
@@ -350,14 +388,24 @@ def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known
 COUNTED_WORDS = {
     Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
     Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
-    Group.FAILS_UNSEEN: ("{n} fails that was not known before", "{n} fail that were not known before", ""),
+    Group.NEW: ("{n} new with what is new", "{n} new with what is new", ""),
+    Group.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before", ""),
+    Group.NOT_KNOWN_NOW: ("{n} not known there", "{n} not known there", ""),
     Group.FAILS_OTHERWISE: ("{n} fails in another way", "{n} fail in another way", ""),
     Group.STILL_FAILS: ("{n} still fails", "{n} still fail", ""),
-    Group.CANNOT_SAY: ("{n} cannot be said", "{n} cannot be said", ""),
 }
 QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong numbers without an error)", "")
 OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
-CURED_WORDS = ("({n} has a cure)", "({n} have a cure)", "")
+HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
+
+_REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[Pair], bool]], ...]] = {
+    Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
+    Group.NEWLY_BROKEN: (
+        (QUIET_WORDS, lambda pair: pair.issue.silent),
+        (HELPED_WORDS, lambda pair: pair.has_workaround),
+    ),
+    Group.STILL_FAILS: ((HELPED_WORDS, lambda pair: pair.has_workaround),),
+}
 
 
 def phrases(comparison: Comparison) -> tuple[tuple[str, int], ...]:
@@ -368,12 +416,8 @@ def phrases(comparison: Comparison) -> tuple[tuple[str, int], ...]:
     for group, forms in COUNTED_WORDS.items():
         pairs = comparison.of(group)
         said += _phrase(forms, len(pairs))
-        if group is Group.FIXED:
-            said += _phrase(OLD_WORDS, sum(1 for pair in pairs if any(pair.old)))
-        if group is Group.NEWLY_BROKEN:
-            said += _phrase(QUIET_WORDS, sum(1 for pair in pairs if pair.issue.silent))
-        if group is Group.STILL_FAILS:
-            said += _phrase(CURED_WORDS, sum(1 for pair in pairs if pair.is_cured))
+        for remark, holds in _REMARKS.get(group, ()):
+            said += _phrase(remark, sum(1 for pair in pairs if holds(pair)))
     return tuple(said)
 
 

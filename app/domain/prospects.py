@@ -1,17 +1,23 @@
-"""What a watched issue does on a build that one may move to, and what all of them say of that build together."""
+"""What each watched issue does on a build that one may move to, and what all of them say of that build together.
+
+Everything that is counted of a build is counted here, once: sentences, tables and documents read `Candidate.counts`.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from math import ceil, floor
+from math import ceil
 
 from app.domain.build import Build
-from app.domain.compare import Group, Pair
-from app.domain.issue import Issue
+from app.domain.compare import Group, Pair, has_workaround
+from app.domain.issue import Issue, Severity, is_measured_on
 from app.domain.plan import Price
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+
+CONFIRMED = 2
+"""Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
 
 
 class Said:
@@ -32,52 +38,48 @@ class Said:
 
 
 class Prospect(StrEnum):
-    """What a watched issue does on a candidate, for whoever comes from another build. Gravest first."""
+    """What a watched issue does on a build. Gravest first."""
 
-    NEWLY_BROKEN = "newly_broken"  # fails there, and not where one is now, as far as is known; nothing helps
-    STILL_AFFECTED = "still_affected"  # fails on both, and nothing helps there
-    UNKNOWN = "unknown"  # no answer there
-    NEEDS_WORKAROUND = "needs_workaround"  # fails there, and a workaround was measured to help on that very build
-    FIXED = "fixed"  # failed, and passes there with proof
-    PASSES = "passes"  # passes there, and was not known to fail
-    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no fix, and no gap
+    FAILS = "fails"  # and no workaround was measured to help with all of it
+    NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
+    NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    PASSES = "passes"
+    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
 
 
-_PROSPECTS = {
-    Group.NEWLY_BROKEN: Prospect.NEWLY_BROKEN,
-    Group.FAILS_UNSEEN: Prospect.NEWLY_BROKEN,
-    Group.FAILS_OTHERWISE: Prospect.STILL_AFFECTED,
-    Group.STILL_FAILS: Prospect.STILL_AFFECTED,
-    Group.CANNOT_SAY: Prospect.UNKNOWN,
-    Group.FIXED: Prospect.FIXED,
-    Group.GONE: Prospect.DOES_NOT_APPLY,
-    Group.PASSES_NOW: Prospect.PASSES,
-    Group.STILL_PASSES: Prospect.PASSES,
-    Group.NOWHERE: Prospect.DOES_NOT_APPLY,
-}
-_FAILING = frozenset({Prospect.NEWLY_BROKEN, Prospect.STILL_AFFECTED})
-
-
-def prospect_of(pair: Pair) -> Prospect:
-    """What `compare` found, as it matters to a choice.
-
-    An environment that cannot be installed is no answer. A pass too rare to say that a flaky failure is gone is a pass,
-    and no fix.
-    """
-    if pair.after.verdict is Verdict.NO_BUILD:
-        return Prospect.UNKNOWN
-    found = _PROSPECTS[pair.group]
-    if found is Prospect.UNKNOWN and pair.after.verdict is Verdict.NOT_AFFECTED:
+def prospect_of(cell: Cell) -> Prospect:
+    if cell.verdict is Verdict.NOT_APPLICABLE:
+        return Prospect.DOES_NOT_APPLY
+    if cell.verdict is Verdict.NOT_AFFECTED:
         return Prospect.PASSES
-    return Prospect.NEEDS_WORKAROUND if found in _FAILING and pair.is_cured else found
+    if cell.verdict not in CONCLUSIVE:
+        return Prospect.NOT_KNOWN
+    return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
+
+
+_POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
+
+WEIGHING_WORDS = (
+    "An issue weighs 1 (low severity), 2 (medium), 4 (high) or 8 (critical), and twice that where it gives wrong "
+    "numbers without an error."
+)
+
+
+def weight_of(issue: Issue) -> int:
+    """What an issue weighs when candidates are ranked: as WEIGHING_WORDS say."""
+    return _POINTS[issue.severity] * (2 if issue.silent else 1)
+
+
+_FAILING = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
 
 
 @dataclass(frozen=True)
 class Item:
-    """One watched issue on one candidate: the class where it matters most, of those that count."""
+    """One watched issue on one candidate, beside the build one is on: the class where it matters most, of those that
+    count.
+    """
 
     pair: Pair
-    prospect: Prospect
 
     @property
     def issue(self) -> Issue:
@@ -89,31 +91,41 @@ class Item:
 
     @property
     def after(self) -> Cell:
-        """It names the very build it was measured on: another Python of the candidate may have answered."""
         return self.pair.after
 
-    @property
-    def was_unknown(self) -> bool:
-        """Whether nothing is known of it on the build one is on."""
-        return self.before.verdict not in CONCLUSIVE
+    @cached_property
+    def prospect(self) -> Prospect:
+        return prospect_of(self.pair.after)
+
+    @cached_property
+    def group(self) -> Group:
+        return self.pair.group
 
     @property
-    def is_new(self) -> bool:
-        """Whether it fails there and is not known to fail where one is now, cured or not."""
-        return self.pair.group in {Group.NEWLY_BROKEN, Group.FAILS_UNSEEN}
+    def fails(self) -> bool:
+        return self.prospect in _FAILING
 
     @property
-    def may_be_luck(self) -> bool:
-        """Whether it was flaky, and passes there too few times to say that this is over."""
-        return self.prospect is Prospect.PASSES and self.pair.group is Group.CANNOT_SAY
+    def has_workaround(self) -> bool:
+        return self.prospect is Prospect.NEEDS_WORKAROUND
 
     @property
-    def is_silently_broken(self) -> bool:
-        return self.prospect is Prospect.NEWLY_BROKEN and self.issue.silent
+    def is_run_there(self) -> bool:
+        """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
+        return is_measured_on(self.issue, self.pair.builds[1], self.after.hardware)
 
     @property
-    def cures(self) -> tuple[str, ...]:
-        """Ids of the workarounds that help there, in the order in which the issue lists them."""
+    def may_be_lost(self) -> bool:
+        """Whether it passed and fails there, or fails there and nothing is known of it before."""
+        return self.fails and self.group in {Group.NEWLY_BROKEN, Group.NOT_KNOWN_BEFORE}
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.pair.runs >= CONFIRMED
+
+    @property
+    def workarounds(self) -> tuple[str, ...]:
+        """Ids of those that help there, in the order in which the issue lists them."""
         found = self.after.workarounds
         return tuple(
             one.id
@@ -122,9 +134,38 @@ class Item:
         )
 
 
+class Tally(StrEnum):
+    """What is counted of a candidate. The first five take each watched issue once; the others say what turned."""
+
+    PASSES = "passes"
+    NEEDS_WORKAROUND = "needs_workaround"
+    FAILS = "fails"
+    NOT_KNOWN = "not_known"
+    DOES_NOT_APPLY = "does_not_apply"
+    GAINED = "gained"  # failed, and passes there
+    LOST = "lost"  # passed, and fails there
+    LOST_WITH_WORKAROUND = "lost_with_workaround"  # of these, those for which one was measured to help there
+    NEW = "new"  # fails there, and could not exist before: no loss
+    NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
+
+
+_COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
+    Tally.PASSES: lambda item: item.prospect is Prospect.PASSES,
+    Tally.NEEDS_WORKAROUND: lambda item: item.prospect is Prospect.NEEDS_WORKAROUND,
+    Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
+    Tally.NOT_KNOWN: lambda item: item.prospect is Prospect.NOT_KNOWN,
+    Tally.DOES_NOT_APPLY: lambda item: item.prospect is Prospect.DOES_NOT_APPLY,
+    Tally.GAINED: lambda item: item.group is Group.FIXED,
+    Tally.LOST: lambda item: item.group is Group.NEWLY_BROKEN,
+    Tally.LOST_WITH_WORKAROUND: lambda item: item.group is Group.NEWLY_BROKEN and item.has_workaround,
+    Tally.NEW: lambda item: item.group is Group.NEW,
+    Tally.NOT_KNOWN_BEFORE: lambda item: item.group is Group.NOT_KNOWN_BEFORE and item.fails,
+}
+
+
 @dataclass(frozen=True)
 class Missing:
-    """The watched issues without an answer on a candidate, and what it takes to have one.
+    """What a build lacks an answer to, and what it takes to have one.
 
     `to_run` were never run there; `to_ask_again` gave no answer, and are forced; `closed` cannot be run at all.
     `hardware` are the classes to run on, `price` the time of control and baseline, one after another.
@@ -143,8 +184,7 @@ class Missing:
 
     @property
     def minutes(self) -> int:
-        """Whole minutes, rounded up: an estimate, to be told with "about"."""
-        return ceil(self.price.seconds / 60)
+        return minutes(self.price)
 
     def commands(self, build: str) -> tuple[str, ...]:
         """What fills the gaps on `build`, as it is typed."""
@@ -156,71 +196,141 @@ class Missing:
         )
 
 
+@dataclass(frozen=True)
+class Doubtful:
+    """The gains of a candidate that rest on a single run on either side, and what it takes to run those sides again.
+
+    `builds` are those whose cells the two sides rest on, and `hardware` their classes.
+    """
+
+    issues: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
+    hardware: tuple[str, ...] = ()
+    price: Price = field(default=Price(0, 0, 0.0, 0))
+
+    @property
+    def minutes(self) -> int:
+        return minutes(self.price)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if not self.issues:
+            return ()
+        builds, issues, hardware = (",".join(part) for part in (self.builds, self.issues, self.hardware))
+        return (f"knowngood run --builds {builds} --issues {issues} --hardware {hardware} --confirm",)
+
+
+def minutes(price: Price) -> int:
+    """Whole minutes, rounded up: an estimate, to be told with "about"."""
+    return ceil(price.seconds / 60)
+
+
 class Rating(StrEnum):
+    """What is to be said of a build as a whole. Of those that are good the first is recommended."""
+
+    HERE = "here"  # the build one is on
     RECOMMENDED = "recommended"
     ALSO_GOOD = "also_good"
+    NOT_CONFIRMED = "not_confirmed"  # each of its gains rests on a single run
+    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before
     NO_GAIN = "no_gain"
-    BREAKS = "breaks"
-    NOT_ENOUGH = "not_enough_measured"
+    LOSES = "loses"  # something that passed fails there without a workaround
+    NOT_ENOUGH = "not_enough_measured"  # there, or where one is
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """`items` stand gravest first, one for each watched issue. `why` says what its rating rests on."""
+    """A build beside the one that one is on, which may be itself. `items` stand gravest first, one for each watched
+    issue that can exist on one of the two. `why` says what its rating rests on.
+    """
 
     build: Build
     items: tuple[Item, ...]
     missing: Missing
+    doubtful: Doubtful = Doubtful()
     rating: Rating = Rating.NOT_ENOUGH
     why: Said = Said("")  # noqa: RUF009 - never changed
 
-    def of(self, *prospects: Prospect) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if item.prospect in prospects)
+    def of(self, tally: Tally) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if _COUNTED[tally](item))
 
     @cached_property
-    def counts(self) -> Mapping[Prospect, int]:
-        """Every prospect, with the zeros."""
-        found = Counter(item.prospect for item in self.items)
-        return {prospect: found[prospect] for prospect in Prospect}
+    def counts(self) -> Mapping[Tally, int]:
+        """Every tally, with the zeros."""
+        return {tally: len(self.of(tally)) for tally in Tally}
+
+    @cached_property
+    def scope(self) -> tuple[Item, ...]:
+        """The items by which its measuring is judged: those that are run on the very class that is asked for, or all of
+        them, whichever are measured less. What is the same on every device and was run on the CPU says how the build
+        does, and not how well it is measured on a GPU.
+        """
+        there = tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
+        own = tuple(item for item in there if item.is_run_there)
+        return min((own, there), key=_coverage) if own else there
 
     @property
-    def watched(self) -> int:
-        """The watched issues that can exist there."""
-        return len(self.items) - self.counts[Prospect.DOES_NOT_APPLY]
+    def applicable(self) -> int:
+        return len(self.scope)
 
     @property
-    def answered(self) -> int:
-        return self.watched - self.counts[Prospect.UNKNOWN]
+    def measured(self) -> int:
+        """How many of these have an answer."""
+        return sum(1 for item in self.scope if item.prospect is not Prospect.NOT_KNOWN)
+
+    @property
+    def from_cpu(self) -> int:
+        """The answers that are no part of `measured`, because they were run on the CPU."""
+        known = len(self.items) - self.counts[Tally.DOES_NOT_APPLY] - self.counts[Tally.NOT_KNOWN]
+        return known - self.measured
 
     @property
     def coverage(self) -> float:
-        """The share of the watched issues that have an answer there; 0 where none can exist there."""
-        return self.answered / self.watched if self.watched else 0.0
+        """`measured` of `applicable`; 0 where none can exist there."""
+        return _coverage(self.scope)
 
     @property
     def assurance(self) -> float:
-        """The same without the issues that fail there: of the others, the share that is known to pass.
+        """The same without the issues that fail there: of the others, the share that is known to pass; again the lesser
+        of those that are run there and of all.
 
         It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
         """
-        passing, unknown = self.counts[Prospect.FIXED] + self.counts[Prospect.PASSES], self.counts[Prospect.UNKNOWN]
-        return passing / (passing + unknown) if unknown else 1.0
+        return min(_assurance(self.items), _assurance(item for item in self.items if item.is_run_there))
 
     @property
-    def newly_cured(self) -> int:
-        """How many fail there newly, each with a cure: that many workarounds are work to be done."""
-        return sum(1 for item in self.of(Prospect.NEEDS_WORKAROUND) if item.is_new)
+    def hope(self) -> int:
+        """The weight of what is gained, less that of what is lost with a workaround: at best it gains this."""
+        return weight(self.of(Tally.GAINED)) - weight(self.of(Tally.LOST_WITH_WORKAROUND))
 
     @property
     def gain(self) -> int:
-        """What is fixed, less what newly needs a workaround."""
-        return self.counts[Prospect.FIXED] - self.newly_cured
+        """The same, less what fails there with a workaround and may have passed before: at worst it gains this."""
+        return weight(self.of(Tally.GAINED)) - weight(
+            item for item in self.items if item.may_be_lost and item.has_workaround
+        )
 
     @property
-    def silently_broken(self) -> int:
-        return sum(1 for item in self.items if item.is_silently_broken)
+    def unremedied(self) -> tuple[Item, ...]:
+        """What fails there without a workaround and passed before, or may have."""
+        return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether at least one gain rests on more than a single run on both sides."""
+        return any(item.is_confirmed for item in self.of(Tally.GAINED))
 
 
-def percent(share: float) -> int:
-    """Rounded down: 100 is all of it."""
-    return floor(share * 100 + 1e-9)
+def _coverage(items: Sequence[Item]) -> float:
+    known = sum(1 for item in items if item.prospect is not Prospect.NOT_KNOWN)
+    return known / len(items) if items else 0.0
+
+
+def _assurance(items: Iterable[Item]) -> float:
+    found = Counter(item.prospect for item in items)
+    passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
+    return passing / (passing + unknown) if unknown else 1.0
+
+
+def weight(items: Iterable[Item]) -> int:
+    return sum(weight_of(item.issue) for item in items)

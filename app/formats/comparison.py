@@ -3,7 +3,7 @@
 The words for groups and turns stand here, so that page, terminal and Markdown call one thing by one name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 
 from app.domain.compare import (
@@ -18,32 +18,35 @@ from app.domain.compare import (
     sentence,
     standing_of,
 )
+from app.domain.inference import in_words
 from app.formats.answer_markdown import escaped
 from app.formats.answer_words import SIGNS, one_line
 from app.formats.extract import Links
 
 HEADINGS = {
     Group.NEWLY_BROKEN: "Newly broken",
-    Group.FAILS_UNSEEN: "Fails, not known before",
-    Group.FAILS_OTHERWISE: "Fails in another way",
-    Group.STILL_FAILS: "Still fails",
-    Group.CANNOT_SAY: "Cannot be said",
     Group.FIXED: "Fixed",
+    Group.NEW: "New with what is new",
+    Group.NOT_KNOWN_BEFORE: "Not known before",
+    Group.NOT_KNOWN_NOW: "Not known there",
+    Group.FAILS_OTHERWISE: "Fails in another way",
     Group.GONE: "Left behind",
-    Group.PASSES_NOW: "Passes, not known before",
+    Group.PASSES_NEW: "New, and passes",
+    Group.STILL_FAILS: "Still fails",
     Group.STILL_PASSES: "Still passes",
     Group.NOWHERE: "Applies to neither",
 }
 
 MEANINGS = {
-    Group.NEWLY_BROKEN: "passed, and fails now",
-    Group.FAILS_UNSEEN: "nothing certain was known of it, or it could not exist; it fails now",
+    Group.NEWLY_BROKEN: "passed, and fails now: lost",
+    Group.FIXED: "failed, and passes now, with proof: gained",
+    Group.NEW: "could not exist, or not be built, before; fails now: no loss",
+    Group.NOT_KNOWN_BEFORE: "nothing certain was known of it before: neither a loss nor a gain",
+    Group.NOT_KNOWN_NOW: "the second build gives no answer, or passes too few times to be sure",
     Group.FAILS_OTHERWISE: "fails on both builds, with another failure than before",
-    Group.STILL_FAILS: "fails on both builds in the same way",
-    Group.CANNOT_SAY: "at least one of the two builds gives no answer",
-    Group.FIXED: "failed, and passes now, with proof",
     Group.GONE: "cannot exist or cannot be built on the second build; no fix was seen",
-    Group.PASSES_NOW: "nothing was known of it, or it could not exist; it passes now",
+    Group.PASSES_NEW: "could not exist, or not be built, before; passes now",
+    Group.STILL_FAILS: "fails on both builds in the same way",
     Group.STILL_PASSES: "passes on both builds",
     Group.NOWHERE: "can exist, or be built, on neither of the two",
 }
@@ -51,7 +54,7 @@ MEANINGS = {
 TURN_WORDS = {
     WorkaroundTurn.STOPPED_WORKING: "workaround stopped working: {names}",
     WorkaroundTurn.HARMFUL: "does harm there: {names}",
-    WorkaroundTurn.NOW_NEEDED: "now needs a workaround; measured to help: {names}",
+    WorkaroundTurn.NOW_NEEDED: "needs a workaround there; measured to help: {names}",
     WorkaroundTurn.NO_LONGER_VERIFIED: "workaround not verified there: {names}",
     WorkaroundTurn.NO_LONGER_NEEDED: "workaround no longer needed: {names}",
     WorkaroundTurn.NOW_WORKS: "helps now: {names}",
@@ -75,11 +78,14 @@ TRANSITION_WORDS = {
 NOTE_WORDS = {
     "luck": "flaky on {build}: the passes beside it may be luck ({needed} in a row would tell)",
     "packages": "with {before}, then {after}",
-    "python": "otherwise with Python {python}: {what}",
+    "package": "concerns who has {package}",
+    "inferred": "{build}: inferred from {ground}",
 }
 
-# Of these a line each would bury the answer: a terminal and a pull request get their names.
-_NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NOW, Group.GONE})
+MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
+
+# Of these a line each would bury the answer.
+_NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NEW, Group.GONE})
 
 _WIDTH = 96
 _INDENT = "      "
@@ -94,6 +100,16 @@ def grouped_turns(pair: Pair) -> Mapping[WorkaroundTurn, tuple[str, ...]]:
     }
 
 
+def marks_of(pair: Pair) -> Iterator[str]:
+    """What a claim rests on, where it is little: words of MARK_WORDS."""
+    if any(cell.runs == 1 for cell in pair.sides):
+        yield MARK_WORDS["once"]
+    if any(cell.basis for cell in pair.sides):
+        yield MARK_WORDS["inferred"]
+    if any(pair.old):
+        yield MARK_WORDS["old"]
+
+
 def notes_of(pair: Pair) -> Iterator[tuple[str, Mapping[str, str]]]:
     """What is to be said of a pair beside its verdicts: words, and what stands in their places."""
     for turn, names in grouped_turns(pair).items():
@@ -101,9 +117,14 @@ def notes_of(pair: Pair) -> Iterator[tuple[str, Mapping[str, str]]]:
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is Standing.PASSES and (needed := passes_needed(flaky, passing)):
             yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}
+    inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
+    for build, ground in inferred.items():
+        yield NOTE_WORDS["inferred"], {"build": build, "ground": ground}
     before, after = pair.packages
     if before != after:
         yield NOTE_WORDS["packages"], {"before": _listed(before), "after": _listed(after)}
+    if pair.issue.requires.package:
+        yield NOTE_WORDS["package"], {"package": pair.issue.requires.package}
 
 
 def _listed(packages: tuple[str, ...]) -> str:
@@ -121,30 +142,33 @@ def comparison_text(compared: Comparison) -> str:
     for group, pairs in _groups(compared).items():
         lines += ["", f"{HEADINGS[group]} ({len(pairs)})"]
         if group in _NAMED_ONLY:
-            lines += _wrapped(", ".join(pair.issue.id for pair in pairs), "  ", "  ")
+            lines += _wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
             continue
         for pair in pairs:
-            lines += _told(pair)
+            lines += pair_lines(pair)
+            if group is Group.NOT_KNOWN_NOW:
+                lines += _wrapped(one_line(why(pair)), _INDENT, _INDENT)
+            for words, values in notes_of(pair):
+                lines += _wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
     if compared.is_blind:
         lines += ["", *_wrapped(_advice(compared))]
     return "\n".join(lines) + "\n"
 
 
-def _told(pair: Pair) -> Iterator[str]:
-    silent = " ∆ wrong numbers, no error" if pair.issue.silent else ""
-    old = " (old evidence)" if any(pair.old) else ""
-    yield from _wrapped(
-        f"{_signs(pair)}  {one_line(pair.issue.id)} · {one_line(pair.issue.title)}{silent}{old}", "  ", _INDENT
-    )
-    if pair.group is Group.CANNOT_SAY:
-        yield from _wrapped(one_line(why(pair)), _INDENT, _INDENT)
-    for words, values in notes_of(pair):
-        yield from _wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
+def pair_lines(pair: Pair) -> Iterable[str]:
+    """One issue for a terminal: its signs on both builds, its title and its marks."""
+    silent = "; ∆ wrong numbers, no error" if pair.issue.silent else ""
+    marks = "".join(f"; {mark}" for mark in marks_of(pair))
+    return _wrapped(f"{_signs(pair)}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
+
+
+def _title(pair: Pair) -> str:
+    return f"{pair.issue.title} ({pair.issue.id})"
 
 
 def _signs(pair: Pair) -> str:
-    cure = "'" if pair.is_cured else ""
-    return f"{SIGNS[pair.before.verdict][0]} → {SIGNS[pair.after.verdict][0]}{cure}"
+    key = "'" if pair.has_workaround else ""
+    return f"{SIGNS[pair.before.verdict][0]} → {SIGNS[pair.after.verdict][0]}{key}"
 
 
 def _wrapped(text: str, first: str = "", later: str = "  ") -> list[str]:
@@ -167,12 +191,16 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
     blocks = [f"**{escaped(sentence(compared))}.**"]
     for group, pairs in _groups(compared).items():
         if group in _NAMED_ONLY:
-            blocks.append(f"{HEADINGS[group]} ({len(pairs)}): {', '.join(escaped(pair.issue.id) for pair in pairs)}")
+            blocks.append(f"{HEADINGS[group]} ({len(pairs)}): {'; '.join(escaped(_title(pair)) for pair in pairs)}")
             continue
         rows = [f"| {' | '.join(_cells(pair, links))} |" for pair in pairs]
         head = f"| issue | {escaped(compared.before.id)} | {escaped(compared.after.id)} | what to know |"
-        blocks.append(f"#### {HEADINGS[group]} ({len(pairs)})")
-        blocks.append("\n".join([head, "| --- | --- | --- | --- |", *rows]))
+        table = "\n".join([head, "| --- | --- | --- | --- |", *rows])
+        heading = f"{HEADINGS[group]} ({len(pairs)})"
+        if group is Group.STILL_FAILS:
+            blocks.append(f"<details><summary>{heading}</summary>\n\n{table}\n\n</details>")
+        else:
+            blocks += [f"#### {heading}", table]
     if compared.is_blind:
         blocks.append(escaped(_advice(compared)))
     blocks.append(f"<sub>{escaped(PAIRING_WORDS)}</sub>")
@@ -180,13 +208,13 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
 
 
 def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
-    issue = escaped(pair.issue.id)
-    name = f"[{issue}](<{links.issue(pair.issue.id)}>)" if links else issue
+    title = escaped(_title(pair))
+    name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.issue.silent else ""
-    notes = [words.format(**values) for words, values in notes_of(pair)]
-    said = [why(pair), *notes] if pair.group is Group.CANNOT_SAY else notes
+    notes = [*marks_of(pair), *(words.format(**values) for words, values in notes_of(pair))]
+    said = [why(pair), *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
     return (
-        f"{name} {escaped(pair.issue.title)}{silent}",
+        f"{name}{silent}",
         _verdict(pair, links, is_old=pair.old[0], after=False),
         _verdict(pair, links, is_old=pair.old[1], after=True),
         "<br>".join(escaped(one) for one in said) or "-",
@@ -196,8 +224,8 @@ def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
 def _verdict(pair: Pair, links: Links | None, *, is_old: bool, after: bool) -> str:
     cell = pair.after if after else pair.before
     sign, word = SIGNS[cell.verdict]
-    cured = ", has a cure" if after and pair.is_cured else ""
+    helped = ", has a workaround" if after and pair.has_workaround else ""
     old = " (old)" if is_old else ""
     inferred = ", inferred" if cell.basis else ""
-    text = f"{escaped(sign)} {word}{cured}{inferred}{old}"
+    text = f"{escaped(sign)} {word}{helped}{inferred}{old}"
     return f"[{text}](<{links.cell(cell.issue, cell.build, cell.hardware)}>)" if links else text

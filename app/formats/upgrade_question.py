@@ -1,6 +1,7 @@
 """What somebody asks of an upgrade, in words, and the question that it is: for pages, programs and terminals alike."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,18 +11,20 @@ from app.domain.constraints import Constraints, read_cuda, read_driver, read_har
 from app.domain.environment import Resolved, resolve, resolve_build
 from app.domain.errors import BadRequest, KnownGoodError, OtherPython, UnknownBuild
 from app.domain.issue import Issue, Severity
+from app.domain.packages import concerns, named_by
 from app.domain.plan import ENVIRONMENT_S
 from app.domain.policy import Policy, Watch
-from app.domain.upgrade import ENOUGH, Question
+from app.domain.upgrade import ENOUGH, LEAST, Question
 from app.domain.watch_list import filled
-from app.domain.watched import is_all, watched_issues
+from app.domain.watched import canonical_package, is_all, watched_issues
 from app.formats.question import BadField, Grounds
 
 
 @dataclass(frozen=True)
 class AskedUpgrade:
     """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
-    `issues`. `enough` is a percentage (None: the usual one).
+    `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
+    `enough` is a percentage (None: the usual one).
     """
 
     start: str = ""
@@ -35,6 +38,7 @@ class AskedUpgrade:
     driver: str = ""
     hardware: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
+    packages: Mapping[str, str] | None = None
     enough: int | None = None
 
 
@@ -57,15 +61,17 @@ class UnknownStart(BadField):
 def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Question:
     """Raises BadField, which names the part that cannot be understood."""
     start, assumed = _start(asked, grounds)
-    watched, classes, notes = _watched(asked, grounds)
+    watched, policy, notes = _watched(asked, grounds)
+    named = named_by(policy.watch, watched, grounds.known.names)
+    concerned, left_out = _concerned(watched, named, asked.packages)
     return Question(
         start=start,
-        watched=watched,
-        constraints=_constraints(asked, grounds, classes),
+        watched=concerned,
+        constraints=_constraints(asked, grounds, policy.hardware),
         enough=_enough(asked.enough),
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
-        notes=(*assumed, *notes),
+        notes=(*assumed, *notes, *left_out),
     )
 
 
@@ -109,20 +115,55 @@ def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Buil
     return next(alike, start)
 
 
-def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], tuple[str, ...], tuple[str, ...]]:
-    """The issues, the classes that the lists name, and notes."""
+def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+    """The issues, the policy that watches them with its lists filled in, and notes."""
     issues = grounds.known.issues
     with _about("severity"):
         named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
     if named.is_empty or any(map(is_all, asked.issues)):
-        return tuple(issues[id_] for id_ in sorted(issues)), (), ()
+        return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
     with _about("watch"):
         policy = filled(Policy(watch=named), grounds.lists)
     with _about(next(name for name in _WATCHED if getattr(asked, name))):
         found, notes = watched_issues(policy.watch, issues, grounds.known.names)
     if not found:
         raise BadField("watch", "what is watched names no issue of this catalogue")
-    return found, policy.hardware, notes
+    return found, policy, notes
+
+
+NO_PACKAGE = "none"
+
+
+def packages_of(has: Sequence[str]) -> dict[str, str] | None:
+    """The packages that somebody says to have, without versions: `none` alone is none of them, nothing at all is that
+    nothing is known.
+    """
+    names = {canonical_package(name): "" for name in has if name.strip()}
+    return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
+
+
+def packages_said(packages: Mapping[str, str], grounds: Grounds) -> tuple[str, ...]:
+    """Of an environment's packages those that some issue concerns: what `packages_of` reads."""
+    concerned = {issue.requires.package for issue in grounds.known.issues.values()}
+    return tuple(sorted(name for name in packages if name in concerned)) or (NO_PACKAGE,)
+
+
+def _concerned(
+    watched: Sequence[Issue], named: Collection[str], packages: Mapping[str, str] | None
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The issues that concern the environment, and a note on those that do not."""
+    concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
+    others = Counter(issue.requires.package for issue in watched if issue not in concerned)
+    if not others:
+        return concerned, ()
+    told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
+    if not concerned:
+        raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
+    if packages is None:
+        why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
+    else:
+        why = "the environment does not have them"
+    return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
 
 
 _WATCHED = ("issues", "component", "package", "severity", "watch")
@@ -153,8 +194,9 @@ def _constraints(asked: AskedUpgrade, grounds: Grounds, classes: Sequence[str]) 
 def _enough(percent: int | None) -> float:
     if percent is None:
         return ENOUGH
-    if not 0 <= percent <= 100:  # noqa: PLR2004 - per cent
-        raise BadField("enough", "is a percentage, from 0 to 100")
+    least = round(LEAST * 100)
+    if not least <= percent <= 100:  # noqa: PLR2004 - per cent
+        raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
     return percent / 100
 
 

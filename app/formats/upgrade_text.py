@@ -3,42 +3,51 @@
 from collections.abc import Iterator, Sequence
 from textwrap import wrap
 
-from app.domain.prospects import Candidate, Prospect
+from app.domain.prospects import Candidate, Tally
 from app.domain.upgrade import Advice
 from app.formats.answer_words import one_line
+from app.formats.comparison import pair_lines
 from app.formats.upgrade_words import (
     COLUMN_WORDS,
-    PROSPECT_WORDS,
-    about_missing,
+    MEASURED_WORDS,
+    RATING_WORDS,
+    SECTION_WORDS,
     answer,
-    figures,
     left_out_by_reason,
+    measured,
     requirements,
+    sections,
     situation,
+    told_of,
 )
 
 _WIDTH = 96
+_NAMED = 3
+
+# Of these the number is enough: `compare` names them.
+_COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
 
 
 def upgrade_text(advice: Advice) -> str:
-    """The answer, what was asked, the candidates best first, then what is left of the first one."""
+    """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
+    issues of the one that is told of.
+    """
     lines = [*_wrapped(answer(advice)), "", *_wrapped(situation(advice))]
     lines += [line for note in advice.notes for line in _wrapped(f"note: {one_line(note)}", "  ")]
-    told = [one for one in advice.candidates if one.answered]
-    if told:
-        lines += ["", *_table(told)]
-    silent = [one.build.id for one in advice.candidates if not one.answered]
+    for one in advice.find_out:
+        lines += ["", *_wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
+    told = [advice.base, *(one for one in advice.candidates if one.measured)]
+    lines += ["", *_table(told)]
+    silent = [one.build.id for one in advice.candidates if not one.measured]
     if silent:
-        lines += ["", *_wrapped(f"without any answer ({len(silent)}): {', '.join(silent)}", "  ")]
+        lines += ["", *_wrapped(f"without any answer ({len(silent)}): {_some(silent)}", "  ")]
     if advice.left_out:
         lines += ["", f"left out ({len(advice.left_out)}):"]
         for reason, ids in left_out_by_reason(advice).items():
-            lines += _wrapped(f"  {one_line(reason)}: {', '.join(ids)}", "    ")
-    shown = advice.best or next(iter(told), None)
+            lines += _wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", "    ")
+    shown = told_of(advice)
     if shown:
-        lines += ["", *_particulars(shown)]
-    elif advice.unmeasured.count:
-        lines += ["", "to find out:", *(f"  {one}" for one in advice.unmeasured.commands(advice.start.id))]
+        lines += ["", *_particulars(advice, shown)]
     return "\n".join(lines) + "\n"
 
 
@@ -46,33 +55,39 @@ def _wrapped(text: str, later: str = "") -> list[str]:
     return wrap(text, _WIDTH, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+
+
 def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
     width = max(len(one.build.id) for one in candidates)
-    yield f"{'build':<{width}}" + "".join(f"{head:>9}" for head in COLUMN_WORDS)
-    for one in candidates:
-        cells = "".join(f"{cell:>9}" for cell in figures(one))
-        yield f"{one.build.id:<{width}}{cells}  {one_line(str(one.why))}"
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0]]
+    rows = [[*(_figure(one, tally) for tally in COLUMN_WORDS), str(measured(one))] for one in candidates]
+    widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
+    yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
+    for one, row in zip(candidates, rows, strict=True):
+        cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
+        yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
+    if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
+        yield "' has a workaround that was measured to help there"
 
 
-_PARTICULAR = (
-    Prospect.NEWLY_BROKEN,
-    Prospect.STILL_AFFECTED,
-    Prospect.UNKNOWN,
-    Prospect.NEEDS_WORKAROUND,
-    Prospect.FIXED,
-)
+def _figure(one: Candidate, tally: Tally) -> str:
+    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    return f"{count} ({eased}')" if tally is Tally.LOST and eased else str(count)
 
 
-def _particulars(candidate: Candidate) -> Iterator[str]:
-    yield f"{candidate.build.id}:"
-    for prospect in _PARTICULAR:
-        ids = [
-            item.issue.id + (" (wrong numbers, no error)" if item.issue.silent else "")
-            for item in candidate.of(prospect)
-        ]
-        if ids:
-            yield from _wrapped(f"  {PROSPECT_WORDS[prospect]} ({len(ids)}): {', '.join(ids)}", "    ")
-    yield f"  install: {'  '.join(requirements(candidate.build))}"
+def _particulars(advice: Advice, candidate: Candidate) -> Iterator[str]:
+    yield from _wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", "  ")
+    if candidate is advice.best:
+        yield f"  install: {'  '.join(requirements(candidate.build))}"
+    for tally, items in sections(candidate).items():
+        yield f"{SECTION_WORDS[tally]} ({len(items)})"
+        if tally not in _COUNTED_ONLY:
+            for item in items:
+                yield from pair_lines(item.pair)
+    hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
+    yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:
-        yield f"  to find out ({about_missing(candidate)}):"
-        yield from (f"    {one}" for one in candidate.missing.commands(candidate.build.id))
+        yield from _wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from (f"  {one}" for one in candidate.missing.commands(candidate.build.id))

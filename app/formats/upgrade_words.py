@@ -4,47 +4,72 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from app.domain.build import Build
-from app.domain.compare import WorkaroundTurn
+from app.domain.compare import Group, WorkaroundTurn
 from app.domain.constraints import OLDEST_DRIVER
 from app.domain.environment import index_of_variant
 from app.domain.issue import Workaround
-from app.domain.prospects import Candidate, Item, Prospect, Rating, Said, percent
+from app.domain.prospects import Candidate, Item, Prospect, Rating, Said, Tally
 from app.domain.upgrade import Advice, Decision
 
 Say = Callable[[Said], str]
 
-PROSPECT_WORDS: Mapping[Prospect, str] = {
-    Prospect.NEWLY_BROKEN: "newly broken",
-    Prospect.STILL_AFFECTED: "still affected",
-    Prospect.UNKNOWN: "unknown",
-    Prospect.NEEDS_WORKAROUND: "needs a workaround",
-    Prospect.FIXED: "fixed",
-    Prospect.PASSES: "passes",
-    Prospect.DOES_NOT_APPLY: "does not apply",
-}
-
 RATING_WORDS: Mapping[Rating, str] = {
+    Rating.HERE: "where you are",
     Rating.RECOMMENDED: "recommended",
     Rating.ALSO_GOOD: "also good",
-    Rating.NO_GAIN: "gains nothing",
-    Rating.BREAKS: "newly broken",
+    Rating.NOT_CONFIRMED: "to be confirmed",
+    Rating.MAY_LOSE: "may lose something",
+    Rating.NO_GAIN: "gains too little",
+    Rating.LOSES: "loses something",
     Rating.NOT_ENOUGH: "not enough measured",
 }
 
-COLUMN_WORDS = ("fixed", "still", "new", "cure", "unknown", "measured")
-"""Heads of the table of candidates, in the order in which `figures` gives them."""
+COLUMN_WORDS: Mapping[Tally, str] = {
+    Tally.PASSES: "passes",
+    Tally.NEEDS_WORKAROUND: "workaround",
+    Tally.FAILS: "fails",
+    Tally.NOT_KNOWN: "not known",
+    Tally.GAINED: "gained",
+    Tally.LOST: "lost",
+    Tally.NEW: "new",
+}
+"""Heads of the columns that are counts; `measured` follows them."""
+
+MEASURED_WORDS = ("measured", "{measured} of {applicable}", "{measured} of {applicable}, and {n} from the CPU")
+
+SECTION_WORDS: Mapping[Tally, str] = {
+    Tally.LOST: "Lost: passed, and fails there",
+    Tally.GAINED: "Gained: failed, and passes there",
+    Tally.NEW: "New with what is new",
+    Tally.NOT_KNOWN_BEFORE: "Fails there, not known before",
+    Tally.NOT_KNOWN: "Not known there",
+    Tally.FAILS: "Still fails",
+    Tally.NEEDS_WORKAROUND: "Still needs a workaround",
+    Tally.PASSES: "Passes too",
+    Tally.DOES_NOT_APPLY: "Cannot exist there",
+}
+
+_BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
+_BY_PROSPECT = {prospect: Tally(prospect.value) for prospect in Prospect}
 
 
-def figures(candidate: Candidate) -> tuple[str, ...]:
-    counts = candidate.counts
-    wanted = (
-        Prospect.FIXED,
-        Prospect.STILL_AFFECTED,
-        Prospect.NEWLY_BROKEN,
-        Prospect.NEEDS_WORKAROUND,
-        Prospect.UNKNOWN,
-    )
-    return (*(str(counts[prospect]) for prospect in wanted), f"{percent(candidate.coverage)} %")
+def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
+    """Its items, each once: by what turned, and else by what they do there. None is empty."""
+    found: dict[Tally, list[Item]] = {tally: [] for tally in SECTION_WORDS}
+    for item in candidate.items:
+        found[_section(item)].append(item)
+    return {tally: tuple(items) for tally, items in found.items() if items}
+
+
+def _section(item: Item) -> Tally:
+    if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
+        return Tally.NOT_KNOWN_BEFORE
+    return _BY_GROUP.get(item.group, _BY_PROSPECT[item.prospect])
+
+
+def measured(candidate: Candidate) -> Said:
+    words = MEASURED_WORDS[2 if candidate.from_cpu else 1]
+    return Said(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
 
 
 def verdict(advice: Advice, say: Say = str) -> str:
@@ -60,10 +85,11 @@ def verdict(advice: Advice, say: Say = str) -> str:
 
 def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
     """What follows it: why, in one sentence or two."""
-    if advice.best is None:
+    best, base = advice.best, advice.base
+    if best is None:
         return " ".join(say(part) for part in advice.why)
-    measured = Said("{percent} % of your list is measured there.", percent=percent(advice.best.coverage))
-    return f"{comma.join(say(part) for part in advice.why)}{stop}{say(measured)}"
+    told = Said("Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base)))
+    return f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}"
 
 
 def answer(advice: Advice) -> str:
@@ -78,18 +104,21 @@ def situation(advice: Advice) -> str:
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
+def told_of(advice: Advice) -> Candidate | None:
+    """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
+    which at least something is known. None where it could not be compared.
+    """
+    if advice.best or advice.decision is Decision.STAY:
+        return advice.best or next(iter(advice.candidates), None)
+    return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+
+
 def left_out_by_reason(advice: Advice) -> dict[str, list[str]]:
-    """The builds that break a constraint, in release order, by what they break."""
+    """The builds that break a constraint, in release order, by the first that they break."""
     found: dict[str, list[str]] = {}
     for one in advice.left_out:
-        found.setdefault("; ".join(one.reasons), []).append(one.build.id)
+        found.setdefault(one.reasons[0], []).append(one.build.id)
     return found
-
-
-def about_missing(candidate: Candidate) -> str:
-    missing = candidate.missing
-    n = missing.count
-    return f"about {missing.minutes} min for {n} {'issue' if n == 1 else 'issues'}, one after another"
 
 
 @dataclass(frozen=True)
@@ -154,8 +183,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Steps:
-    """`add` and `keep` are cures of what fails on the candidate, one for each issue; `remove` are not needed there any
-    more; `avoid` do harm, or no longer help.
+    """`add` and `keep` are workarounds for what fails on the candidate, one for each issue; `remove` are not needed
+    there any more; `avoid` do harm, or no longer help.
     """
 
     add: tuple[Step, ...]
@@ -165,11 +194,11 @@ class Steps:
 
 
 def steps(candidate: Candidate) -> Steps:
-    """What becomes of workarounds; those in place are not known, so the known cures of the build one is on count."""
-    cures = [step for item in candidate.of(Prospect.NEEDS_WORKAROUND) if (step := _cure(item))]
-    kept = [step for step in cures if _turn(step) is WorkaroundTurn.STILL_WORKS]
+    """What becomes of workarounds. Those in place are not known: those that help on the build one is on stand in."""
+    needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
+    kept = [step for step in needed if _turn(step) is WorkaroundTurn.STILL_WORKS]
     return Steps(
-        add=tuple(step for step in cures if step not in kept),
+        add=tuple(step for step in needed if step not in kept),
         keep=tuple(kept),
         remove=tuple(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
         avoid=tuple(_turned(candidate.items, _AVOIDED)),
@@ -186,11 +215,11 @@ def _turn(step: Step) -> WorkaroundTurn | None:
     return step.item.pair.workarounds.get(step.workaround.id)
 
 
-def _cure(item: Item) -> Step | None:
+def _step(item: Item) -> Step | None:
     """The first that helped on both, so that nothing need be changed; else the first that helps there."""
     turns = item.pair.workarounds
-    kept = [id_ for id_ in item.cures if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
-    chosen = next(iter([*kept, *item.cures]), "")
+    kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
+    chosen = next(iter([*kept, *item.workarounds]), "")
     return Step(item, item.issue.workaround(chosen)) if chosen else None
 
 

@@ -5,14 +5,16 @@ from urllib.parse import urlencode
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from app.domain.upgrade import Advice, advise
+from app.domain.upgrade import LEAST, Advice, advise
 from app.formats.question import Grounds
-from app.formats.upgrade_question import AskedUpgrade, Times, read_upgrade
+from app.formats.upgrade_question import AskedUpgrade, Times, packages_of, read_upgrade
 from app.store.reads import load_durations
 from app.store.session import reading
 from app.store.times import load_environment_s
 from app.web.selection import Names, Words, none_where_empty
 from app.web.visit import House
+
+_LEAST = round(LEAST * 100)
 
 
 class UpgradeQuery(BaseModel):
@@ -35,10 +37,17 @@ class UpgradeQuery(BaseModel):
     driver: Annotated[Words, Field(description="The NVIDIA driver it must run on, such as 550.54.15")] = ""
     hardware: Annotated[Names, Field(description="Hardware classes that count; every measured one unless said")]
     pin: Annotated[Names, Field(description="Pins of torch, triton, python or cuda, such as triton==3.4.0")]
+    has: Annotated[
+        Names,
+        Field(
+            description="Packages that the environment has, such as torchao: issues of a package count only for who "
+            "has it. `none` where it has none of them; left out, only those named by `issues` or `package` count"
+        ),
+    ]
     enough: Annotated[
-        Annotated[int, Field(ge=0, le=100)] | None,
+        Annotated[int, Field(ge=_LEAST, le=100)] | None,
         BeforeValidator(none_where_empty),
-        WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0, "maximum": 100}, {"const": ""}]}),
+        WithJsonSchema({"anyOf": [{"type": "integer", "minimum": _LEAST, "maximum": 100}, {"const": ""}]}),
         Field(
             description="Of what does not fail there, the percentage that must be known to pass before a build is "
             "recommended; 80 unless said",
@@ -59,6 +68,7 @@ class UpgradeQuery(BaseModel):
             driver=self.driver,
             hardware=tuple(self.hardware),
             pin=tuple(self.pin),
+            packages=packages_of(self.has),
             enough=self.enough,
         )
 

@@ -1,5 +1,7 @@
 """What becomes of an issue between two builds: the whole table of verdict pairs, the pairing of cells, the sentence."""
 
+import random
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
@@ -13,21 +15,34 @@ from app.domain.build import Build
 from app.domain.compare import (
     Comparison,
     Group,
+    Pair,
     Standing,
     Transition,
     WorkaroundTurn,
     compare,
-    family_of,
     gravity,
     passes_needed,
+    phrases,
     sentence,
     standing_of,
     transition_of,
     workaround_turn,
     workaround_turns,
 )
+from app.domain.inference import DEVICE_RULE, PYTHON_RULE
 from app.domain.issue import Device, Issue, Packages, Requires, Severity
-from app.domain.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
+from app.domain.known import Known
+from app.domain.verdict import (
+    CONCLUSIVE,
+    Assurance,
+    Basis,
+    Cell,
+    VariantFinding,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+)
+from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 ISSUE = make_issue()
@@ -137,8 +152,7 @@ def test_another_failure_than_the_issues_own_is_the_same_one_only_where_its_text
 def test_old_evidence_changes_no_transition_and_is_told() -> None:
     before, after = _cell(Verdict.AFFECTED, A.id), _cell(Verdict.NOT_AFFECTED, B.id)
     years_later = NOON.replace(year=NOON.year + 2)
-    families = family_of(A, BUILDS), family_of(B, BUILDS)
-    compared = compare([ISSUE], *families, HARDWARE, [before, after], now=years_later)
+    compared = compare([ISSUE], A, B, HARDWARE, _known([before, after], [ISSUE]), now=years_later)
     assert compared.pairs[0].transition is Transition.FIXED
     assert compared.pairs[0].old == (True, True)
     assert sentence(compared).endswith(": 1 fixed (1 by old evidence), none newly broken")
@@ -146,8 +160,9 @@ def test_old_evidence_changes_no_transition_and_is_told() -> None:
 
 # -- workarounds -------------------------------------------------------------------------------------------------------
 
-E, I_, U, H, X = (
+E, P, I_, U, H, X = (
     WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
     WorkaroundVerdict.INEFFECTIVE,
     WorkaroundVerdict.UNNECESSARY,
     WorkaroundVerdict.HARMFUL,
@@ -180,6 +195,9 @@ FAILS, PASSES, UNSURE = Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.INCONCLU
         ((FAILS, I_), (FAILS, I_), None),
         ((FAILS, I_), (PASSES, U), None),
         ((UNSURE, X), (UNSURE, X), None),
+        ((FAILS, E), (FAILS, P), WorkaroundTurn.NO_LONGER_VERIFIED),
+        ((FAILS, P), (FAILS, E), WorkaroundTurn.NOW_WORKS),
+        ((FAILS, P), (PASSES, X), None),
     ],
 )
 def test_a_workaround_is_followed_from_one_build_to_the_other(
@@ -190,6 +208,12 @@ def test_a_workaround_is_followed_from_one_build_to_the_other(
     )
     assert workaround_turn(there, here, "aot") is turn
     assert workaround_turns(there, here) == ({"aot": turn} if turn else {})
+
+
+def test_one_that_fails_with_some_variants_now_stopped_working() -> None:
+    helped = replace(_cell(FAILS), workarounds={"aot": WorkaroundFinding(E)})
+    partly = replace(_cell(FAILS), workarounds={"aot": WorkaroundFinding(P, helped=("a",), failed=("b",))})
+    assert workaround_turn(helped, partly, "aot") is WorkaroundTurn.STOPPED_WORKING
 
 
 def test_an_issue_that_leaves_the_matrix_makes_no_workaround_needless() -> None:
@@ -205,58 +229,56 @@ def _cell(verdict: Verdict, build: str = A.id, issue: str = ISSUE.id, hardware: 
     return Cell(issue, build, hardware, verdict, "because", measured_at=measured)
 
 
+def _known(cells: Iterable[Cell], issues: Iterable[Issue]) -> Known:
+    return given_claims.known_of(cells, issues, {build.id: build for build in BUILDS})
+
+
 def _compared(*cells: Cell, issues: Iterable[Issue] = (ISSUE,), a: str = A.id, b: str = B.id) -> Comparison:
     by_id = {build.id: build for build in BUILDS}
-    return compare(issues, family_of(by_id[a], BUILDS), family_of(by_id[b], BUILDS), HARDWARE, cells)
+    issues = list(issues)
+    return compare(issues, by_id[a], by_id[b], HARDWARE, _known(cells, issues))
 
 
-def _pythons(compared: Comparison) -> tuple[str, str]:
-    (pair,) = compared.pairs
-    return pair.before.build, pair.after.build
+def _pair(before: str, after: str, **changes: object) -> Pair:
+    """From 2.5.1 to 2.6.0 on Python 3.11: what its own letters say, a blank being inferred from Python 3.12 by
+    `before_12` and `after_12`.
+    """
+    wheels = given_claims.WHEELS[:2]
+    letters = {("3.11", 0): before, ("3.11", 1): after}
+    letters |= {("3.12", 0): str(changes.get("before_12", " ")), ("3.12", 1): str(changes.get("after_12", " "))}
+    cells = [
+        given_claims.made(given_claims.ROW.id, given_claims.BUILDS[wheels[at], python], letter)
+        for (python, at), letter in letters.items()
+        if letter != " "
+    ]
+    known = given_claims.store(cells)
+    builds = (given_claims.BUILDS[wheel, "3.11"] for wheel in wheels)
+    (pair,) = compare([given_claims.ROW], *builds, HARDWARE, known).pairs
+    return pair
 
 
-def test_cells_of_the_python_asked_for_are_paired_first() -> None:
-    cells = [_cell(FAILS, A.id), _cell(PASSES, B.id), _cell(FAILS, A_312.id), _cell(FAILS, B_312.id)]
-    asked, other = _compared(*cells), _compared(*cells, a=A_312.id, b=B_312.id)
-    assert (_pythons(asked), asked.pairs[0].transition) == ((A.id, B.id), Transition.FIXED)
-    assert (_pythons(other), other.pairs[0].transition) == ((A_312.id, B_312.id), Transition.STILL_AFFECTED)
+def test_each_side_is_what_is_claimed_of_that_very_build() -> None:
+    """Another Python of it stands in by the one rule of inference, or not at all."""
+    inferred = _pair("x", " ", after_12="o")
+    assert (inferred.group, inferred.assurance) == (Group.FIXED, Assurance.INFERRED)
+    assert inferred.after.basis is not None
+    assert inferred.after.basis.build.endswith("~py312")
+    measured = _pair("x", "x", after_12="o")
+    assert (measured.group, measured.assurance) == (Group.STILL_FAILS, Assurance.MEASURED)
 
 
-def test_another_python_that_says_something_else_is_told_beside_it() -> None:
-    cells = [_cell(FAILS, A.id), _cell(PASSES, B.id), _cell(FAILS, A_312.id), _cell(FAILS, B_312.id)]
-    (pair,) = _compared(*cells).pairs
-    assert [(one.python, one.transition) for one in pair.otherwise] == [("3.12", Transition.STILL_AFFECTED)]
-
-
-def test_a_python_that_answers_on_both_sides_goes_before_one_that_does_not() -> None:
-    cells = [_cell(FAILS, A.id), _cell(UNSURE, B.id), _cell(FAILS, A_312.id), _cell(PASSES, B_312.id)]
-    assert _pythons(_compared(*cells)) == (A_312.id, B_312.id)
-
-
-def test_where_no_python_was_measured_on_both_each_build_speaks_with_the_one_it_has() -> None:
+def test_without_the_rules_grounds_another_python_says_nothing() -> None:
     compared = _compared(_cell(FAILS, A.id), _cell(PASSES, B_312.id))
-    assert _pythons(compared) == (A.id, B_312.id)
-    assert compared.pairs[0].transition is Transition.FIXED
-
-
-def test_an_unsure_cell_of_the_same_python_is_not_passed_over_for_a_better_one_of_another() -> None:
-    compared = _compared(_cell(FAILS, A.id), _cell(UNSURE, B.id), _cell(PASSES, B_312.id))
     assert compared.pairs[0].transition is Transition.NOW_UNKNOWN
+    assert compared.pairs[0].assurance is Assurance.NOT_KNOWN
 
 
-def test_builds_that_name_two_pythons_are_compared_exactly() -> None:
-    compared = _compared(_cell(FAILS, A.id), _cell(PASSES, B.id), _cell(FAILS, B_312.id), a=A.id, b=B_312.id)
-    assert _pythons(compared) == (A.id, B_312.id)
-    assert compared.pairs[0].transition is Transition.STILL_AFFECTED
-
-
-def test_an_issue_that_cannot_be_on_the_python_asked_for_takes_no_answer_from_another() -> None:
-    issue = replace(ISSUE, requires=replace(ISSUE.requires, python=">=3.12"))
-    cells = [_cell(FAILS, A_312.id), _cell(PASSES, B_312.id)]
-    (pair,) = _compared(*cells, issues=[issue]).pairs
-    assert {pair.before.verdict, pair.after.verdict} == {Verdict.NOT_APPLICABLE}
-    assert pair.otherwise == ()
-    assert _compared(*cells, issues=[issue], a=A_312.id, b=B_312.id).pairs[0].transition is Transition.FIXED
+def test_two_rules_say_nothing_together() -> None:
+    python, device = (Basis(rule, A.id, HARDWARE) for rule in (PYTHON_RULE, DEVICE_RULE))
+    failing, passing = _cell(FAILS), _cell(PASSES)
+    assert transition_of(replace(failing, basis=python), replace(passing, basis=device)) is Transition.STILL_UNKNOWN
+    assert transition_of(replace(failing, basis=python), replace(passing, basis=python)) is Transition.FIXED
+    assert transition_of(failing, replace(passing, basis=device)) is Transition.FIXED
 
 
 def test_two_pythons_of_one_build_can_be_compared() -> None:
@@ -281,10 +303,38 @@ def test_packages_that_follow_the_build_are_named() -> None:
     assert pair.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
 
 
-def test_an_issue_that_begins_with_the_second_build_appears() -> None:
+@pytest.mark.parametrize(
+    ("after", "group"), [(FAILS, Group.NEW), (PASSES, Group.PASSES_NEW), (UNSURE, Group.NOT_KNOWN_NOW)]
+)
+def test_an_issue_that_begins_with_the_second_build_is_new_and_no_loss(after: Verdict, group: Group) -> None:
     issue = replace(ISSUE, requires=Requires(Device.CPU, torch=">=2.6"))
-    (pair,) = _compared(_cell(FAILS, B.id), issues=[issue]).pairs
-    assert (pair.transition, pair.group) == (Transition.APPEARED, Group.FAILS_UNSEEN)
+    (pair,) = _compared(_cell(after, B.id), issues=[issue]).pairs
+    assert (pair.transition, pair.group) == (Transition.APPEARED, group)
+
+
+@pytest.mark.parametrize("after", [FAILS, PASSES])
+def test_what_was_not_run_before_is_neither_lost_nor_gained(after: Verdict) -> None:
+    (pair,) = _compared(_cell(after, B.id)).pairs
+    assert (pair.group, pair.assurance) == (Group.NOT_KNOWN_BEFORE, Assurance.NOT_KNOWN)
+
+
+def test_a_pair_rests_on_as_many_runs_as_its_weaker_side() -> None:
+    often, once = _seen(FAILS, 3, 3), replace(_seen(PASSES, 0, 1), build=B.id)
+    assert [_compared(often, one).pairs[0].runs for one in (once, _cell(UNSURE, B.id))] == [1, 0]
+    issue = replace(ISSUE, requires=Requires(Device.CPU, torch=">=2.6"))
+    failing = replace(_seen(FAILS, 3, 3), build=B.id)
+    (pair,) = _compared(failing, issues=[issue]).pairs
+    assert (pair.runs, pair.assurance) == (3, Assurance.MEASURED)  # before there is nothing to know
+
+
+DOCUMENTED = re.findall(
+    r"^\| ([a-z_, ]+) \| [a-z_,; ]*\|", DOCUMENT.read_text().partition("## The groups")[2], re.MULTILINE
+)
+
+
+def test_the_documented_groups_are_the_groups() -> None:
+    named = [name.strip() for cell in DOCUMENTED for name in cell.split(",")]
+    assert named[1 : len(Group) + 1] == [group.value for group in Group]
 
 
 # -- what it adds up to ------------------------------------------------------------------------------------------------
@@ -299,17 +349,31 @@ def _issues_and_cells(turns: Iterable[tuple[Verdict, Verdict]]) -> tuple[list[Is
 
 
 def test_the_first_sentence_is_the_answer() -> None:
-    turns = [(FAILS, PASSES)] * 2 + [(PASSES, FAILS)] + [(FAILS, FAILS)] * 3 + [(PASSES, PASSES)] * 5
+    turns = [(FAILS, PASSES)] * 2 + [(PASSES, FAILS)] * 2 + [(FAILS, FAILS)] * 3 + [(PASSES, PASSES)] * 5
     turns += [(FAILS, UNSURE), (Verdict.NOT_RUN, UNSURE), (FAILS, Verdict.DIFFERENT_FAILURE), (UNSURE, FAILS)]
+    turns += [(Verdict.NOT_APPLICABLE, FAILS), (Verdict.NOT_RUN, PASSES)]
     issues, cells = _issues_and_cells(turns)
-    cured = {"aot": WorkaroundFinding(E)}
-    cells = [replace(cell, workarounds=cured) if cell.issue in {"toy-3", "toy-4"} else cell for cell in cells]
+    helped = {"aot": WorkaroundFinding(E)}
+    cells = [replace(cell, workarounds=helped) if cell.issue in {"toy-3", "toy-4", "toy-5"} else cell for cell in cells]
     issues[2] = replace(issues[2], silent=True)
     assert sentence(_compared(*cells, issues=issues)) == (
-        "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 fixed, 1 newly broken (1 gives wrong numbers "
-        "without an error), 1 fails that was not known before, 1 fails in another way, 3 still fail (2 have a cure), "
-        "2 cannot be said"
+        "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 fixed, 2 newly broken (1 gives wrong numbers "
+        "without an error) (1 has a workaround), 1 new with what is new, 2 not known before, 2 not known there, "
+        "1 fails in another way, 3 still fail (2 have a workaround)"
     )
+
+
+def test_what_was_not_run_before_is_no_failure_of_the_upgrade() -> None:
+    """`compare 2.7.1 2.8.0` on a GPU said "10 fail that were not known before"; 2.7.1 had not been run there."""
+    issues, cells = _issues_and_cells([(Verdict.NOT_RUN, FAILS)] * 10 + [(PASSES, PASSES)])
+    told = sentence(_compared(*cells, issues=issues))
+    assert told.endswith(": none fixed, none newly broken, 10 not known before")
+
+
+def test_a_workaround_that_helps_in_part_is_none() -> None:
+    issues, cells = _issues_and_cells([(FAILS, FAILS)])
+    partly = [replace(cell, workarounds={"aot": WorkaroundFinding(P)}) for cell in cells]
+    assert sentence(_compared(*partly, issues=issues)).endswith("1 still fails")
 
 
 def test_what_is_fixed_and_what_breaks_is_said_even_where_it_is_nothing() -> None:
@@ -317,13 +381,18 @@ def test_what_is_fixed_and_what_breaks_is_said_even_where_it_is_nothing() -> Non
     assert sentence(_compared(*cells, issues=issues)).endswith(": none fixed, none newly broken")
 
 
-def test_the_gravest_stand_first_and_silent_ones_first_among_them() -> None:
+def test_groups_stand_in_their_order_and_silent_ones_first_among_them() -> None:
     turns = [(PASSES, PASSES), (FAILS, PASSES), (FAILS, FAILS), (PASSES, FAILS), (PASSES, FAILS), (PASSES, FAILS)]
     issues, cells = _issues_and_cells(turns)
     issues[4] = replace(issues[4], silent=True)
     issues[5] = replace(issues[5], severity=Severity.CRITICAL)
     order = [pair.issue.id for pair in _compared(*cells, issues=issues).pairs]
-    assert order == ["toy-4", "toy-5", "toy-3", "toy-2", "toy-1", "toy-0"]
+    assert order == ["toy-4", "toy-5", "toy-3", "toy-1", "toy-2", "toy-0"]
+
+
+def test_of_what_was_not_known_before_the_failing_stand_first() -> None:
+    issues, cells = _issues_and_cells([(Verdict.NOT_RUN, PASSES), (Verdict.NOT_RUN, FAILS)])
+    assert [pair.issue.id for pair in _compared(*cells, issues=issues).pairs] == ["toy-1", "toy-0"]
 
 
 def test_nothing_was_compared_where_no_issue_answers_on_both_builds() -> None:
@@ -370,23 +439,67 @@ def test_swapping_two_builds_swaps_every_pair(told: dict[tuple[str, str], Verdic
 
 @settings(deadline=None)
 @given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))
-def test_whatever_is_called_fixed_was_seen_to_pass(told: dict[tuple[str, str], Verdict], a: Build, b: Build) -> None:
-    issues, cells = _world(told)
-    compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
-    for pair in compared.of(Group.FIXED):
-        assert pair.after in cells
-        assert standing_of(pair.after) is Standing.PASSES
-        assert standing_of(pair.before) in {Standing.FAILS, Standing.FAILS_DIFFERENTLY}
-
-
-@settings(deadline=None)
-@given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))
-def test_every_issue_is_counted_once_whatever_their_order(
+def test_gained_and_lost_are_said_only_where_both_sides_are_known(
     told: dict[tuple[str, str], Verdict], a: Build, b: Build
 ) -> None:
     issues, cells = _world(told)
     compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
-    turned = _compared(*reversed(cells), issues=reversed(issues), a=a.id, b=b.id)
-    assert compared == turned
+    for group, was, now in (
+        (Group.FIXED, {Standing.FAILS, Standing.FAILS_DIFFERENTLY}, {Standing.PASSES}),
+        (Group.NEWLY_BROKEN, {Standing.PASSES}, {Standing.FAILS, Standing.FAILS_DIFFERENTLY}),
+    ):
+        for pair in compared.of(group):
+            assert {pair.before.verdict, pair.after.verdict} <= CONCLUSIVE
+            assert {pair.before in cells, pair.after in cells} == {True}
+            assert (standing_of(pair.before) in was, standing_of(pair.after) in now) == (True, True)
+
+
+@settings(deadline=None)
+@given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))
+def test_what_is_gained_on_the_way_there_is_lost_on_the_way_back(
+    told: dict[tuple[str, str], Verdict], a: Build, b: Build
+) -> None:
+    issues, cells = _world(told)
+    there = _compared(*cells, issues=issues, a=a.id, b=b.id)
+    back = _compared(*cells, issues=issues, a=b.id, b=a.id)
+    for one, other in ((there, back), (back, there)):
+        gained = {pair.issue.id for pair in one.of(Group.FIXED)}
+        assert gained == {pair.issue.id for pair in other.of(Group.NEWLY_BROKEN)}
+
+
+@settings(deadline=None)
+@given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))
+def test_a_pass_that_nobody_knows_of_any_more_makes_nothing_gained(
+    told: dict[tuple[str, str], Verdict], a: Build, b: Build
+) -> None:
+    issues, cells = _world(told)
+    full = {pair.issue.id for pair in _compared(*cells, issues=issues, a=a.id, b=b.id).of(Group.FIXED)}
+    for gone in (cell for cell in cells if cell.verdict is PASSES):
+        rest = [cell for cell in cells if cell is not gone]
+        left = {pair.issue.id for pair in _compared(*rest, issues=issues, a=a.id, b=b.id).of(Group.FIXED)}
+        assert left <= full
+
+
+@settings(deadline=None)
+@given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS), st.randoms(use_true_random=False))
+def test_every_issue_is_counted_once_whatever_their_order(
+    told: dict[tuple[str, str], Verdict], a: Build, b: Build, chance: random.Random
+) -> None:
+    issues, cells = _world(told)
+    compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
+    shuffled = _compared(*chance.sample(cells, len(cells)), issues=chance.sample(issues, len(issues)), a=a.id, b=b.id)
+    assert compared == shuffled
     assert sum(compared.counts.values()) == sum(len(compared.of(group)) for group in Group) == len(IDS)
     assert list(compared.pairs) == sorted(compared.pairs, key=gravity)
+
+
+@settings(deadline=None)
+@given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))
+def test_every_number_of_the_sentence_is_the_size_of_a_group_or_of_a_part_of_it(
+    told: dict[tuple[str, str], Verdict], a: Build, b: Build
+) -> None:
+    issues, cells = _world(told)
+    compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
+    sizes = {len(compared.of(group)) for group in Group}
+    for words, n in phrases(compared):
+        assert n <= max(sizes) if words.startswith("(") else n in sizes

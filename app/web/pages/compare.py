@@ -61,6 +61,7 @@ class Mark:
     address: str
     build: str
     is_old: bool
+    rests_on: str
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Option:
-    """Measured is what was with any of its Pythons: cells are paired by them."""
+    """Measured is what was with any of its Pythons: one may stand in for another."""
 
     id: str
     is_measured: bool
@@ -218,11 +219,11 @@ def _said(sorting: Sorting) -> str:
     return "" if sorting is Sorting.CHANGE else sorting.value
 
 
-_FOLDED = frozenset({Group.STILL_PASSES, Group.NOWHERE})
+_FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})
 
 
 def _sections(visit: Visit, query: ComparePageQuery, compared: Comparison) -> tuple[Section, ...]:
-    """The groups, gravest first; in another order than that all pairs together."""
+    """The groups in their order; in another order than that all pairs together."""
     if query.sort is not Sorting.CHANGE:
         ordered = sorted(compared.pairs, key=_KEYS[query.sort])
         lines = tuple(_line(visit, pair) for pair in ordered if pair.group is not Group.NOWHERE)
@@ -250,7 +251,7 @@ _KEYS: Mapping[Sorting, Callable[[Pair], Any]] = {
 }
 
 # Where the evidence has to speak: the other groups are told by their verdicts and by what became of workarounds.
-_EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.FAILS_UNSEEN, Group.FAILS_OTHERWISE, Group.CANNOT_SAY, Group.GONE})
+_EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE})
 
 
 def _line(visit: Visit, pair: Pair) -> PairLine:
@@ -282,7 +283,11 @@ def _mark(visit: Visit, cell: Cell, *, is_old: bool) -> Mark:
         address=cell_address(cell.issue, cell.build, cell.hardware),
         build=cell.build,
         is_old=is_old,
+        rests_on=visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
     )
+
+
+RUN_WORDS = ("1 run", "{n} runs")
 
 
 def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Options, ...]:

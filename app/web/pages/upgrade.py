@@ -17,24 +17,29 @@ from pydantic import Field
 from app.domain.build_names import find_build
 from app.domain.constraints import Constraints
 from app.domain.errors import UnknownBuild
-from app.domain.prospects import Candidate, Item, Prospect, Rating, Said
-from app.domain.upgrade import ENOUGH, RANKING_WORDS, Advice, Decision
-from app.formats.migration_note import migration_note
+from app.domain.prospects import WEIGHING_WORDS, Candidate, Item, Rating, Said, Tally
+from app.domain.upgrade import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision
+from app.domain.verdict import Cell
+from app.formats.comparison import notes_of
+from app.formats.migration_note import answer_note, migration_note
 from app.formats.question import BadField, Grounds
-from app.formats.upgrade_question import UnknownStart, start_of
+from app.formats.upgrade_question import UnknownStart, packages_said, start_of
 from app.formats.upgrade_words import (
     COLUMN_WORDS,
-    PROSPECT_WORDS,
+    MEASURED_WORDS,
     RATING_WORDS,
+    SECTION_WORDS,
     Change,
     Step,
     because,
     changes,
-    figures,
     index_of,
     left_out_by_reason,
+    measured,
     requirements,
+    sections,
     steps,
+    told_of,
     verdict,
 )
 from app.web.addresses import build_address, cell_address, compare_address, issue_address
@@ -53,6 +58,7 @@ UPGRADE = "/upgrade"
 NOTE = "/upgrade.md"
 
 _MARKDOWN = "text/markdown; charset=utf-8"
+_FIRST = 5  # rows in sight, the build one is on among them: the note stands under them
 
 
 class UpgradePageQuery(UpgradeQuery):
@@ -60,25 +66,38 @@ class UpgradePageQuery(UpgradeQuery):
 
     @property
     def is_constrained(self) -> bool:
-        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity)
+        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity, self.has)
         return any(named) or self.enough is not None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One count of a candidate under the head of its column; it leads to its issues where there are any."""
+    """One count of a candidate under the head of its column; it leads to its issues where there are any. `beside` is
+    what is to be said of it in a few words.
+    """
 
     head: str
     text: str
     address: str
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a candidate's bar: how many issues wide, and how many stand before it."""
+
+    sign: Sign
+    start: int
+    width: int
 
 
 @dataclass(frozen=True)
 class Row:
-    """One candidate of the table. `address` shows it below."""
+    """The build one is on, or a candidate. `address` shows it below."""
 
     build: str
     address: str
+    bar: tuple[Segment, ...]
     figures: tuple[Figure, ...]
     rating: Rating
     word: str
@@ -88,14 +107,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Mark:
+    """One side: a cell as it is shown."""
+
     sign: Sign
     word: str
     address: str
+    rests_on: str
 
 
 @dataclass(frozen=True)
 class ItemLine:
-    """One watched issue. `elsewhere` is the build that answers, where it is another Python of the candidate."""
+    """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps."""
 
     issue: str
     title: str
@@ -103,12 +125,11 @@ class ItemLine:
     component: str
     severity: str
     is_silent: bool
-    is_new: bool
     before: Mark
     after: Mark
-    elsewhere: str
+    notes: tuple[str, ...]
     reason: str
-    cures: tuple[str, ...]
+    workarounds: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -121,7 +142,7 @@ class Section:
 
 @dataclass(frozen=True)
 class StepLine:
-    issue: str
+    issue_title: str
     address: str
     title: str
     body: Markup
@@ -140,12 +161,15 @@ class StepGroup:
 
 @dataclass(frozen=True)
 class Shown:
-    """The candidate that is told of."""
+    """The candidate that is told of. `is_chosen`: it is recommended, or somebody asks for it by name; else nothing is
+    said of how to go there, and `note` is empty.
+    """
 
     build: str
     address: str
     compare_address: str
     is_best: bool
+    is_chosen: bool
     why: str
     changes: tuple[Change, ...]
     requirements: str
@@ -159,6 +183,12 @@ class Shown:
 
 
 @dataclass(frozen=True)
+class FindOutLine:
+    what: str
+    commands: str
+
+
+@dataclass(frozen=True)
 class LeftOutLine:
     """Builds that break the same constraints."""
 
@@ -168,7 +198,9 @@ class LeftOutLine:
 
 @dataclass(frozen=True)
 class Answer:
-    """`unmeasured` are candidates of which nothing is known, `find_out` what measures the build one is on."""
+    """`rows` are the first to look at, `more` the other candidates of which anything is known, `unmeasured` the rest.
+    `widest` is how many issues the longest bar has.
+    """
 
     decision: Decision
     start: str
@@ -178,12 +210,14 @@ class Answer:
     verdict: str
     because: str
     notes: tuple[str, ...]
+    find_out: tuple[FindOutLine, ...]
     heads: tuple[str, ...]
+    widest: int
     rows: tuple[Row, ...]
+    more: tuple[Row, ...]
     unmeasured: tuple[Row, ...]
     left_out: tuple[LeftOutLine, ...]
     left_out_count: int
-    find_out: str
     shown: Shown | None
 
 
@@ -202,7 +236,9 @@ class UpgradePage:
     classes: tuple[str, ...]
     severities: tuple[str, ...]
     ranking: tuple[str, ...]
+    weighing: str
     enough: int
+    least: int
     environment: str
     json_address: str
 
@@ -214,7 +250,9 @@ def upgrade(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Res
 
 @router.post(UPGRADE)
 def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
-    """Leads to the page of the build that the environment is; nothing of it is kept."""
+    """Leads to the page of the build that the environment is; nothing of it is kept but, in the address, which of its
+    packages some issue concerns.
+    """
     grounds = visit.house.knowledge.now().grounds
     content, python = form.get("environment", ""), form.get("python", "").strip()
     named = {name: form[name].strip() for name in ("watch", "component") if form.get(name, "").strip()}
@@ -225,7 +263,8 @@ def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
         return _refused(visit, query, grounds, error.message, (), content)
     if found.build is None:
         return _refused(visit, query, grounds, found.note or found.asked, found.nearest, content)
-    address = f"{UPGRADE}{query.asking(start=found.build, python='')}"
+    has = list(packages_said(found.packages, grounds))
+    address = f"{UPGRADE}{query.asking(start=found.build, python='', has=has)}"
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
@@ -236,11 +275,13 @@ def note(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Respon
         advice = advice_on(query.asked, grounds, visit.house)
     except BadField as error:
         raise BadQuestion(error.message, error.field) from None
-    shown = _shown_of(advice, query.to)
+    shown = _chosen(advice, query.to)
     if shown is None:
-        raise BadQuestion("no newer build may be chosen, so that there is nothing to note", "from")
-    name = f"upgrade-{shown.build.id}.md".replace("+", "-")
-    return Response(_note(visit, advice, shown, query), media_type=_MARKDOWN, headers=visit.attached(name))
+        page = f"{UPGRADE}{query.asking()}"
+        text, name = answer_note(advice, base=visit.base, page=page, now=visit.now), "upgrade.md"
+    else:
+        text, name = _note(visit, advice, shown, query), f"upgrade-{shown.build.id}.md".replace("+", "-")
+    return Response(text, media_type=_MARKDOWN, headers=visit.attached(name))
 
 
 def _page(visit: Visit, query: UpgradePageQuery, grounds: Grounds) -> Response:
@@ -288,16 +329,19 @@ def upgrade_page(
         classes=known.hardware,
         severities=("low", "medium", "high", "critical"),
         ranking=RANKING_WORDS,
+        weighing=WEIGHING_WORDS,
         enough=round(ENOUGH * 100),
+        least=round(LEAST * 100),
         environment=environment,
         json_address=f"{API}{UPGRADE}{query.asking(to='')}" if answer else f"{API}/builds",
     )
 
 
 def _answer(visit: Visit, query: UpgradePageQuery, advice: Advice) -> Answer:
-    shown = _shown_of(advice, query.to)
-    rows = [_row(visit, query, one, is_shown=one is shown) for one in advice.candidates]
-    known = [bool(one.answered) for one in advice.candidates]
+    chosen = _chosen(advice, query.to)
+    shown = chosen or told_of(advice)
+    known = [one for one in advice.candidates if one.measured]
+    rows = tuple(_row(visit, query, one, is_shown=one is shown) for one in (advice.base, *known))
     say = partial(_said, visit)
     return Answer(
         decision=advice.decision,
@@ -308,18 +352,20 @@ def _answer(visit: Visit, query: UpgradePageQuery, advice: Advice) -> Answer:
         verdict=verdict(advice, say),
         because=because(advice, say, visit.say(", "), visit.say(". ")),
         notes=advice.notes,
-        left_out_count=len(advice.left_out),
-        heads=tuple(visit.say(head) for head in COLUMN_WORDS),
-        rows=tuple(row for row, is_known in zip(rows, known, strict=True) if is_known),
-        unmeasured=tuple(row for row, is_known in zip(rows, known, strict=True) if not is_known),
+        find_out=tuple(FindOutLine(say(one.what), "\n".join(one.commands)) for one in advice.find_out),
+        heads=tuple(visit.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
+        widest=max(_width(one) for one in (advice.base, *known)),
+        rows=rows[:_FIRST],
+        more=rows[_FIRST:],
+        unmeasured=tuple(
+            _row(visit, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
+        ),
         left_out=tuple(
             LeftOutLine(reason, tuple(Choice(id_, build_address(id_), is_chosen=False) for id_ in ids))
             for reason, ids in left_out_by_reason(advice).items()
         ),
-        find_out="\n".join(advice.unmeasured.commands(advice.start.id))
-        if advice.decision is Decision.CANNOT_SAY
-        else "",
-        shown=_shown(visit, query, advice, shown) if shown else None,
+        left_out_count=len(advice.left_out),
+        shown=_shown(visit, query, advice, shown, is_chosen=shown is chosen) if shown else None,
     )
 
 
@@ -327,11 +373,10 @@ def _said(visit: Visit, said: Said) -> str:
     return visit.say(said.words, **said.values)
 
 
-def _shown_of(advice: Advice, wanted: str) -> Candidate | None:
-    """The candidate that is asked for, else the best, else the first that anything is known of."""
-    asked = [one for one in advice.candidates if one.build.id == _id_of(wanted, advice)]
-    known = [one for one in advice.candidates if one.answered]
-    return next(iter([*asked, *known, *advice.candidates]), None)
+def _chosen(advice: Advice, wanted: str) -> Candidate | None:
+    """The candidate that is asked for by name, else the one that is recommended."""
+    asked = _id_of(wanted, advice)
+    return next((one for one in advice.candidates if one.build.id == asked), advice.best)
 
 
 def _id_of(wanted: str, advice: Advice) -> str:
@@ -360,25 +405,37 @@ def _must(visit: Visit, constraints: Constraints) -> tuple[str, ...]:
     return tuple(one for one in named if one)
 
 
-_FIGURES = (
-    Prospect.FIXED,
-    Prospect.STILL_AFFECTED,
-    Prospect.NEWLY_BROKEN,
-    Prospect.NEEDS_WORKAROUND,
-    Prospect.UNKNOWN,
-)
+# Of these the figure is the number of issues in the section that it leads to.
+_LISTED = frozenset({Tally.GAINED, Tally.LOST, Tally.NEW, Tally.NOT_KNOWN})
+_SIGNS = {
+    Tally.PASSES: Sign.PASSES,
+    Tally.NEEDS_WORKAROUND: Sign.CURE,
+    Tally.FAILS: Sign.FAILS,
+    Tally.NOT_KNOWN: Sign.NOT_RUN,
+}
+
+
+def _width(one: Candidate) -> int:
+    return sum(one.counts[tally] for tally in _SIGNS)
+
+
+def _bar(one: Candidate) -> Iterator[Segment]:
+    start = 0
+    for tally, sign in _SIGNS.items():
+        if one.counts[tally]:
+            yield Segment(sign, start, one.counts[tally])
+        start += one.counts[tally]
 
 
 def _row(visit: Visit, query: UpgradePageQuery, one: Candidate, *, is_shown: bool) -> Row:
+    is_here = one.rating is Rating.HERE
     address = f"{UPGRADE}{query.asking(to=one.build.id)}"
-    anchors = [prospect.value if one.counts[prospect] else "" for prospect in _FIGURES]
+    figures = [_figure(visit, one, tally, "" if is_here else address) for tally in COLUMN_WORDS]
     return Row(
         build=one.build.id,
-        address=f"{address}#candidate",
-        figures=tuple(
-            Figure(visit.say(head), text, f"{address}#{anchor}" if anchor else "")
-            for head, text, anchor in zip(COLUMN_WORDS, figures(one), [*anchors, ""], strict=True)
-        ),
+        address=build_address(one.build.id) if is_here else f"{address}#candidate",
+        bar=tuple(_bar(one)),
+        figures=(*figures, Figure(visit.say(MEASURED_WORDS[0]), _said(visit, measured(one)), "")),
         rating=one.rating,
         word=visit.say(RATING_WORDS[one.rating]),
         why=_said(visit, one.why),
@@ -386,19 +443,17 @@ def _row(visit: Visit, query: UpgradePageQuery, one: Candidate, *, is_shown: boo
     )
 
 
-_ORDER = (
-    Prospect.NEWLY_BROKEN,
-    Prospect.STILL_AFFECTED,
-    Prospect.NEEDS_WORKAROUND,
-    Prospect.UNKNOWN,
-    Prospect.FIXED,
-    Prospect.PASSES,
-    Prospect.DOES_NOT_APPLY,
-)
-_FOLDED = frozenset({Prospect.PASSES, Prospect.DOES_NOT_APPLY})
+def _figure(visit: Visit, one: Candidate, tally: Tally, address: str) -> Figure:
+    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    leads = f"{address}#{tally}" if address and count and tally in _LISTED else ""
+    beside = visit.say("{n} with a workaround", n=eased) if tally is Tally.LOST and eased else ""
+    return Figure(visit.say(COLUMN_WORDS[tally]), str(count), leads, beside)
 
 
-def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate) -> Shown:
+_FOLDED = frozenset({Tally.FAILS, Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+
+
+def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate, *, is_chosen: bool) -> Shown:
     own = query.model_copy(update={"to": one.build.id})
     missing = one.missing
     return Shown(
@@ -406,6 +461,7 @@ def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate
         address=build_address(one.build.id),
         compare_address=_compare(advice, one),
         is_best=one is advice.best,
+        is_chosen=is_chosen,
         why=_said(visit, one.why),
         changes=changes(advice.start, one.build),
         requirements="\n".join(requirements(one.build)),
@@ -418,7 +474,7 @@ def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate
         if missing.count
         else "",
         commands="\n".join(missing.commands(one.build.id)),
-        note=_note(visit, advice, one, own),
+        note=_note(visit, advice, one, own) if is_chosen else "",
         note_address=f"{NOTE}{own.asking()}",
     )
 
@@ -434,16 +490,14 @@ def _note(visit: Visit, advice: Advice, one: Candidate, query: UpgradePageQuery)
 
 
 def _sections(visit: Visit, one: Candidate) -> Iterator[Section]:
-    for prospect in _ORDER:
-        items = one.of(prospect)
-        if items:
-            lines = tuple(_line(visit, item, one) for item in items)
-            yield Section(prospect.value, visit.say(PROSPECT_WORDS[prospect]), lines, prospect in _FOLDED)
+    for tally, items in sections(one).items():
+        lines = tuple(_line(visit, item) for item in items)
+        yield Section(tally.value, visit.say(SECTION_WORDS[tally]), lines, tally in _FOLDED)
 
 
-def _line(visit: Visit, item: Item, one: Candidate) -> ItemLine:
+def _line(visit: Visit, item: Item) -> ItemLine:
     issue, cell = item.issue, item.after
-    is_told = item.prospect in {Prospect.NEWLY_BROKEN, Prospect.STILL_AFFECTED, Prospect.UNKNOWN}
+    is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
     titles = {known.id: visit.in_language(known.title, known.title_zh) for known in issue.workarounds}
     return ItemLine(
         issue=issue.id,
@@ -452,20 +506,21 @@ def _line(visit: Visit, item: Item, one: Candidate) -> ItemLine:
         component=issue.component,
         severity=visit.say(issue.severity.value),
         is_silent=issue.silent,
-        is_new=item.is_new,
-        before=_mark(visit, item.before.issue, item.before.build, item.before.hardware, sign_of(item.before)),
-        after=_mark(visit, cell.issue, cell.build, cell.hardware, sign_of(cell)),
-        elsewhere=cell.build if cell.build != one.build.id and cell.measured_at else "",
-        reason=visit.say(LUCK_WORDS[0]) if item.may_be_luck else cell.reason if is_told else "",
-        cures=tuple(titles[id_] for id_ in item.cures),
+        before=_mark(visit, item.before),
+        after=_mark(visit, cell),
+        notes=tuple(visit.say(words, **values) for words, values in notes_of(item.pair)),
+        reason=cell.reason if is_explained else "",
+        workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )
 
 
-LUCK_WORDS = ("Was flaky, and passes there too few times to say that this is over.",)
+def _mark(visit: Visit, cell: Cell) -> Mark:
+    sign = sign_of(cell)
+    rests_on = visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
+    return Mark(sign, visit.say(WORDS[sign]), cell_address(cell.issue, cell.build, cell.hardware), rests_on)
 
 
-def _mark(visit: Visit, issue: str, build: str, hardware: str, sign: Sign) -> Mark:
-    return Mark(sign, visit.say(WORDS[sign]), cell_address(issue, build, hardware))
+RUN_WORDS = ("1 run", "{n} runs")
 
 
 STEP_WORDS: Mapping[str, tuple[str, str]] = {
@@ -493,7 +548,7 @@ def _steps(visit: Visit, one: Candidate) -> Iterable[StepGroup]:
 def _step(visit: Visit, step: Step) -> StepLine:
     cell, workaround = step.item.after, step.workaround
     return StepLine(
-        issue=step.item.issue.id,
+        issue_title=visit.in_language(step.item.issue.title, step.item.issue.title_zh),
         address=issue_address(step.item.issue.id, build=cell.build, hardware=cell.hardware),
         title=visit.in_language(workaround.title, workaround.title_zh),
         body=markdown(visit.in_language(workaround.body, workaround.body_zh)),

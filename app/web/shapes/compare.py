@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from app.domain.compare import PAIRING_WORDS, Comparison, Group, Pair, Transition, WorkaroundTurn, sentence
 from app.domain.issue import Severity
+from app.domain.verdict import Assurance
 from app.web.addresses import compare_address, issue_address
 from app.web.shapes.builds import BuildBody, build_body
 from app.web.shapes.cells import CellBody, cell_body
@@ -20,8 +21,8 @@ class PackagesBody(BaseModel):
 
 
 class PairBody(BaseModel):
-    """One issue on both builds. `before` and `after` name the very builds they are of: of a build with several Pythons
-    the one that answers. `group` says what a reader does with it; each pair is in one.
+    """One issue on both builds. `group` says what a reader does with it; each pair is in one. `runs` is how many
+    attempts each side rests on at least, and `assurance` that of the weaker side.
     """
 
     issue: str
@@ -31,6 +32,8 @@ class PairBody(BaseModel):
     silent: bool
     transition: Transition
     group: Group
+    assurance: Assurance
+    runs: int
     before: CellBody
     after: CellBody
     workarounds: dict[str, WorkaroundTurn]
@@ -39,7 +42,8 @@ class PairBody(BaseModel):
 
 
 class CompareBody(BaseModel):
-    """`sentence` is the answer. `pairs` stand gravest first; `counts` name every transition, `groups` every group.
+    """`sentence` is the answer. `pairs` stand in the order of `groups`, the gravest of each first; `counts` name every
+    transition.
 
     `blind` says that no issue answers on both builds, so that nothing was compared.
     """
@@ -84,6 +88,8 @@ def pair_body(pair: Pair, now: datetime) -> PairBody:
         silent=pair.issue.silent,
         transition=pair.transition,
         group=pair.group,
+        assurance=pair.assurance,
+        runs=pair.runs,
         before=cell_body(pair.before, first, now),
         after=cell_body(pair.after, second, now),
         workarounds=dict(pair.workarounds),

@@ -4,17 +4,19 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
+from app.domain.compare import Group
 from app.domain.issue import Severity
-from app.domain.prospects import Candidate, Item, Missing, Prospect, Rating
+from app.domain.prospects import Candidate, Item, Missing, Prospect, Rating, Tally
 from app.domain.upgrade import Advice, Decision
-from app.domain.verdict import Verdict
+from app.domain.verdict import Assurance, Verdict
 from app.formats.upgrade_words import answer, requirements
 from app.web.addresses import build_address, cell_address, issue_address
 
 
 class ItemBody(BaseModel):
-    """One watched issue on one candidate. `measured_on` is the very build that answers: another Python of the candidate
-    may. `is_new`: it fails there and is not known to fail where one is now. `cures` are workarounds that help there.
+    """One watched issue on one candidate. `group` is what became of it, as `/api/v1/compare` has it; `runs` how many
+    attempts each side rests on at least, and `assurance` that of the weaker side. `measured_on` is the build whose cell
+    the answer stands on. `workarounds` are those that help there.
     """
 
     issue: str
@@ -22,13 +24,15 @@ class ItemBody(BaseModel):
     severity: Severity
     silent: bool
     prospect: Prospect
-    is_new: bool
+    group: Group
+    assurance: Assurance
+    runs: int
     hardware: str
     before: Verdict
     after: Verdict
     measured_on: str
     measured_at: datetime | None
-    cures: list[str]
+    workarounds: list[str]
     url: str
     evidence_url: str
 
@@ -49,18 +53,20 @@ class MissingBody(BaseModel):
 
 
 class CandidateBody(BaseModel):
-    """`coverage` is the share of the watched issues that have an answer there; `assurance` the share of those not known
-    to fail there that are known to pass: it decides whether enough is measured.
+    """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
+    the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
+    the weight of what is gained, less that of what newly needs a workaround.
     """
 
     build: str
     rating: Rating
     why: str
-    counts: dict[Prospect, int]
+    counts: dict[Tally, int]
+    measured: int
+    applicable: int
     coverage: float
     assurance: float
     gain: int
-    requirements: list[str]
     missing: MissingBody
     items: list[ItemBody]
     url: str
@@ -73,38 +79,50 @@ class LeftOutBody(BaseModel):
     reasons: list[str]
 
 
+class FindOutBody(BaseModel):
+    """What would have to be measured before more can be said."""
+
+    what: str
+    commands: list[str]
+
+
 class UpgradeBody(BaseModel):
-    """`candidates` stand best first. `failing` are the watched issues that fail on the build one is on; `enough` is the
-    assurance that a recommendation asks for.
+    """`base` is the build one is on, held to the same standard as the `candidates`, which stand best first. `build` and
+    `requirements` are those of the recommended one.
     """
 
     decision: Decision
     answer: str
     start: str
     build: str | None
+    requirements: list[str]
     watched: list[str]
     hardware: list[str]
     constraints: list[str]
     enough: float
     failing: list[str]
-    unmeasured: MissingBody
+    find_out: list[FindOutBody]
+    base: CandidateBody
     candidates: list[CandidateBody]
     left_out: list[LeftOutBody]
     notes: list[str]
 
 
 def upgrade_body(advice: Advice) -> UpgradeBody:
+    best = advice.best
     return UpgradeBody(
         decision=advice.decision,
         answer=answer(advice),
         start=advice.start.id,
-        build=advice.best.build.id if advice.best else None,
+        build=best.build.id if best else None,
+        requirements=list(requirements(best.build)) if best else [],
         watched=[issue.id for issue in advice.watched],
         hardware=list(advice.hardware),
         constraints=list(advice.constraints.in_words),
         enough=advice.enough,
         failing=list(advice.failing),
-        unmeasured=_missing(advice.unmeasured, advice.start.id),
+        find_out=[FindOutBody(what=str(one.what), commands=list(one.commands)) for one in advice.find_out],
+        base=_candidate(advice.base),
         candidates=[_candidate(one) for one in advice.candidates],
         left_out=[LeftOutBody(build=one.build.id, reasons=list(one.reasons)) for one in advice.left_out],
         notes=list(advice.notes),
@@ -117,10 +135,11 @@ def _candidate(one: Candidate) -> CandidateBody:
         rating=one.rating,
         why=str(one.why),
         counts=dict(one.counts),
+        measured=one.measured,
+        applicable=one.applicable,
         coverage=round(one.coverage, 4),
         assurance=round(one.assurance, 4),
         gain=one.gain,
-        requirements=list(requirements(one.build)),
         missing=_missing(one.missing, one.build.id),
         items=[_item(item) for item in one.items],
         url=build_address(one.build.id),
@@ -147,13 +166,15 @@ def _item(item: Item) -> ItemBody:
         severity=item.issue.severity,
         silent=item.issue.silent,
         prospect=item.prospect,
-        is_new=item.is_new,
+        group=item.group,
+        assurance=item.pair.assurance,
+        runs=item.pair.runs,
         hardware=cell.hardware,
         before=item.before.verdict,
         after=cell.verdict,
-        measured_on=cell.build,
+        measured_on=cell.basis.build if cell.basis else cell.build,
         measured_at=cell.measured_at,
-        cures=list(item.cures),
+        workarounds=list(item.workarounds),
         url=issue_address(item.issue.id, build=cell.build, hardware=cell.hardware),
         evidence_url=cell_address(cell.issue, cell.build, cell.hardware),
     )
