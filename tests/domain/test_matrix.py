@@ -6,8 +6,10 @@ import pytest
 
 from app.domain.build import Build
 from app.domain.issue import Device, Requires
-from app.domain.matrix import Columns, choose_columns, complete, fold, rows_of, stale_cells, tally
-from app.domain.verdict import Cell, Verdict
+from app.domain.matrix import Column, Columns, choose_columns, complete, fold, rows_of, stale_cells, tally
+from app.domain.verdict import Assurance, Cell, Verdict
+from tests.domain import given_claims as claims
+from tests.domain.given_claims import ROW, known_of, made, store
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 PLAIN = make_build("2.6.0+cu124")
@@ -16,6 +18,7 @@ NEWER_PATCH = make_build("2.7.1+cu126")
 OTHER_INDEX = make_build("2.7.1+cu128", origin="cu128")
 MISMATCHED = make_build("2.6.0+cu124", triton="3.3.0")
 OTHER_PYTHON = make_build("2.6.0+cu124", python="3.12")
+WHEEL = claims.WHEELS[1]
 BUILDS = (OTHER_PYTHON, NEWER_PATCH, MISMATCHED, OTHER_INDEX, PATCH, PLAIN)
 
 
@@ -73,94 +76,87 @@ def test_a_build_whose_catalogue_has_it_with_one_other_python_only_is_a_column_l
         assert choose_columns([PLAIN, lone], set(), columns) == (PLAIN, lone)
 
 
-TWINS = (make_build(), make_build(python="3.10"), make_build(python="3.12"))
-WORDS = {
-    "x": Verdict.AFFECTED,
-    "o": Verdict.NOT_AFFECTED,
-    "d": Verdict.DIFFERENT_FAILURE,
-    "~": Verdict.FLAKY,
-    "?": Verdict.INCONCLUSIVE,
-    "-": Verdict.NO_BUILD,
-    "n": Verdict.NOT_APPLICABLE,
-}
+FAMILY = tuple(claims.BUILDS[WHEEL, python] for python in ("3.11", "3.10", "3.12"))
 
 
 def told(issue: str, signs: str, hardware: str = HARDWARE) -> list[Cell]:
     """What Python 3.11, 3.10 and 3.12 say of an issue; a dot for nothing."""
-    return [
-        Cell(issue, build.id, hardware, WORDS[sign], "because", NOON)
-        for build, sign in zip(TWINS, signs, strict=True)
-        if sign != "."
-    ]
+    return [made(issue, build, sign, hardware) for build, sign in zip(FAMILY, signs, strict=True) if sign != "."]
 
 
 @pytest.mark.parametrize(
-    ("signs", "standing"),
+    ("signs", "verdict", "assurance"),
     [
-        ("o..", "3.11"),
-        ("..o", "3.12"),
-        (".xx", "3.10"),
-        ("ooo", "3.11"),
-        ("?.o", "3.12"),
-        ("-.x", "3.12"),
-        ("n.x", "3.12"),
-        ("n.?", "3.12"),
-        ("..?", "3.12"),
-        ("..-", "3.12"),
-        ("?..", "3.11"),
-        ("...", "3.11"),
+        ("o..", Verdict.NOT_AFFECTED, Assurance.MEASURED),
+        ("..o", Verdict.NOT_AFFECTED, Assurance.INFERRED),
+        (".xx", Verdict.AFFECTED, Assurance.INFERRED),
+        ("?.o", Verdict.INCONCLUSIVE, Assurance.NOT_KNOWN),
+        ("..?", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
+        ("...", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
     ],
 )
-def test_one_column_shows_the_python_that_says_most_and_of_these_the_default_one_then_the_lowest(
-    signs: str, standing: str
+def test_a_folded_column_shows_what_is_claimed_of_the_build_that_names_it(
+    signs: str, verdict: Verdict, assurance: Assurance
 ) -> None:
-    stored = told("toy-1", signs)
-    (column,) = fold(TWINS, stored)
-    assert [build.python for build in column.builds] == ["3.11", "3.10", "3.12"]
-    row = rows_of([make_issue("toy-1")], [column], [HARDWARE], stored)["toy-1", HARDWARE]
-    assert [cell.build for cell in row] == [build.id for build in TWINS if build.python == standing]
+    known = store(told(ROW.id, signs))
+    row = rows_of([ROW], [Column(FAMILY)], [HARDWARE], known)[ROW.id, HARDWARE]
+    assert [(cell.build, cell.verdict, cell.assurance) for cell in row] == [(FAMILY[0].id, verdict, assurance)]
 
 
 @pytest.mark.parametrize(
     ("one", "other", "is_folded"),
     [
         pytest.param("o.o", "x.x", True, id="they agree on each issue"),
-        pytest.param("o..", "..x", True, id="one answer for each issue"),
+        pytest.param("o..", "..x", True, id="one answer for each issue, which stands in for the others"),
         pytest.param("o.o", "x.o", False, id="they disagree on one of two issues"),
         pytest.param(".xo", "...", False, id="two that are not the default disagree"),
-        pytest.param("x.d", "...", False, id="another failure is another answer"),
+        pytest.param("x.!", "...", False, id="another failure is another answer"),
         pytest.param("x.~", "...", False, id="so is a flaky one"),
-        pytest.param("o.?", "x.-", True, id="what gives no answer contradicts none"),
-        pytest.param("o.n", "...", True, id="nor does what does not apply"),
+        pytest.param("o.?", "x.0", True, id="what gives no answer contradicts none"),
+        pytest.param("?.o", "...", False, id="an answer beside a doubt of the default one"),
     ],
 )
 def test_a_column_unfolds_for_the_whole_view_where_two_pythons_disagree(one: str, other: str, is_folded: bool) -> None:
-    columns = fold((*TWINS, PATCH), [*told("toy-1", one), *told("toy-2", other)])
-    apart = [(TWINS,)] if is_folded else [((build,),) for build in TWINS]
-    assert [(column.builds,) for column in columns] == [*apart, ((PATCH,),)]
+    second = make_issue("toy-2")
+    known = store([*told(ROW.id, one), *told(second.id, other)], ROW, second)
+    columns = fold([ROW, second], (*FAMILY, PATCH), [HARDWARE], known)
+    apart = [FAMILY] if is_folded else [(build,) for build in FAMILY]
+    assert [column.builds for column in columns] == [*apart, (PATCH,)]
 
 
-def test_hardware_classes_do_not_contradict_each_other() -> None:
-    assert len(fold(TWINS, [*told("toy-1", "o.."), *told("toy-1", "..x", "cuda-sm_90")])) == 1
+def test_where_no_rule_lets_one_python_stand_in_for_another_each_has_its_column() -> None:
+    known = store(told(ROW.id, "..o"), pairs=0, smoke=False)
+    columns = fold([ROW], FAMILY, [HARDWARE], known)
+    assert [column.builds for column in columns] == [(build,) for build in FAMILY[1:]], "nothing was run on 3.11"
+
+
+def test_an_issue_or_a_class_that_is_not_shown_unfolds_nothing() -> None:
+    second = make_issue("toy-2")
+    known = store([*told(ROW.id, "o.o"), *told(second.id, "x.o"), *told(ROW.id, "o.x", "cuda-sm_90")], ROW, second)
+    assert len(fold([ROW], FAMILY, [HARDWARE], known)) == 1
+    assert len(fold([ROW], FAMILY, [HARDWARE, "cuda-sm_90"], known)) == 3
+
+
+def test_a_row_that_names_a_python_unfolds_nothing_and_is_told_by_the_pythons_it_is_about() -> None:
+    named = make_issue("toy-2", requires=Requires(python=">=3.12"))
+    known = store(told(named.id, "..x"), named)
+    (column,) = fold([named], FAMILY, [HARDWARE], known)
+    (cell,) = rows_of([named], [column], [HARDWARE], known)[named.id, HARDWARE]
+    assert (cell.build, cell.verdict) == (FAMILY[2].id, Verdict.AFFECTED)
 
 
 def test_a_foreign_triton_and_another_wheel_are_columns_of_their_own() -> None:
     mismatched = make_build(triton="3.3.0", python="3.12")
     wheel = make_build("2.6.0+cu126", origin="cu126", python="3.12")
-    assert len(fold((*TWINS, mismatched, wheel), [])) == 3
-
-
-def test_what_does_not_apply_to_one_python_does_not_hide_that_another_was_not_run() -> None:
-    old = make_issue("toy-1", requires=Requires(python=">=3.12"))
-    row = rows_of([old], fold(TWINS, []), [HARDWARE], [])["toy-1", HARDWARE]
-    assert [(cell.build, cell.verdict) for cell in row] == [(TWINS[2].id, Verdict.NOT_RUN)]
+    assert len(fold([ROW], (*FAMILY, mismatched, wheel), [HARDWARE], store([]))) == 3
 
 
 def test_every_cell_of_a_selection_is_there() -> None:
     everywhere, gpu_only = make_issue("toy-1"), make_issue("toy-2", requires=Requires(Device.CUDA))
     stored = Cell("toy-1", PLAIN.id, HARDWARE, Verdict.AFFECTED, "because", NOON)
     foreign = Cell("toy-9", PLAIN.id, HARDWARE, Verdict.AFFECTED, "of no issue asked for", NOON)
-    cells = complete([everywhere, gpu_only], [PLAIN, PATCH], [HARDWARE, "cuda-sm_90"], [stored, foreign])
+    known = known_of([stored, foreign], [everywhere, gpu_only], {build.id: build for build in (PLAIN, PATCH)})
+    cells = complete([everywhere, gpu_only], [PLAIN, PATCH], [HARDWARE, "cuda-sm_90"], known)
     assert {key: cell.verdict for key, cell in cells.items()} == {
         ("toy-1", PLAIN.id, HARDWARE): Verdict.AFFECTED,
         ("toy-1", PATCH.id, HARDWARE): Verdict.NOT_RUN,

@@ -1,6 +1,6 @@
 """What is queued or being measured is known to wait, on both databases."""
 
-from app.domain.matrix import CellKey
+from app.domain.inference import CellKey
 from app.domain.outcome import Outcome
 from app.store import writes
 from app.store.session import Engine, reading, unit_of_work

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from app.commands.query import read_asked
 from app.domain.query import MOST
-from app.store.reads import load_cells
+from app.store.known import load_known
 from app.store.session import Engine, reading
 from app.web import words
 from app.web.pages.matrix import MatrixPage
@@ -78,8 +78,8 @@ def by_command(engine: Engine, query: str) -> set[str]:
     asked = read_asked(query)
     columns = asked.columns(BUILDS, lambda build: build in {OLD, BAD, GOOD, NEW})
     with reading(engine) as s:
-        stored = load_cells(s, hardware=[HARDWARE])
-    return {issue.id for issue in asked.issues(ISSUES, columns, [HARDWARE], lambda _: stored, NOW)}
+        known = load_known(s, NOW)
+    return {issue.id for issue in asked.issues(ISSUES, columns, [HARDWARE], lambda: known, NOW)}
 
 
 @pytest.mark.parametrize("query", [query for query, _ in ASKED if query])
