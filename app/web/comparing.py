@@ -12,10 +12,10 @@ from app.domain.build_names import find_build
 from app.domain.compare import Comparison, compare
 from app.domain.errors import UnknownBuild
 from app.domain.issue import Issue
+from app.domain.known import Known
 from app.domain.query import Query
 from app.domain.query_match import View, matching
 from app.formats.query_json import LONGEST as LONGEST_QUERY
-from app.store.known import load_known
 from app.store.reads import load_builds, load_hardware, load_issues
 from app.store.session import Session
 from app.web.addresses import compare_address
@@ -70,13 +70,12 @@ def load_room(session: Session, hardware: str) -> Room:
     return Room(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
 
 
-def load_comparison(session: Session, room: Room, query: CompareQuery, now: datetime) -> Comparison:
+def comparison_of(known: Known, room: Room, query: CompareQuery, now: datetime) -> Comparison:
     """Raises NotHere for builds we do not have, with the nearest ones, and BadQuestion for issues."""
     before = _found(query.a, "a", room, query)
     after = _found(query.b, "b", room, query)
     issues = _wanted(room.issues, query)
     asked = read_asked(query.q)
-    known = load_known(session, now)
     return _narrowed(compare(issues, before, after, room.hardware, known, now=now), asked, now)
 
 

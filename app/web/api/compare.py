@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.web.comparing import CompareQuery, load_comparison, load_room
+from app.web.comparing import CompareQuery, comparison_of, load_room
 from app.web.shapes.compare import CompareBody, compare_body
 from app.web.visit import Visiting
 
@@ -19,5 +19,5 @@ class CompareApiQuery(CompareQuery, extra="forbid"):
 def compare(visit: Visiting, query: Annotated[CompareApiQuery, Query()]) -> Response:
     """Every issue on both builds, the gravest change first; only a proven pass counts as fixed."""
     with visit.reading() as session:
-        compared = load_comparison(session, load_room(session, query.hardware), query, visit.now)
+        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
     return visit.json(compare_body(compared, visit.now, query.said))

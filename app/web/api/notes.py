@@ -10,13 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.domain.access import Actor, Scope
 from app.domain.triage import Note, NoteKind
 from app.store.cells import CellKey, load_notes
-from app.store.known import load_known
 from app.store.session import Session, unit_of_work
 from app.store.triage import add_note
 from app.web.evidence import load_cell_evidence
 from app.web.reader import Needs
 from app.web.selection import Words
-from app.web.visit import Visiting
+from app.web.visit import Visit, Visiting
 
 router = APIRouter()
 
@@ -59,7 +58,7 @@ class NotesBody(BaseModel):
 def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """What people say of one cell, the oldest first."""
     with visit.reading() as session:
-        key = _found(session, issue, build, hardware, visit.now)
+        key = _found(visit, session, issue, build, hardware)
         said = load_notes(session, [key])[key]
     return visit.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
 
@@ -70,15 +69,15 @@ def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Qu
 def say(visit: Visiting, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
     """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
     with unit_of_work(visit.house.engine) as session:
-        key = _found(session, issue, build, change.hardware, visit.now)
+        key = _found(visit, session, issue, build, change.hardware)
         note = add_note(session, key, change.kind, change.reason, by=judge, now=visit.now)
     response = visit.json(_body(note))
     response.status_code = HTTPStatus.CREATED
     return response
 
 
-def _found(session: Session, issue: str, build: str, hardware: str, now: datetime) -> CellKey:
-    cell = load_cell_evidence(session, load_known(session, now), issue, build, hardware).cell
+def _found(visit: Visit, session: Session, issue: str, build: str, hardware: str) -> CellKey:
+    cell = load_cell_evidence(session, visit.known(session), issue, build, hardware).cell
     return CellKey(cell.issue, cell.build, cell.hardware)
 
 

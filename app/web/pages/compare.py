@@ -16,7 +16,7 @@ from app.domain.verdict import Cell
 from app.formats.comparison import HEADINGS, MEANINGS, comparison_markdown, notes_of, why
 from app.store.reads import load_measured_builds
 from app.web.addresses import build_address, cell_address, compare_address, issue_address
-from app.web.comparing import CompareQuery, Room, load_comparison, load_room
+from app.web.comparing import CompareQuery, Room, comparison_of, load_room
 from app.web.exports import links_at
 from app.web.selection import Words
 from app.web.signs import GRAVEST_FIRST, WORDS, Sign, sign_of
@@ -147,14 +147,14 @@ def compare(visit: Visiting, query: Annotated[ComparePageQuery, Query()]) -> Res
     with visit.reading() as session:
         room = load_room(session, query.hardware)
         measured = load_measured_builds(session, room.hardware)
-        compared = load_comparison(session, room, query, visit.now) if query.a and query.b else None
+        compared = comparison_of(visit.known(session), room, query, visit.now) if query.a and query.b else None
     return visit.page("compare.html", compare_page(visit, query, room, measured, compared))
 
 
 @router.get("/compare.md")
 def compare_as_markdown(visit: Visiting, query: Annotated[CompareQuery, Query()]) -> Response:
     with visit.reading() as session:
-        compared = load_comparison(session, load_room(session, query.hardware), query, visit.now)
+        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
     return visit.text(comparison_markdown(compared, links_at(visit.base)), _MARKDOWN, "comparison.md")
 
 

@@ -12,7 +12,6 @@ from app.domain.errors import BadRequest
 from app.domain.triage import Note, NoteKind, standing_void
 from app.domain.verdict import Cell
 from app.store.cells import CellKey, load_notes
-from app.store.known import load_known
 from app.store.session import reading, unit_of_work
 from app.store.triage import add_note
 from app.web.addresses import cell_address, notes_address
@@ -80,7 +79,7 @@ def say(
         return _shown(visit, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
     try:
         with unit_of_work(visit.house.engine) as s:
-            key = _key(load_cell_evidence(s, load_known(s, visit.now), issue, build, hardware).cell)
+            key = _key(load_cell_evidence(s, visit.known(s), issue, build, hardware).cell)
             add_note(s, key, NoteKind(kind), reason, by=by, now=visit.now)
     except BadRequest as problem:
         return _shown(visit, issue, build, hardware, kind, reason, str(problem))
@@ -96,7 +95,7 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     visit: Visit, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(visit.house.engine) as s:
-        cell = load_cell_evidence(s, load_known(s, visit.now), issue, build, hardware).cell
+        cell = load_cell_evidence(s, visit.known(s), issue, build, hardware).cell
         said = load_notes(s, [_key(cell)])[_key(cell)]
     may_say = (
         bool(visit.reader.session)
