@@ -7,7 +7,7 @@ imports): of the product's own it knows the values that cells, issues, builds an
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import combinations
+from itertools import pairwise
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -31,6 +31,7 @@ class Store:
     issues: Mapping[str, Issue]
     builds: Mapping[str, Build]
     cells: Mapping[tuple[str, str, str], Cell]
+    rates: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
 
     @property
     def classes(self) -> list[str]:
@@ -134,6 +135,8 @@ def passes_the_smoke_row(store: Store, build: Build) -> bool:
 
 def agreement(store: Store, python: str, other: str) -> tuple[int, int]:
     """Of the cells with an answer on both Pythons of one wheel: how many have the same one, and how many there are."""
+    if (python, other) in store.rates:
+        return store.rates[python, other]
     agreed = compared = 0
     for (issue_id, build_id, class_), cell in store.cells.items():
         issue, build = store.issues.get(issue_id), store.builds.get(build_id)
@@ -141,10 +144,11 @@ def agreement(store: Store, python: str, other: str) -> tuple[int, int]:
             continue
         for twin in store.builds.values():
             beside = store.cells.get((issue_id, twin.id, class_))
-            if twin.python == other and is_same_wheel(build, twin) and beside is not None:
-                if cell.verdict in ANSWERS and beside.verdict in ANSWERS:
-                    compared += 1
-                    agreed += cell.verdict == beside.verdict
+            is_pair = twin.python == other and is_same_wheel(build, twin) and beside is not None
+            if is_pair and beside and cell.verdict in ANSWERS and beside.verdict in ANSWERS:
+                compared += 1
+                agreed += cell.verdict == beside.verdict
+    store.rates[python, other] = agreed, compared
     return agreed, compared
 
 
@@ -166,16 +170,18 @@ FAILED = ("match", "other_failure", "crash")
 SAYS_NOTHING = ("env_error", "harness_error", "cancelled", "not_applicable")
 
 
-def workaround(baseline: Mapping[str, str], tries: Mapping[str, Sequence[str]], *, silent_instead: bool = False) -> str:
+def workaround(
+    baseline: Mapping[str, str], tries: Mapping[str, Sequence[str]], silent_instead: Mapping[str, bool]
+) -> str:
     """`baseline` has the verdict of each variant, `tries` the outcomes of the workaround with each.
 
-    `silent_instead`: where it fails, it gives wrong numbers without an error in place of a loud failure.
+    `silent_instead`: with which variants it gives wrong numbers without an error in place of a loud failure.
     """
     did = {variant: with_one(tries.get(variant, ())) for variant in baseline}
     if any(did[variant] == "fails" and verdict == "not_affected" for variant, verdict in baseline.items()):
         return "harmful"
     failing = [variant for variant, verdict in baseline.items() if verdict in SEEN]
-    if silent_instead and any(did[variant] == "fails" for variant in failing):
+    if any(did[variant] == "fails" and silent_instead[variant] for variant in failing):
         return "harmful"
     if failing:
         found = [did[variant] for variant in failing]
@@ -225,9 +231,7 @@ def intervals(store: Store, issue: str, class_: str) -> set[tuple[str, str, str]
     """Every pair of neighbours, among the releases that say something, between which the answer turns."""
     said = [(release, fails) for release, fails in line(store, issue, class_) if fails is not None]
     return {
-        ("broke" if now else "fixed", before, after)
-        for (before, was), (after, now) in zip(said, said[1:], strict=False)
-        if was is not now
+        ("broke" if now else "fixed", before, after) for (before, was), (after, now) in pairwise(said) if was is not now
     }
 
 
@@ -344,7 +348,7 @@ def _of_another_wheel(one: Claim, class_: str) -> Claim:
     return Claim(one.verdict, "inferred", one.ground, "variant")
 
 
-def _weighed(  # noqa: PLR0913, PLR0917, C901, PLR0912 - the policy's fine print, from the first line to the last
+def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first line to the last
     store: Store,
     policy: Policy,
     issue: Issue,
