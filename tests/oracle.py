@@ -1,0 +1,434 @@
+"""The rules told a second time, from their text alone: plain loops over every stored cell, slow and without cleverness.
+
+What the product decides is held against this. Nothing here may come from the modules that decide (a test looks at the
+imports): of the product's own it knows the values that cells, issues, builds and policies are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from app.domain.build import Build
+from app.domain.issue import Issue
+from app.domain.policy import Effect, Policy
+from app.domain.verdict import Cell
+
+CPU = "cpu-x86_64"
+ANSWERS = ("affected", "not_affected", "different_failure", "flaky")
+SEEN = ("affected", "flaky")
+FAILS = ("affected", "flaky", "different_failure")
+OPEN = ("not_run", "inconclusive", "no_build")
+
+
+@dataclass(frozen=True)
+class Store:
+    """All that is stored, by id and by (issue, build, class)."""
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[tuple[str, str, str], Cell]
+    rates: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict, compare=False)
+
+    @property
+    def classes(self) -> list[str]:
+        return sorted({class_ for _, _, class_ in self.cells})
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`ground` is the stored cell that it rests on, `rule` what leads from there to here (empty: it is that cell)."""
+
+    verdict: str
+    assurance: str = "not_known"
+    ground: Cell | None = None
+    rule: str = ""
+
+    @property
+    def runs(self) -> int:
+        return runs_of(self.ground) if self.ground and self.verdict in ANSWERS else 0
+
+    def workaround(self, id_: str) -> str:
+        """What it does where the claim is made; "unverified" where nothing was tried."""
+        found = self.ground.workarounds.get(id_) if self.ground else None
+        return found.verdict.value if found else "unverified"
+
+
+def runs_of(cell: Cell) -> int:
+    """Rule 10: of a pass the fewest attempts that any variant rests on, of a failure the most."""
+    numbers = [one.n for one in cell.variants if one.verdict == cell.verdict]
+    if not numbers:
+        return 0
+    return min(numbers) if cell.verdict == "not_affected" else max(numbers)
+
+
+# -- rules 1, 2, 3 and 8: what is claimed of one place -----------------------------------------------------------------
+
+
+def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
+    own = store.cells.get((issue.id, build.id, class_))
+    if own is not None and own.verdict != "not_run":
+        return Claim(own.verdict.value, "measured" if own.verdict in ANSWERS else "not_known", own)
+    if not applies(issue, build, class_):
+        return Claim("not_applicable")
+    if issue.requires.device == "any" and class_ != CPU:
+        ground, rule = _on_the_cpu(store, issue, build), "device"
+    else:
+        ground, rule = _on_another_python(store, issue, build, class_), "python"
+    return Claim(ground.verdict.value, "inferred", ground, rule) if ground else Claim("not_run")
+
+
+def applies(issue: Issue, build: Build, class_: str) -> bool:
+    needs = issue.requires
+    if needs.torch and not SpecifierSet(needs.torch).contains(Version(build.torch), prereleases=True):
+        return False
+    if needs.python and Version(build.python) not in SpecifierSet(needs.python):
+        return False
+    if class_ == CPU:
+        return needs.device != "cuda"
+    if needs.device == "cpu" or build.cuda is None:
+        return False
+    return needs.compute_capability is None or capability_of(class_) >= needs.compute_capability
+
+
+def capability_of(class_: str) -> tuple[int, int]:
+    digits = class_.removeprefix("cuda-sm_")
+    return int(digits[:-1]), int(digits[-1:])
+
+
+def _on_the_cpu(store: Store, issue: Issue, build: Build) -> Cell | None:
+    ground = store.cells.get((issue.id, build.id, CPU))
+    return ground if ground is not None and ground.verdict in ANSWERS else None
+
+
+def _on_another_python(store: Store, issue: Issue, build: Build, class_: str) -> Cell | None:
+    """Of several grounds the one whose Pythons agree best; then the default one's, then the oldest Python's."""
+    if issue.requires.python or issue.is_smoke or not passes_the_smoke_row(store, build):
+        return None
+    grounds = []
+    for other in store.builds.values():
+        cell = store.cells.get((issue.id, other.id, class_))
+        if is_same_wheel(build, other) and other.python != build.python and cell and cell.verdict in ANSWERS:
+            grounds.append((other.python, cell))
+    if len({cell.verdict for _, cell in grounds}) != 1:
+        return None
+    rated = [(lower_bound(*agreement(store, build.python, python)), python, cell) for python, cell in grounds]
+    good = [one for one in rated if one[0] >= 0.95]
+    if not good:
+        return None
+    return min(good, key=lambda one: (-one[0], one[1] != "3.11", Version(one[1])))[2]
+
+
+def is_same_wheel(one: Build, other: Build) -> bool:
+    return one.id.partition("~py")[0] == other.id.partition("~py")[0] and one.triton == other.triton
+
+
+def passes_the_smoke_row(store: Store, build: Build) -> bool:
+    return any(
+        cell.verdict == "not_affected" and build_id == build.id and store.issues[issue_id].is_smoke
+        for (issue_id, build_id, _), cell in store.cells.items()
+    )
+
+
+def agreement(store: Store, python: str, other: str) -> tuple[int, int]:
+    """Of the cells with an answer on both Pythons of one wheel: how many have the same one, and how many there are."""
+    if (python, other) in store.rates:
+        return store.rates[python, other]
+    agreed = compared = 0
+    for (issue_id, build_id, class_), cell in store.cells.items():
+        issue, build = store.issues.get(issue_id), store.builds.get(build_id)
+        if issue is None or build is None or issue.is_smoke or issue.requires.python or build.python != python:
+            continue
+        for twin in store.builds.values():
+            beside = store.cells.get((issue_id, twin.id, class_))
+            is_pair = twin.python == other and is_same_wheel(build, twin) and beside is not None
+            if is_pair and beside and cell.verdict in ANSWERS and beside.verdict in ANSWERS:
+                compared += 1
+                agreed += cell.verdict == beside.verdict
+    store.rates[python, other] = agreed, compared
+    return agreed, compared
+
+
+def lower_bound(agreed: int, compared: int) -> float:
+    """The least share from which so few agreements are no surprise at 95 %, found by halving (Wilson)."""
+    if compared == 0 or agreed == 0:
+        return 0.0
+    share, low, high = agreed / compared, 0.0, agreed / compared
+    for _ in range(60):
+        middle = (low + high) / 2
+        is_surprise = (share - middle) ** 2 > 1.959963984540054**2 * middle * (1 - middle) / compared
+        low, high = (middle, high) if is_surprise else (low, middle)
+    return low
+
+
+# -- rule 4: workarounds -----------------------------------------------------------------------------------------------
+
+FAILED = ("match", "other_failure", "crash")
+SAYS_NOTHING = ("env_error", "harness_error", "cancelled", "not_applicable")
+
+
+def workaround(
+    baseline: Mapping[str, str], tries: Mapping[str, Sequence[str]], silent_instead: Mapping[str, bool]
+) -> str:
+    """`baseline` has the verdict of each variant, `tries` the outcomes of the workaround with each.
+
+    `silent_instead`: with which variants it gives wrong numbers without an error in place of a loud failure.
+    """
+    did = {variant: with_one(tries.get(variant, ())) for variant in baseline}
+    if any(did[variant] == "fails" and verdict == "not_affected" for variant, verdict in baseline.items()):
+        return "harmful"
+    failing = [variant for variant, verdict in baseline.items() if verdict in SEEN]
+    if any(did[variant] == "fails" and silent_instead[variant] for variant in failing):
+        return "harmful"
+    if failing:
+        found = [did[variant] for variant in failing]
+        if all(one == "passes" for one in found):
+            return "effective"
+        if "passes" in found:
+            return "partial"
+        return "ineffective" if {"fails", "not every time"} & {*found} else "unverified"
+    if any(verdict not in {"not_affected", "not_applicable"} for verdict in baseline.values()):
+        return "unverified"
+    tried = [did[variant] for variant in baseline if tries.get(variant)]
+    can_tell = [did[variant] for variant, verdict in baseline.items() if verdict == "not_affected" and variant in tries]
+    return "unnecessary" if tried and can_tell == tried and {*tried} == {"passes"} else "unverified"
+
+
+def with_one(outcomes: Iterable[str]) -> str:
+    """`passes`, `fails`, `not every time` (with the issue's own failure), or `unknown`."""
+    said = {one for one in outcomes if one not in SAYS_NOTHING}
+    if said == {"pass"}:
+        return "passes"
+    if {"pass", "match"} <= said:
+        return "not every time"
+    return "fails" if said & {*FAILED} and "pass" not in said else "unknown"
+
+
+# -- rule 5: histories -------------------------------------------------------------------------------------------------
+
+
+def line(store: Store, issue: str, class_: str) -> list[tuple[str, bool | None]]:
+    """Each release of the default index, oldest first: whether it fails, passes, or (None) says neither."""
+    found: dict[str, set[str]] = {}
+    for build in sorted(store.builds.values(), key=lambda one: Version(one.torch)):
+        if build.origin == "default" and build.triton == build.pinned_triton:
+            said = found.setdefault(Version(build.torch).public, set())
+            cell = store.cells.get((issue, build.id, class_))
+            if cell is not None:
+                said.add(cell.verdict.value)
+    return [(release, _fails(said)) for release, said in found.items()]
+
+
+def _fails(said: set[str]) -> bool | None:
+    fails, passes = bool(said & {*SEEN}), "not_affected" in said
+    return None if fails == passes else fails
+
+
+def intervals(store: Store, issue: str, class_: str) -> set[tuple[str, str, str]]:
+    """Every pair of neighbours, among the releases that say something, between which the answer turns."""
+    said = [(release, fails) for release, fails in line(store, issue, class_) if fails is not None]
+    return {
+        ("broke" if now else "fixed", before, after) for (before, was), (after, now) in pairwise(said) if was is not now
+    }
+
+
+def passes_again(store: Store, issue: str, failing: Build, class_: str) -> str:
+    """The oldest release after that of `failing` which passes; empty where none does."""
+    newer = [
+        release
+        for release, fails in line(store, issue, class_)
+        if fails is False and Version(release) > Version(Version(failing.torch).public)
+    ]
+    return newer[0] if newer else ""
+
+
+# -- section 9: the gate -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What is asked about, as whoever made it up knows it.
+
+    `possible` are the builds that it may be, the one that is told of first; none: such a wheel is not tested.
+    `stand_in` is the tested build of the same release that a policy may take for it. `packages` are those beside torch
+    (None: nothing is known of them).
+    """
+
+    possible: tuple[str, ...] = ()
+    stand_ins: tuple[str, ...] = ()
+    is_assumed: bool = False
+    packages: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Told:
+    """`reasons` maps (issue, class) to (effect, verdict, assurance)."""
+
+    decision: str
+    reasons: Mapping[tuple[str, str], tuple[str, str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One issue on one class over all possible Pythons."""
+
+    claim: Claim
+    build: Build
+    is_split: bool = False
+
+
+def gate(store: Store, policy: Policy, watched: Sequence[str], environment: Environment, now: datetime) -> Told:
+    """`watched` are ids; a policy's watch, names and lists are read by whoever asks."""
+    is_variant = not environment.possible
+    ids = environment.stand_ins if is_variant and policy.accept_variant else environment.possible
+    if not ids:
+        effects = {(id_, ""): (_ignored(id_, policy, now, policy.unknown), "not_run", "not_known") for id_ in watched}
+        blocked = any(effect == "block" for effect, _, _ in effects.values())
+        return Told("block" if blocked else "insufficient_evidence", effects)
+    reasons = {}
+    is_answered = False
+    for id_ in watched:
+        for class_, side in _sides(store, policy, store.issues[id_], ids, is_variant=is_variant).items():
+            effect, counts = _weighed(store, policy, store.issues[id_], side, class_, ids, now, environment)
+            assurance = "not_known" if side.is_split else side.claim.assurance
+            reasons[id_, class_] = (effect, side.claim.verdict, assurance)
+            is_answered = is_answered or counts
+    effects_ = [effect for effect, _, _ in reasons.values()]
+    if "block" in effects_:
+        return Told("block", reasons)
+    doubt = (environment.is_assumed and policy.refuse_assumed) or not is_answered
+    return Told("insufficient_evidence" if doubt or "insufficient" in effects_ else "pass", reasons)
+
+
+def _sides(store: Store, policy: Policy, issue: Issue, ids: Sequence[str], *, is_variant: bool) -> dict[str, _Side]:
+    """On which classes it is asked, and what is claimed there."""
+    classes = sorted(policy.hardware) if policy.hardware else store.classes
+    found = {class_: _side(store, issue, ids, class_, is_variant=is_variant) for class_ in classes}
+    if not found:
+        return {"": _Side(Claim("not_run"), store.builds[ids[0]])}
+    there = {class_: side for class_, side in found.items() if side.claim.verdict != "not_applicable"}
+    if not there:
+        return dict(list(found.items())[:1])
+    if policy.hardware:
+        return there
+    measured = {
+        class_: side
+        for class_, side in there.items()
+        if any(
+            issue_id == issue.id and place == class_ and cell.verdict not in {"not_run", "not_applicable"}
+            for (issue_id, _, place), cell in store.cells.items()
+        )
+    }
+    return measured or there
+
+
+def _side(store: Store, issue: Issue, ids: Sequence[str], class_: str, *, is_variant: bool) -> _Side:
+    claims = [(store.builds[id_], claim(store, issue, store.builds[id_], class_)) for id_ in ids]
+    if is_variant:
+        claims = [(build, _of_another_wheel(one, class_)) for build, one in claims]
+    failing = [pair for pair in claims if pair[1].verdict in FAILS]
+    sound = [pair for pair in claims if pair[1].verdict in {"not_affected", "not_applicable"}]
+    if failing and sound:
+        return _Side(failing[0][1], failing[0][0], is_split=True)
+    answers = [pair for pair in claims if pair[1].verdict in ANSWERS]
+    others = [pair for pair in claims if pair[1].verdict != "not_applicable"]
+    build, told = (answers or others or claims)[0]
+    return _Side(told, build)
+
+
+def _of_another_wheel(one: Claim, class_: str) -> Claim:
+    """The wheel of another variant stands in on the CPU alone, and for nothing that is inferred itself."""
+    if one.verdict not in ANSWERS:
+        return one
+    if one.assurance == "inferred" or class_ != CPU:
+        return Claim("not_run")
+    return Claim(one.verdict, "inferred", one.ground, "variant")
+
+
+def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first line to the last
+    store: Store,
+    policy: Policy,
+    issue: Issue,
+    side: _Side,
+    class_: str,
+    ids: Sequence[str],
+    now: datetime,
+    environment: Environment,
+) -> tuple[str, bool]:
+    """The effect, and whether it counts as an answer."""
+    told, verdict = side.claim, side.claim.verdict
+    strays = _strays(issue, side.build, environment)
+    accepted = policy.accept == "inferred" or verdict not in ANSWERS or (not told.rule and len(ids) == 1)
+    counts = verdict in ANSWERS and accepted and not (strays and verdict == "not_affected")
+    if not accepted:
+        return _ignored(issue.id, policy, now, policy.unknown), counts
+    effect: str = {
+        "affected": policy.affected,
+        "flaky": policy.flaky,
+        "different_failure": policy.different_failure,
+        "not_affected": policy.unknown if strays else Effect.PASS,
+        "not_applicable": Effect.PASS,
+    }.get(verdict, policy.unknown)
+    helps = [one.id for one in issue.workarounds if told.workaround(one.id) == "effective" and not strays]
+    declared = policy.applied.get(issue.id, ())
+    if verdict in FAILS:
+        rank = ["low", "medium", "high", "critical"]
+        is_grave = rank.index(issue.severity) >= rank.index(policy.minimum)
+        if not is_grave and not (policy.silent_always and issue.silent and verdict in SEEN):
+            effect = _eased(effect)
+        if policy.remedy != "any":
+            remedy = bool(helps) or bool(passes_again(store, issue.id, store.builds[ids[0]], class_))
+            if remedy is not (policy.remedy == "with_remedy"):
+                effect = _eased(effect)
+        if policy.only_new and _fails_on_base(store, policy, issue, class_, verdict):
+            effect = _eased(effect)
+        if any(one in helps for one in declared):
+            effect = "pass"
+    if any(told.workaround(one) == "harmful" for one in declared):
+        effect = _graver(effect, "warn")
+    if verdict in ANSWERS and told.ground is not None and told.ground.measured_at is not None:
+        limit = policy.nightly_days if Version(side.build.torch).is_devrelease else policy.release_days
+        if (now - told.ground.measured_at).total_seconds() > limit * 86_400:
+            effect = _graver(effect, policy.stale)
+    if side.is_split and effect == "block":
+        effect = "insufficient"
+    return _ignored(issue.id, policy, now, effect), counts
+
+
+def _strays(issue: Issue, build: Build, environment: Environment) -> bool:
+    """Whether the environment has the package that the row concerns in another version than the one measured."""
+    name = issue.requires.package
+    held = (environment.packages or {}).get(name, "") if name else ""
+    release = f"{Version(build.torch).major}.{Version(build.torch).minor}"
+    for text in issue.packages.per_release.get(release, issue.packages.requirements):
+        package, _, version = text.replace("{torch}", Version(build.torch).public).partition("==")
+        if package.strip().lower().replace("_", "-") == name and held and version:
+            return Version(Version(held).public) != Version(Version(version).public)
+    return False
+
+
+def _fails_on_base(store: Store, policy: Policy, issue: Issue, class_: str, verdict: str) -> bool:
+    """Of the base build: it fails there in the same way. What is not known there counts as new."""
+    base = store.builds.get(policy.base)
+    if base is None:
+        return False
+    before = claim(store, issue, base, class_).verdict
+    return before in SEEN if verdict in SEEN else before == "different_failure"
+
+
+_ORDER = ("pass", "warn", "insufficient", "block")
+
+
+def _graver(one: str, other: str) -> str:
+    return max(str(one), str(other), key=_ORDER.index)
+
+
+def _eased(effect: str) -> str:
+    return "warn" if effect in {"block", "insufficient"} else effect
+
+
+def _ignored(issue: str, policy: Policy, now: datetime, effect: str) -> str:
+    return "pass" if any(one.issue == issue and one.expires >= now.date() for one in policy.ignores) else str(effect)
