@@ -56,18 +56,19 @@ compare.__doc__ = f"{compare.__doc__}\n\n{_ENDS}"
 
 def _compared(a: str, b: str, hardware: str, issues: Sequence[str], now: datetime) -> Comparison:
     """Asked as the page asks, so that both answer alike. Where the store knows no build yet, the catalogue is read."""
+    from app.store.known import load_known
     from app.store.reads import load_builds
     from app.store.session import reading
-    from app.web.comparing import CompareQuery, load_comparison, load_room
+    from app.web.comparing import CompareQuery, comparison_of, load_room
     from app.web.errors import NotHere
 
     query = CompareQuery(a=a, b=b, hardware=hardware, issues=list(issues))
     try:
         with reading(opened(read_settings())) as session:
             if load_builds(session):
-                return load_comparison(session, load_room(session, hardware), query, now)
+                return comparison_of(load_known(session, now), load_room(session, hardware), query, now)
         with reading(opened_with_catalogue(read_settings())) as session:
-            return load_comparison(session, load_room(session, hardware), query, now)
+            return comparison_of(load_known(session, now), load_room(session, hardware), query, now)
     except NotHere as error:
         near = ", ".join(name for name, _ in error.nearest)
         raise BadRequest(f"{error}; nearest: {near}" if near else str(error)) from None
