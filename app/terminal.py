@@ -81,7 +81,7 @@ def print_matrix(
         table.add_column("history", overflow="fold")
         for issue in shown:
             row = rows[issue.id][first : first + at_once]
-            table.add_row(issue.id, *map(sign_in_colour, row), known.history(issue.id, hardware).sentence)
+            table.add_row(issue.id, *map(sign_in_colour, row), known.told(issue, hardware))
         console.print(table)
     on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
     if on_cpu:

@@ -10,6 +10,7 @@ from app.domain.build import Build
 from app.domain.history import Fix, History, first_fix, history_of, releases_of
 from app.domain.inference import CellKey, Claims
 from app.domain.issue import Device, Issue, Requires, unmet
+from app.domain.machine import CPU_CLASS
 from app.domain.verdict import Cell, Verdict
 from app.domain.watched import Names, names_of
 
@@ -77,6 +78,18 @@ class Known:
         unmeasured = _unmeasured(requires, self._line, hardware)
         told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
         return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
+
+    def told(self, issue: Issue, hardware: str) -> str:
+        """The history in words. An issue that does not depend on the device is told by the CPU where it was measured
+        there alone, as its cells are.
+        """
+        own, on_cpu = self.history(issue.id, hardware), self.history(issue.id, CPU_CLASS)
+        stands_in = self.infers and issue.requires.device is Device.ANY and hardware != CPU_CLASS
+        return (
+            f"as on {CPU_CLASS}: {on_cpu.sentence}"
+            if stands_in and on_cpu.measured > own.measured == 0
+            else own.sentence
+        )
 
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""

@@ -92,7 +92,7 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
 
 def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     classes = list(dict.fromkeys(cell.hardware for cell in cells))
-    return "; ".join(extract.known.history(issue.id, class_).sentence for class_ in classes)
+    return "; ".join(extract.known.told(issue, class_) for class_ in classes)
 
 
 def _legend(extract: Extract, rows: Rows) -> str:

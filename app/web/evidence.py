@@ -133,18 +133,17 @@ def cell_sentence(evidence: CellEvidence) -> str:
     The reason of a pass names its proof already; of a failure it is said what it went through before it failed. Of an
     inferred cell it is told of the measured one, behind what it is inferred from.
     """
-    told = measured_sentence(evidence)
-    if evidence.cell.basis is None:
-        return told
-    return f"{how_known(evidence.cell.basis)}: {told[0].lower()}{told[1:]}"
+    known = f"{how_known(evidence.cell.basis)}: " if evidence.cell.basis else ""
+    return f"{known}{measured_sentence(evidence)}"
 
 
 def measured_sentence(evidence: CellEvidence) -> str:
-    """The same without a word of what is inferred."""
+    """The same without a word of what is inferred; in small letters where that stands before it."""
     cell = evidence.ground or evidence.cell
     if concerns_cpu_path([cell]):
         return f"On {cell.build} ({cell.hardware}) it {cell.reason}."
     lead = f"{LEAD_WORDS[cell.verdict]} {cell.build} ({cell.hardware})"
+    lead = lead[0].lower() + lead[1:] if evidence.ground else lead
     control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
     seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())
     path = f"; path seen ({seen})" if seen and cell.verdict in FAILING else ""

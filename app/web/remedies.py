@@ -23,9 +23,9 @@ WORDS = {
     WorkaroundVerdict.HARMFUL: "does harm",
 }
 
-SIGNS = {
+SIGNS: Mapping[WorkaroundVerdict, str] = {
     WorkaroundVerdict.EFFECTIVE: Sign.PASSES,
-    WorkaroundVerdict.PARTIAL: Sign.PARTIAL,
+    WorkaroundVerdict.PARTIAL: "half",  # of no cell: one that fails in spite of it has Sign.PARTIAL
     WorkaroundVerdict.UNNECESSARY: Sign.NOT_APPLICABLE,
     WorkaroundVerdict.UNVERIFIED: Sign.UNSURE,
     WorkaroundVerdict.INEFFECTIVE: Sign.FAILS,
@@ -47,7 +47,7 @@ class Remedy:
     body: Markup
     trade_off: str
     verdict: WorkaroundVerdict
-    sign: Sign
+    sign: str
     word: str
     note: str
     rank: int

@@ -137,9 +137,14 @@ _EFFECTIVE, _PARTIAL = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL
 
 def word_of(cell: Cell, language: Language) -> str:
     """The cell in a word, with what it is inferred from: `passes, inferred from torch-2.6.0+cu124`."""
+    return _inferred(bare_word(cell, language), ground_of(cell.basis) if cell.basis else "", language)
+
+
+def bare_word(cell: Cell, language: Language) -> str:
+    """The same where it is said beside it what it is inferred from."""
     if concerns_cpu_path([cell]):
         return say("concerns the CPU path", language)
-    return inferred_word(sign_of(cell), ground_of(cell.basis) if cell.basis else "", language)
+    return say(WORDS[sign_of(cell)], language)
 
 
 def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
@@ -153,7 +158,10 @@ def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
 
 def inferred_word(sign: Sign, ground: str, language: Language) -> str:
     """`ground` is what the cell is inferred from; empty: it was measured."""
-    word = say(WORDS[sign], language)
+    return _inferred(say(WORDS[sign], language), ground, language)
+
+
+def _inferred(word: str, ground: str, language: Language) -> str:
     return say("{verdict}, inferred from {ground}", language, verdict=word, ground=ground) if ground else word
 
 

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Locator, Page, expect  # noqa: E402 - a
 pytestmark = pytest.mark.browser
 
 CELL = f"/cells/pytorch-151290/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
-CURED = f"fails, has a cure: pytorch-151290 on {BAD.id}"
+CURED = f"fails, has a workaround: pytorch-151290 on {BAD.id}"
 
 
 @pytest.fixture(scope="module")

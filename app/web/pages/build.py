@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query, Response
 
 from app.domain.build import Build
 from app.domain.history import is_release
+from app.domain.inference import ground_of
 from app.domain.issue import Issue
 from app.domain.machine import CPU_CLASS
 from app.domain.matrix import Tally, concerns_cpu_path, stale_cells, tally
 from app.domain.verdict import Cell, is_stale
 from app.store.attempts import Installed, load_installed
 from app.web.addresses import build_address, cell_address, issue_address, line_feed, part
-from app.web.evidence import how_known
 from app.web.finding import find_build
 from app.web.selection import Words, one_class
 from app.web.signs import GRAVEST_FIRST, WORDS, Sign, cures_of, partly_of, sign_of
@@ -36,7 +36,7 @@ class Cure:
 @dataclass(frozen=True)
 class IssueLine:
     """One issue on this build; `cures` are the workarounds that help here with every variant that fails, `partly` those
-    that help with some. `known` says how an inferred cell is known (empty: it was measured, or nothing is known).
+    that help with some. `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
     """
 
     issue: Issue
@@ -46,7 +46,8 @@ class IssueLine:
     cell_address: str
     cures: tuple[Cure, ...]
     partly: tuple[Cure, ...]
-    known: str
+    ground: str
+    ground_address: str
     is_stale: bool
 
 
@@ -140,8 +141,8 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
 
 COUNT_WORDS = {
     Sign.FAILS: "{n} fail without a workaround",
-    Sign.PARTIAL: "{n} fail with one that helps in part",
-    Sign.CURE: "{n} fail with one that works",
+    Sign.PARTIAL: "{n} fail with a workaround that helps in part",
+    Sign.CURE: "{n} fail with a workaround",
     Sign.FLAKY: "{n} flaky",
     Sign.DIFFERENT: "{n} fail differently",
     Sign.PASSES: "{n} pass",
@@ -178,7 +179,8 @@ def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
         cell_address=cell_address(cell.issue, cell.build, cell.hardware),
         cures=cures(cures_of(cell)),
         partly=cures(partly_of(cell)),
-        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        ground=ground_of(cell.basis) if (at := cell.basis) else "",
+        ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
         is_stale=is_stale(cell, build, visit.now),
     )
 

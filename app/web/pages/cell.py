@@ -45,7 +45,7 @@ from app.web.prose import excerpt
 from app.web.remedies import WORDS as FINDING_WORDS
 from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words
-from app.web.signs import OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, sign_of_verdict, word_of
+from app.web.signs import OUTCOME_WORDS, WORDS, Sign, bare_word, sign_of, sign_of_outcome, sign_of_verdict
 from app.web.squares import Choice
 from app.web.visit import API, Visit, Visiting
 
@@ -178,7 +178,7 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
         build_address=build_address(build.id, cell.hardware),
         cell=cell,
         sign=sign_of(cell),
-        word=word_of(cell, visit.language),
+        word=bare_word(cell, visit.language),
         known=how_known(cell.basis, visit.language) if cell.basis else "",
         ground=evidence.ground,
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",

@@ -30,7 +30,7 @@ from app.web.pages.preferences import YEAR_S
 from app.web.prose import markdown, python
 from app.web.remedies import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
 from app.web.selection import Words, named_builds, one_class
-from app.web.signs import GRAVEST_FIRST, OUTCOME_WORDS, WORDS, Sign, sign_of, sign_of_outcome, word_of
+from app.web.signs import GRAVEST_FIRST, OUTCOME_WORDS, WORDS, Sign, bare_word, sign_of, sign_of_outcome, word_of
 from app.web.sorting import SortColumn, SortHead, sort_heads, sorted_rows
 from app.web.squares import Choice, Square, heads_of, squares_of
 from app.web.visit import API, BUILD_COOKIE, Visit, Visiting
@@ -277,7 +277,7 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
         sign=sign_of(cell),
-        word=word_of(cell, visit.language),
+        word=bare_word(cell, visit.language),
         remedies=remedies,
         elsewhere=elsewhere_of(issue, build, cell, visit),
         helping=sum(1 for remedy in remedies if remedy.rank),

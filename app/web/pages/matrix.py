@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from app.domain.build import DEFAULT_PYTHON, Build
-from app.domain.history import FAILING, History
+from app.domain.history import FAILING
 from app.domain.inference import CellKey
 from app.domain.issue import Issue
 from app.domain.known import Known
@@ -308,7 +308,7 @@ def _rows(visit: Visit, selection: Selection, look: _Look) -> tuple[Row, ...]:
     rows = []
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
-        history = selection.known.history(issue.id, look.hardware)
+        history = selection.known.told(issue, look.hardware)
         cures = _cures(selection.known, issue.id, look.hardware)
         title = visit.in_language(issue.title, issue.title_zh)
         rows.append(_row(Same(issue), title, SameEach(cells), history, cures, look, _stale(cells, look, visit.now)))
@@ -330,7 +330,7 @@ def _row(  # noqa: PLR0913 - each is part of the key
     issue: Same[Issue],
     title: str,
     cells: SameEach[Cell],
-    history: History,
+    history: str,
     cures: int,
     look: _Look,
     stale: frozenset[CellKey],
@@ -359,13 +359,13 @@ def _cures(known: Known, issue: str, hardware: str) -> int:
     return len({id_ for cell in failing for id_ in cures_of(cell)})
 
 
-def _sentence(cells: Sequence[Cell], history: History, cures: int) -> str:
+def _sentence(cells: Sequence[Cell], history: str, cures: int) -> str:
     """The end of a row: what the whole line of releases says, also where some of it is no column of this view."""
     if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
         return cells[-1].reason
     if not cures:
-        return history.sentence
-    return f"{history.sentence} · {cures} {'workaround helps' if cures == 1 else 'workarounds help'}"
+        return history
+    return f"{history} · {cures} {'workaround helps' if cures == 1 else 'workarounds help'}"
 
 
 def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, visit: Visit) -> tuple[Group, ...]:
