@@ -15,6 +15,7 @@ from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.inference import VARIANT_RULE
 from app.domain.issue import Issue, LinkKind, Severity, environment_request
 from app.domain.known import Known
+from app.domain.packages import concerns, named_by
 from app.domain.policy import Accept, Effect, Ignore, Policy
 from app.domain.verdict import CONCLUSIVE, Assurance, Basis, Cell, Verdict, WorkaroundVerdict
 from app.domain.watched import canonical_package, meant_by, nearest, watched_issues
@@ -142,7 +143,7 @@ def decide(question: Question, known: Known) -> Ruling:
 @dataclass(frozen=True)
 class _Asked:
     """The question with every name in it looked up. `build` is None where no tested build was found; `twins` are the
-    builds that the environment may be, which differ in Python alone.
+    builds that the environment may be, which differ in Python alone; `named` the issues that the question names.
     """
 
     question: Question
@@ -150,6 +151,7 @@ class _Asked:
     build: Build | None
     twins: tuple[Build, ...]
     base: Build | None
+    named: frozenset[str]
     declared: Mapping[str, tuple[str, ...]]
     ignores: Mapping[str, tuple[Ignore, ...]]
     notes: tuple[str, ...]
@@ -177,6 +179,7 @@ def _prepare(question: Question, known: Known) -> _Asked:
         build=build,
         twins=_twins(build, question.resolved, known) if build else (),
         base=known.builds.get(base.build) if base and base.build else None,
+        named=named_by(policy.watch, known.issues.values(), known.names),
         declared=declared,
         ignores=ignores,
         notes=(*_notes_on_base(base), *stray, *lost),
@@ -303,6 +306,12 @@ def _minor(python: str) -> tuple[int, ...]:
 
 
 def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
+    packages = asked.question.resolved.packages or None
+    if not concerns(issue, packages, named=issue.id in asked.named):
+        why = f"concerns who has {issue.requires.package}, and the environment does not"
+        if packages is None:
+            why = f"concerns who has {issue.requires.package}, and nothing is known of the environment's packages"
+        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, why)
     cell = asked.known.cell(issue, build, hardware)
     return cell if asked.question.resolved.build else _of_another_variant(cell)
 

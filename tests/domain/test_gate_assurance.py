@@ -7,7 +7,7 @@ import pytest
 from app.domain.build import Build
 from app.domain.environment import Resolved
 from app.domain.gate import Decision, Question, Reason, Ruling, decide
-from app.domain.issue import Requires
+from app.domain.issue import Packages, Requires, Severity
 from app.domain.policy import Accept, Effect, Policy, Watch
 from app.domain.verdict import Assurance
 from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, helps, made, store
@@ -126,3 +126,25 @@ def test_another_variant_says_nothing_of_a_gpu() -> None:
 def test_a_reason_names_the_thread_upstream_and_how_many_runs_it_rests_on() -> None:
     reason = only(ask(store([made(ROW.id, PLAIN, "x", runs=1)]), PLAIN))
     assert (reason.runs, reason.upstream) == (1, ROW.links[0].url)
+
+
+@pytest.mark.parametrize(
+    ("packages", "watch", "decision", "words"),
+    [
+        ({"torchao": "0.12.0"}, Watch(issues=("ao-1", ROW.id)), Decision.BLOCK, "fails here"),
+        ({"numpy": "2.0"}, Watch(issues=("ao-1", ROW.id)), Decision.PASS, "concerns who has torchao, and the environ"),
+        ({}, Watch(issues=("ao-1", ROW.id)), Decision.BLOCK, "fails here"),
+        ({}, Watch(packages=("TorchAO",)), Decision.BLOCK, "fails here"),
+        ({}, Watch(severity=Severity.LOW), Decision.PASS, "and nothing is known of the environment's packages"),
+        ({"numpy": "2.0"}, Watch(issues=("ao-1",)), Decision.INSUFFICIENT, "concerns who has torchao, and the environ"),
+    ],
+)
+def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_known(
+    packages: dict[str, str], watch: Watch, decision: Decision, words: str
+) -> None:
+    row = make_issue("ao-1", requires=Requires(package="torchao"), packages=Packages(requirements=("torchao==0.12.0",)))
+    known = store([made(row.id, PLAIN, "x"), made(ROW.id, PLAIN, "o")], row, ROW)
+    resolved = Resolved(PLAIN.id, "torch as somebody has it", pythons=("3.11",), packages=packages)
+    ruling = decide(Question(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
+    assert ruling.decision is decision
+    assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
