@@ -4,8 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.domain.upgrade import Advice, advise
-from app.formats.migration_note import migration_note
+from app.domain.compare import Group, compare
+from app.domain.prospects import Tally
+from app.domain.upgrade import Advice, Decision, advise
+from app.domain.verdict import Assurance, Verdict
+from app.formats.migration_note import answer_note, migration_note
 from app.formats.upgrade_question import AskedUpgrade, Times, read_upgrade
 from app.formats.upgrade_text import upgrade_text
 from app.store.known import load_edition
@@ -17,11 +20,14 @@ from tests.golden_files import assert_golden
 
 THEN = datetime(2026, 11, 22, tzinfo=UTC)
 
-# A team of one component, one that watches everything, one on an old driver with three issues, and one on a GPU.
+# Everything on the CPU, and on a GPU where the present build is hardly measured; a team of one component, one on an old
+# driver with three issues, one with torchao beside torch, and one on a GPU with Python 3.12.
 QUESTIONS = {
-    "dynamo": AskedUpgrade(start="2.5.1", component=("Dynamo",)),
-    "everything": AskedUpgrade(start="torch-2.5.1+cu124"),
+    "cpu": AskedUpgrade(start="torch-2.5.1+cu124", hardware=("cpu-x86_64",)),
+    "cuda": AskedUpgrade(start="torch-2.5.1+cu124", hardware=("cuda-sm_90",)),
+    "component": AskedUpgrade(start="2.5.1", component=("Inductor C++",)),
     "old-driver": AskedUpgrade(start="2.5.1", issues=("xla-8464", "pytorch-151290", "fla-160"), driver="550"),
+    "torchao": AskedUpgrade(start="2.8.0", hardware=("cpu-x86_64",), packages={"torchao": "0.12.0"}),
     "gpu": AskedUpgrade(start="2.10.0", python="3.12", hardware=("cuda-sm_90",)),
 }
 
@@ -43,11 +49,39 @@ def test_the_answer_for_programs_reads_as_it_was_accepted(shipped: Engine) -> No
 
 
 def test_the_note_reads_as_it_was_accepted(shipped: Engine) -> None:
-    advice = advised(shipped, "dynamo")
-    base, page = "https://knowngood.example", "/upgrade?from=2.5.1&component=Dynamo"
-    note = migration_note(advice, advice.candidates[0], base=base, page=page, now=THEN)
-    assert_golden("upgrade-dynamo.md", note)
+    advice = advised(shipped, "component")
+    base, page = "https://knowngood.example", "/upgrade?from=2.5.1&component=Inductor+C%2B%2B"
+    assert advice.best is not None
+    assert_golden("upgrade-component.md", migration_note(advice, advice.best, base=base, page=page, now=THEN))
+
+
+def test_without_a_recommendation_the_markdown_is_the_answer(shipped: Engine) -> None:
+    assert_golden("upgrade-cuda.md", answer_note(advised(shipped, "cuda"), now=THEN))
+
+
+def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shipped: Engine) -> None:
+    """Every number is the comparison's, and every loss a pass that became a failure, both measured."""
+    advice = advised(shipped, "cpu")
+    with reading(shipped) as s:
+        known = load_edition(s, THEN).grounds.known
+    best = advice.best
+    assert best is not None
+    compared = compare(advice.watched, advice.start, best.build, "cpu-x86_64", known)
+    assert [len(compared.of(group)) for group in (Group.FIXED, Group.NEWLY_BROKEN, Group.NEW)] == [
+        best.counts[tally] for tally in (Tally.GAINED, Tally.LOST, Tally.NEW)
+    ]
+    for pair in compared.of(Group.NEWLY_BROKEN):
+        assert (pair.before.verdict, pair.assurance) == (Verdict.NOT_AFFECTED, Assurance.MEASURED)
+        assert pair.after.verdict in {Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE}
+    assert best.counts[Tally.GAINED] == max(one.counts[Tally.GAINED] for one in advice.candidates)
+
+
+def test_on_a_gpu_it_is_said_first_that_2_5_1_is_hardly_measured_there(shipped: Engine) -> None:
+    advice = advised(shipped, "cuda")
+    assert advice.decision is Decision.CANNOT_SAY
+    assert str(advice.why[0]).startswith("torch-2.5.1+cu124 is hardly measured: ")
+    assert "--builds torch-2.5.1+cu124" in advice.find_out[0].commands[0]
 
 
 def test_the_same_question_has_the_same_answer(shipped: Engine) -> None:
-    assert advised(shipped, "everything") == advised(shipped, "everything")
+    assert advised(shipped, "cpu") == advised(shipped, "cpu")

@@ -176,7 +176,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
         ("Workarounds to take out", found.avoid),
     )
     told = {heading: [_told(step, base) for step in group] for heading, group in groups if group}
-    room -= sum(len(lines) + 4 for lines in told.values())
+    room -= sum(len(lines) + 3 for lines in told.values())
     for heading, group in groups[:2]:
         for place, step in enumerate(group):
             folded = f"<details><summary>snippet</summary>\n\n{quoted(step.workaround.body)}\n\n</details>"

@@ -61,7 +61,7 @@ def known_of(cells: list[Cell], issues: list[Issue]) -> Known:
 def worlds(draw: st.DrawFn) -> Known:
     issues = [issue_of(id_, draw(st.sampled_from(Severity)), silent=draw(st.booleans())) for id_ in IDS]
     places = list(product(IDS, [build.id for build in BUILDS]))
-    filled = draw(st.lists(st.sampled_from(places), unique=True, min_size=12))
+    filled = draw(st.lists(st.sampled_from(places), unique=True, min_size=15))
     return known_of([draw(cell_of(*place)) for place in filled], issues)
 
 

@@ -150,6 +150,7 @@ def fill(engine: Engine) -> None:
     run(engine, Asked([OLD], LONG_AGO))
     run(engine, Asked([BAD, GOOD, MISMATCHED], NOON))
     run(engine, Asked([BAD], NOON + timedelta(hours=1), wanted=Wanted(repeat=2)))
+    run(engine, Asked([GOOD], NOON + timedelta(hours=1), issues=[MASK], wanted=Wanted(repeat=2, workarounds=False)))
     run(engine, Asked([BAD], NOON + timedelta(hours=2), hardware=GPU_CLASS))
     watch(engine, "vision-team", Content(Watch(issues=(MASK.id,), components=("Dynamo",)), (HARDWARE,)))
 

@@ -35,7 +35,7 @@ def test_the_first_line_is_the_answer(client: TestClient) -> None:
     text = client.get(address(BAD.id, GOOD.id)).text
     whole = " ".join(text.split("<h1")[1].split("</h1>")[0].replace("<span", " <span").split())
     assert "From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86_64" in whole
-    assert "1 fixed, none newly broken, 1 cannot be said" in whole
+    assert "1 fixed, none newly broken, 1 not known there" in whole
 
 
 def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient) -> None:
@@ -44,11 +44,22 @@ def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient
     groups = {section.id: [line.issue for line in section.lines] for section in page.answer.sections}
     assert groups == {
         Group.NEWLY_BROKEN: [MASK.id],
-        Group.STILL_FAILS: [SILENT.id],
         Group.FIXED: [DYNAMO.id],
+        Group.STILL_FAILS: [SILENT.id],
         Group.NOWHERE: ["pytorch-151589"],
     }
-    assert [section.id for section in page.answer.sections if section.is_folded] == [Group.NOWHERE]
+    assert list(groups) == [Group.NEWLY_BROKEN, Group.FIXED, Group.STILL_FAILS, Group.NOWHERE]
+    folded = [section.id for section in page.answer.sections if section.is_folded]
+    assert folded == [Group.STILL_FAILS, Group.NOWHERE]
+
+
+def test_each_side_says_how_many_runs_it_rests_on(client: TestClient) -> None:
+    line = lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id]
+    assert (line.before.rests_on, line.after.rests_on) == ("2 runs", "2 runs")
+    line = lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[DYNAMO.id]
+    assert line.before.rests_on == "1 run"
+    pair = next(one for one in told(client, OLD.id, BAD.id)["pairs"] if one["issue"] == DYNAMO.id)
+    assert (pair["runs"], pair["assurance"]) == (1, "measured")
 
 
 def test_an_environment_that_broke_down_fixes_nothing(client: TestClient) -> None:
@@ -72,7 +83,7 @@ def test_workarounds_are_followed_too(client: TestClient) -> None:
         "workaround no longer needed: eager_mask",
     )
     assert lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[MASK.id].notes == (
-        "now needs a workaround; measured to help: eager_mask",
+        "needs a workaround there; measured to help: eager_mask",
     )
 
 
@@ -234,9 +245,10 @@ def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
     assert response.text == page.answer.markdown
     first, *_ = response.text.splitlines()
     assert first == (
-        "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: 1 fixed, none newly broken, 1 cannot be said.**"
+        "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: "
+        "1 fixed, none newly broken, 1 not known there.**"
     )
-    assert f"[pytorch-151290](<http://testserver/issues/{MASK.id}>)" in response.text
+    assert f"({MASK.id})](<http://testserver/issues/{MASK.id}>)" in response.text
     assert "<script" not in response.text
 
 
@@ -254,5 +266,5 @@ def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, own_engin
 
 def test_the_page_speaks_chinese(client: TestClient) -> None:
     text = client.get(address(BAD.id, GOOD.id), headers={"Cookie": "lang=zh"}).text
-    assert "1 个已修好，没有新坏的，1 个无法判断" in text  # noqa: RUF001 - Chinese has its own comma
+    assert "1 个已修好，没有新坏的，1 个在那里不知道" in text  # noqa: RUF001 - Chinese has its own comma
     assert "不再需要解法：eager_mask" in text  # noqa: RUF001 - and its own colon
