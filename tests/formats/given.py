@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from app.domain.build import Build
 from app.domain.issue import Culprit, Issue, Link, LinkKind, Packages
@@ -46,7 +47,7 @@ def cell(
     return Cell(issue, build.id, hardware, verdict, **{**fields, **changes})  # type: ignore[arg-type]
 
 
-def inferred(verdict: Verdict, build: Build = V27_PY312, **changes: object) -> Cell:
+def inferred(verdict: Verdict, build: Build = V27_PY312, **changes: Any) -> Cell:
     """A cell that another Python of the same wheel stands in for."""
     basis = Basis("python", V27.id, HARDWARE, 149, 150)
     return cell(verdict, build, basis=basis, reason=f"inferred from {V27.id}: because", **changes)

@@ -110,6 +110,14 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 
 
+def test_the_history_beside_inferred_answers_is_that_of_the_cpu_and_says_so(site: TestClient) -> None:
+    page = shown(site, f"/?hardware={GPU_CLASS}", MatrixPage)
+    row = next(row for group in page.groups for row in group.rows if row.issue.id == ANYWHERE.id)
+    assert row.sentence.startswith("as on cpu-x86_64: passes on all 2 measured")
+    told = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}&issues={ANYWHERE.id}").text
+    assert row.sentence in told.replace("\\_", "_")
+
+
 def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart(site: TestClient) -> None:
     page = shown(site, f"/?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"), MatrixPage)
     assert page.totals.inferred == 3  # the mask, the half and the hook on 2.7.1; 2.8.0 has no smoke row

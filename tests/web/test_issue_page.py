@@ -89,7 +89,7 @@ def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, o
         ("2.8.0 py3.12", twins[1].id, Sign.PASSES),
         ("2.9.0", NEW.id, Sign.NOT_RUN),
     ]
-    assert strip.sentence == "Passes on 2.8.0, the one measured"
+    assert strip.sentence == "Passes on 2.8.0, the one with an answer (2.7.1 differs by Python)"
     assert page.build == BAD
     assert set(page.builds) == {build.id for build in (*BUILDS, *twins[:2])}
 
