@@ -4,6 +4,7 @@ What the product decides is held against this. Nothing here may come from the mo
 imports): of the product's own it knows the values that cells, issues, builds and policies are.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -432,3 +433,263 @@ def _eased(effect: str) -> str:
 
 def _ignored(issue: str, policy: Policy, now: datetime, effect: str) -> str:
     return "pass" if any(one.issue == issue and one.expires >= now.date() for one in policy.ignores) else str(effect)
+
+
+# -- rule 6: before and after ------------------------------------------------------------------------------------------
+
+
+def became(issue: Issue, before: Claim, after: Claim) -> str:
+    """What became of a row, in the words of `compare`'s groups."""
+    was, now = _standing(before), _standing(after)
+    if before.rule and after.rule and before.rule != after.rule:
+        return "not_known_now"
+    if "absent" in {was, now}:
+        if was == now:
+            return "nowhere"
+        if now == "absent":
+            return "gone"
+        return {"fails": "new", "passes": "passes_new"}.get(now, "not_known_now")
+    if now == "unknown":
+        return "not_known_now"
+    if was == "unknown":
+        return "not_known_before"
+    if was == now:
+        if was == "passes":
+            return "still_passes"
+        return "still_fails" if _is_one_failure(before, after) else "fails_otherwise"
+    if was == "passes":
+        return "not_known_before" if _may_be_luck(after, before) else "newly_broken"
+    return "not_known_now" if _may_be_luck(before, after) else "fixed"
+
+
+def _standing(one: Claim) -> str:
+    if one.verdict in FAILS:
+        return "fails"
+    return {"not_affected": "passes", "not_applicable": "absent", "no_build": "absent"}.get(one.verdict, "unknown")
+
+
+def _is_one_failure(before: Claim, after: Claim) -> bool:
+    """With the issue's own signature on both sides, or with one other text, numbers apart."""
+    if before.verdict in SEEN or after.verdict in SEEN:
+        return before.verdict in SEEN and after.verdict in SEEN
+    texts = [re.sub(r"0x[0-9a-fA-F]+|\d+", "#", one.ground.reason) for one in (before, after) if one.ground]
+    return texts[0] == texts[1]
+
+
+def _may_be_luck(failing: Claim, passing: Claim) -> bool:
+    """A flaky failure that is not seen in m runs of a variant is gone by chance with (1 - k/n)^m: at most 0.05."""
+    if failing.verdict != "flaky" or failing.ground is None or passing.ground is None:
+        return False
+    flaky = [one for one in failing.ground.variants if one.verdict == "flaky" and 0 < one.k < one.n]
+    passes = {one.variant: one.n - one.k for one in passing.ground.variants}
+    return not flaky or any((1 - one.k / one.n) ** passes.get(one.variant, 0) > 0.05 for one in flaky)
+
+
+def helps(one: Claim) -> bool:
+    """Whether it fails with the issue's own signature, and a workaround helps with all of it."""
+    found = one.ground.workarounds if one.ground else {}
+    return one.verdict in SEEN and any(finding.verdict == "effective" for finding in found.values())
+
+
+@dataclass(frozen=True)
+class Row:
+    """One watched issue on a candidate, on the class where it is told."""
+
+    issue: Issue
+    before: Claim
+    after: Claim
+    class_: str
+    is_run_there: bool
+
+    @property
+    def became(self) -> str:
+        return became(self.issue, self.before, self.after)
+
+    @property
+    def does(self) -> str:
+        if self.after.verdict == "not_applicable":
+            return "does_not_apply"
+        if self.after.verdict == "not_affected":
+            return "passes"
+        if self.after.verdict not in ANSWERS:
+            return "not_known"
+        return "needs_workaround" if helps(self.after) else "fails"
+
+    @property
+    def may_be_lost(self) -> bool:
+        return self.after.verdict in FAILS and self.became in {"newly_broken", "not_known_before"}
+
+    @property
+    def weight(self) -> int:
+        points = {"low": 1, "medium": 2, "high": 4, "critical": 8}[self.issue.severity]
+        return points * 2 if self.issue.silent else points
+
+    @property
+    def runs(self) -> int:
+        sides = [one for one in (self.before, self.after) if _standing(one) != "absent"]
+        return min((one.runs for one in sides), default=0)
+
+
+DOES = ("fails", "not_known", "needs_workaround", "passes", "does_not_apply")
+_BECAME = (
+    *("newly_broken", "fixed", "new", "not_known_before", "not_known_now", "fails_otherwise"),
+    *("gone", "passes_new", "still_fails", "still_passes", "nowhere"),
+)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A build beside the one that one is on."""
+
+    build: Build
+    rows: tuple[Row, ...]
+
+    def count(self, word: str) -> int:
+        return sum(1 for row in self.rows if row.does == word)
+
+    def turned(self, word: str) -> list[Row]:
+        return [row for row in self.rows if row.became == word]
+
+    @property
+    def coverage(self) -> float:
+        """Of the rows that are run on the class, or of all: what fewer are known of."""
+        there = [row for row in self.rows if row.does != "does_not_apply"]
+        own = [row for row in there if row.is_run_there]
+        return min(_share(own), _share(there)) if own else _share(there)
+
+    @property
+    def assurance(self) -> float:
+        return min(_passing(self.rows), _passing([row for row in self.rows if row.is_run_there]))
+
+    @property
+    def lost(self) -> list[Row]:
+        return self.turned("newly_broken")
+
+    @property
+    def unremedied(self) -> list[Row]:
+        return [row for row in self.rows if row.may_be_lost and not helps(row.after)]
+
+    @property
+    def hope(self) -> int:
+        return _sum(self.turned("fixed")) - _sum(row for row in self.lost if helps(row.after))
+
+    @property
+    def gain(self) -> int:
+        return _sum(self.turned("fixed")) - _sum(row for row in self.rows if row.may_be_lost and helps(row.after))
+
+    @property
+    def is_confirmed(self) -> bool:
+        return any(row.runs >= 2 for row in self.turned("fixed"))
+
+
+def _share(rows: Sequence[Row]) -> float:
+    return sum(1 for row in rows if row.does != "not_known") / len(rows) if rows else 0.0
+
+
+def _passing(rows: Sequence[Row]) -> float:
+    passing = sum(1 for row in rows if row.does == "passes")
+    unknown = sum(1 for row in rows if row.does == "not_known")
+    return passing / (passing + unknown) if unknown else 1.0
+
+
+def _sum(rows: Iterable[Row]) -> int:
+    return sum(row.weight for row in rows)
+
+
+@dataclass(frozen=True)
+class Advised:
+    decision: str
+    best: str
+    base: Candidate
+    candidates: tuple[Candidate, ...]
+    ratings: Mapping[str, str]
+
+
+def upgrade(
+    store: Store, start: Build, watched: Sequence[str], classes: Sequence[str], choices: Iterable[Build], enough: float
+) -> Advised:
+    """`choices` are the builds that break no constraint."""
+    base = _candidate(store, start, start, watched, classes)
+    found = [_candidate(store, start, build, watched, classes) for build in choices]
+    found.sort(
+        key=lambda one: (Version(Version(one.build.torch).public), is_plain(one.build), one.build.id), reverse=True
+    )
+    found.sort(key=lambda one: _rank(one, enough))
+    ratings = {one.build.id: _rating(one, base, enough) for one in found}
+    good = [one.build.id for one in found if ratings[one.build.id] == "good"]
+    if good:
+        return Advised("go", good[0], base, tuple(found), ratings)
+    decision = "stay"
+    if found and base.coverage < 0.5:
+        decision = "cannot_say"
+    elif found and any(row.after.verdict in FAILS for row in base.rows):
+        hopeful = {"may_lose", "not_confirmed"} & {*ratings.values()}
+        if hopeful or ratings[found[0].build.id] == "not_enough_measured":
+            decision = "cannot_say"
+    return Advised(decision, "", base, tuple(found), ratings)
+
+
+def _tie(build: Build) -> tuple[Version, bool, str]:
+    return Version(Version(build.torch).public), is_plain(build), build.id
+
+
+def is_plain(build: Build) -> bool:
+    return build.origin == "default" and build.triton == build.pinned_triton
+
+
+def _candidate(store: Store, start: Build, build: Build, watched: Sequence[str], classes: Sequence[str]) -> Candidate:
+    rows = []
+    for id_ in watched:
+        issue = store.issues[id_]
+        found = [_row(store, issue, start, build, class_) for class_ in _classes_of(store, issue, classes)]
+        row = min(
+            found,
+            key=lambda one: (not one.may_be_lost, DOES.index(one.does), _BECAME.index(one.became), one.class_),
+        )
+        if not row.before.verdict == row.after.verdict == "not_applicable":
+            rows.append(row)
+    return Candidate(build, tuple(rows))
+
+
+def _classes_of(store: Store, issue: Issue, classes: Sequence[str]) -> Sequence[str]:
+    """Those that are named; else those on which the row was ever measured; else all."""
+    if classes:
+        return classes
+    measured = {
+        class_
+        for (row, _, class_), cell in store.cells.items()
+        if row == issue.id and cell.verdict not in {"not_run", "not_applicable"}
+    }
+    return sorted(measured) or store.classes or [CPU]
+
+
+def _row(store: Store, issue: Issue, start: Build, build: Build, class_: str) -> Row:
+    before, after = (claim(store, issue, one, class_) for one in (start, build))
+    runs_there = applies(issue, build, class_) and (issue.requires.device != "any" or class_ == CPU)
+    return Row(issue, before, after, class_, runs_there)
+
+
+def _rank(one: Candidate, enough: float) -> tuple[int, ...]:
+    unknown = one.count("not_known")
+    return (
+        0 if one.assurance >= enough else unknown,
+        _sum(one.unremedied),
+        0 if one.gain > 0 and one.is_confirmed else 1,
+        -one.gain,
+        _sum(row for row in one.rows if row.does == "fails"),
+        unknown,
+        _sum(row for row in one.rows if row.does == "needs_workaround"),
+    )
+
+
+def _rating(one: Candidate, base: Candidate, enough: float) -> str:
+    can_exist = [row for row in one.rows if row.does != "does_not_apply"]
+    if base.coverage < 0.5 or one.assurance < enough or not can_exist:
+        return "not_enough_measured"
+    if any(not helps(row.after) for row in one.lost):
+        return "loses"
+    if one.hope <= 0:
+        return "no_gain"
+    if one.unremedied or one.gain <= 0:
+        return "may_lose"
+    return "good" if one.is_confirmed else "not_confirmed"

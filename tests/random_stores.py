@@ -28,7 +28,7 @@ from app.domain.issue import (
 )
 from app.domain.known import Known
 from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Judged, derive_cell
+from app.domain.verdict import Cell, Judged, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 CPU, GPU, OLD_GPU = HARDWARE, "cuda-sm_90", "cuda-sm_75"
@@ -216,14 +216,28 @@ def patterns_of(families: Iterable[Family], odd: Mapping[Place, int]) -> dict[Pl
     return {place: pattern for family in families for place, pattern in family.places.items()} | dict(odd)
 
 
-def random_patterns(chance: random.Random, density: float) -> dict[Place, int]:
-    """Of every family with a chance of `density`, and of six odd places."""
+def random_patterns(chance: random.Random, density: float, *, is_steady: bool = False) -> dict[Place, int]:
+    """Of every family with a chance of `density`, and of six odd places. `is_steady` leaves out what gives no answer,
+    and has every Python measured: as in a catalogue that somebody keeps up.
+    """
+    drawn = steady_patterns() if is_steady else range(PATTERNS)
     families = [
-        Family(*place, chance.randrange(PATTERNS), frozenset(python for python in PYTHONS if chance.random() < 0.5))
+        Family(
+            *place,
+            chance.choice(drawn),
+            frozenset(python for python in PYTHONS if is_steady or chance.random() < 0.5),
+        )
         for place in product(ISSUES, FAMILIES, CLASSES)
         if chance.random() < density
     ]
     return patterns_of(families, {place: chance.randrange(PATTERNS) for place in chance.sample(PLACES, 6)})
+
+
+@cache
+def steady_patterns() -> tuple[int, ...]:
+    """Those by which a row without variants fails or passes."""
+    said = {Verdict.AFFECTED, Verdict.NOT_AFFECTED}
+    return tuple(one for one in range(PATTERNS) if cell_of("low-1", next(iter(BUILDS)), CPU, one).verdict in said)
 
 
 def without(known: Known, gone: Iterable[Place]) -> Known:

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 from app.commands.exits import Exit
 from app.commands.gate import CODES, main
 from app.domain.inference import holds
-from app.domain.issue import CPU_PATH, Device, LinkKind, is_planned_on
+from app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
 from app.domain.known import Known
 from app.domain.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
 from app.store.known import load_known
@@ -235,7 +235,7 @@ def test_an_upgrade_from_a_build_that_is_hardly_measured_says_so_first(web: Test
 
 def coverage(known: Known, build: str, hardware: str) -> tuple[int, int]:
     """Rows with an answer, and those that apply, of the rows that are run on this very class."""
-    rows = [issue for issue in known.issues.values() if is_planned_on(issue, hardware)]
+    rows = [issue for issue in known.issues.values() if is_measured_on(issue, known.builds[build], hardware)]
     cells = [known.cell(issue, known.builds[build], hardware) for issue in rows]
     applicable = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
     return sum(1 for cell in applicable if is_answer(cell)), len(applicable)

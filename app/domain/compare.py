@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from app.domain.build import Build
 from app.domain.history import FAILING
+from app.domain.inference import own_reason
 from app.domain.issue import Issue, Severity, environment_request
 from app.domain.known import Known
 from app.domain.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_stale
@@ -142,7 +143,7 @@ def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
         return False
     if before is None or after is None or standing_of(before) is Standing.FAILS:
         return True
-    return _masked(before.reason) == _masked(after.reason)
+    return _masked(own_reason(before)) == _masked(own_reason(after))
 
 
 # Addresses, sizes, line numbers and generated names differ between two runs of one failure.

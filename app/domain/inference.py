@@ -209,7 +209,7 @@ def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate:
         ground,
         build=build.id,
         hardware=hardware,
-        reason=f"inferred from {in_words(basis)}: {ground.reason}",
+        reason=_lead(basis) + ground.reason,
         attempts={},
         superseded=0,
         voided=0,
@@ -220,6 +220,15 @@ def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate:
 def ground_of(basis: Basis) -> str:
     """What an inferred claim is inferred from, in a word: the other Python's build, or the CPU class."""
     return basis.hardware if basis.rule == DEVICE_RULE else basis.build
+
+
+def own_reason(cell: Cell) -> str:
+    """The reason of the measured cell that a claim stands on."""
+    return cell.reason.removeprefix(_lead(cell.basis)) if cell.basis else cell.reason
+
+
+def _lead(basis: Basis) -> str:
+    return f"inferred from {in_words(basis)}: "
 
 
 def in_words(basis: Basis) -> str:

@@ -16,22 +16,28 @@ from packaging.version import Version
 
 from app.domain.build import Build
 from app.domain.compare import Group, compare
+from app.domain.constraints import Constraints
 from app.domain.environment import Resolved
-from app.domain.gate import Decision, Question, Ruling, decide
+from app.domain.gate import Decision, Ruling, decide
+from app.domain.gate import Question as GateQuestion
 from app.domain.inference import DEVICE_RULE, PYTHON_RULE
-from app.domain.issue import BASELINE, CPU_PATH, Device, Issue, Severity, SignatureKind, variants_of
+from app.domain.issue import BASELINE, CPU_PATH, Device, Issue, Requires, Severity, SignatureKind, variants_of
 from app.domain.known import Known
 from app.domain.matrix import complete, rows_of, unfolded
+from app.domain.packages import concerns
 from app.domain.policy import Accept, Effect, Policy, Remedy, Watch
+from app.domain.prospects import Candidate, Rating, Tally
+from app.domain.upgrade import Advice, Question, advise
 from app.domain.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
 from tests import oracle
-from tests.make import NOON
+from tests.make import NOON, make_issue
 from tests.random_stores import (
     BACKGROUNDS,
     BUILDS,
     CLASSES,
     CPU,
     FAMILIES,
+    GPU,
     ISSUES,
     PATTERNS,
     PLACES,
@@ -61,13 +67,21 @@ families = st.builds(
     patterns,
     st.frozensets(st.sampled_from(PYTHONS), min_size=1),
 )
+seeds = st.integers(0, 2**32)
 few = st.builds(
     patterns_of, st.lists(families, max_size=40), st.dictionaries(st.sampled_from(PLACES), patterns, max_size=4)
 )
-crowded = st.builds(random_patterns, st.builds(random.Random, st.integers(0, 2**32)), st.sampled_from([0.3, 0.9]))
+crowded = st.builds(random_patterns, st.builds(random.Random, seeds), st.sampled_from([0.3, 0.9]))
 attempted = st.one_of(few, crowded)
 backgrounds = st.sampled_from((BACKGROUNDS[0], *BACKGROUNDS))
 stores = st.builds(store_of, attempted, backgrounds)
+kept_up = st.builds(
+    lambda seed, background: store_of(random_patterns(random.Random(seed), 0.95, is_steady=True), background),  # noqa: S311
+    seeds,
+    backgrounds,
+)
+"""Stores in which enough is measured for something to be recommended."""
+
 rows = st.lists(st.sampled_from(list(ISSUES)), min_size=1, unique=True)
 columns = st.lists(st.sampled_from(list(BUILDS)), min_size=1, unique=True)
 classes = st.lists(st.sampled_from(CLASSES), min_size=1, unique=True)
@@ -155,7 +169,7 @@ def ruled(
 ) -> Ruling:
     asked = replace(policy, watch=Watch(issues=tuple(watched)), hardware=tuple(classes))
     resolved = Resolved(build, "torch", pythons=pythons or (BUILDS[build].python,))
-    return decide(Question(resolved, asked, NOON), known)
+    return decide(GateQuestion(resolved, asked, NOON), known)
 
 
 @many
@@ -459,6 +473,114 @@ def test_gained_and_lost_are_said_between_known_sides_and_mirror_each_other(
         assert (pair.before.verdict, pair.after.verdict in FAILS) == (Verdict.NOT_AFFECTED, True)
     gained = [pair.issue.id for pair in there.of(Group.FIXED)]
     assert sorted(gained) == sorted(pair.issue.id for pair in back.of(Group.NEWLY_BROKEN))
+
+
+@many
+@given(stores, st.sampled_from(list(BUILDS)), st.sampled_from(list(BUILDS)), st.sampled_from(CLASSES))
+def test_what_became_of_a_row_is_what_the_rules_text_says(known: Known, before: str, after: str, class_: str) -> None:
+    store = oracle.Store(known.issues, known.builds, known.cells)
+    builds = BUILDS[before], BUILDS[after]
+    for pair in compare(asked(known), *builds, class_, known).pairs:
+        sides = (oracle.claim(store, pair.issue, build, class_) for build in builds)
+        assert pair.group.value == oracle.became(pair.issue, *sides)
+        if (pair.before.verdict, pair.after.verdict) == (Verdict.NOT_APPLICABLE, Verdict.AFFECTED):
+            assert pair.group is Group.NEW
+
+
+starts = st.sampled_from([build for build in BUILDS.values() if build.minor in {"2.5", "2.6"}])
+shares = st.sampled_from([0.5, 0.8, 1.0])
+
+
+def advised(known: Known, start: Build, rows: Iterable[str], classes: Iterable[str], enough: float) -> Advice:
+    watched = tuple(known.issues[id_] for id_ in sorted(rows))
+    return advise(Question(start, watched, Constraints(hardware=tuple(classes)), enough=enough), known)
+
+
+@many
+@given(kept_up, starts, rows, st.sampled_from([(), (CPU,), (GPU, CPU)]), shares)
+def test_an_upgrade_is_advised_as_the_rules_text_says(
+    known: Known, start: Build, rows: list[str], classes: tuple[str, ...], enough: float
+) -> None:
+    advice = advised(known, start, rows, classes, enough)
+    store = oracle.Store(known.issues, known.builds, known.cells)
+    choices = [one.build for one in advice.candidates]
+    true = oracle.upgrade(store, start, sorted(rows), classes, choices, enough)
+    assert advice.decision.value == true.decision
+    assert (advice.best.build.id if advice.best else "") == true.best
+    assert [one.build for one in advice.candidates] == [one.build for one in true.candidates]
+    for one, other in zip((advice.base, *advice.candidates), (true.base, *true.candidates), strict=True):
+        said = {tally.value: count for tally, count in one.counts.items()}
+        assert {word: other.count(word) for word in oracle.DOES if word != "does_not_apply"} == {
+            word: said[word] for word in oracle.DOES if word != "does_not_apply"
+        }
+        assert (said["gained"], said["lost"], said["new"]) == tuple(
+            len(other.turned(word)) for word in ("fixed", "newly_broken", "new")
+        )
+        assert (one.coverage, one.assurance) == (other.coverage, other.assurance)
+    good = {Rating.RECOMMENDED, Rating.ALSO_GOOD}
+    rated = {one.build.id: "good" if one.rating in good else one.rating.value for one in advice.candidates}
+    assert rated == true.ratings
+
+
+@many
+@given(kept_up, starts, rows, st.sampled_from([(CPU,), (GPU, CPU)]), chances)
+def test_passes_that_are_taken_away_recommend_nothing(
+    known: Known, start: Build, rows: list[str], classes: tuple[str, ...], chance: int
+) -> None:
+    """But for how many runs a claim rests on: without a pass that was run once, one of another Python that was run
+    three times may stand in for it.
+    """
+    before, after = (advised(one, start, rows, classes, 0.8) for one in (known, without_passes(known, chance)))
+    hoped = {one.build.id for one in before.candidates if one.rating in HOPED}
+    assert after.best is None or after.best.build.id in hoped
+    for was, is_now in zip(
+        sorted(before.candidates, key=by_build), sorted(after.candidates, key=by_build), strict=True
+    ):
+        gained = {item.issue.id for item in was.of(Tally.GAINED)}
+        assert {item.issue.id for item in is_now.of(Tally.GAINED)} <= gained
+
+
+HOPED = {Rating.RECOMMENDED, Rating.ALSO_GOOD, Rating.NOT_CONFIRMED}
+
+
+def by_build(one: Candidate) -> str:
+    return one.build.id
+
+
+@many
+@given(kept_up, starts, rows, st.sampled_from([(CPU,), (GPU, CPU)]), shares)
+def test_rows_that_apply_on_no_side_change_no_decision_and_no_number(
+    known: Known, start: Build, rows: list[str], classes: tuple[str, ...], enough: float
+) -> None:
+    """A row of a release that is still to come, and one of a Python before all of these."""
+    never = [
+        make_issue("never-1", requires=Requires(torch=">=3"), severity=Severity.CRITICAL, silent=True),
+        make_issue("never-2", requires=Requires(python="<3.9"), severity=Severity.HIGH),
+    ]
+    more = replace(known, issues={**known.issues, **{issue.id: issue for issue in never}})
+    few = advised(known, start, rows, classes, enough)
+    many_ = advised(more, start, [*rows, *(issue.id for issue in never)], classes, enough)
+    assert (few.decision, few.why, few.base) == (many_.decision, many_.why, many_.base)
+    assert few.candidates == many_.candidates
+
+
+# -- 7. packages -------------------------------------------------------------------------------------------------------
+
+
+@many
+@given(stores, rows, st.sampled_from([None, {}, {"torchao": "0.12.0"}, {"numpy": "2.2.6"}]), st.booleans())
+def test_a_row_of_a_package_counts_for_whoever_has_it_or_names_it(
+    known: Known, rows: list[str], packages: dict[str, str] | None, is_named: bool
+) -> None:
+    for row in rows:
+        issue = known.issues[row]
+        counts = concerns(issue, packages, named=is_named)
+        if not issue.requires.package:
+            assert counts
+        elif packages is None:
+            assert counts is is_named
+        else:
+            assert counts is (issue.requires.package in packages)
 
 
 # -- 8. hardware -------------------------------------------------------------------------------------------------------

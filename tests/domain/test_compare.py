@@ -281,6 +281,11 @@ def test_two_rules_say_nothing_together() -> None:
     assert transition_of(failing, replace(passing, basis=device)) is Transition.FIXED
 
 
+def test_one_failure_that_is_measured_here_and_inferred_there_is_one_failure() -> None:
+    """Of what is inferred the reason names its ground: the failure is told by the ground's own."""
+    assert _pair("!", " ", after_12="!").group is Group.STILL_FAILS
+
+
 def test_two_pythons_of_one_build_can_be_compared() -> None:
     compared = _compared(_cell(FAILS, B.id), _cell(PASSES, B_312.id), a=B.id, b=B_312.id)
     assert compared.pairs[0].transition is Transition.FIXED
