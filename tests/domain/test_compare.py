@@ -252,8 +252,8 @@ def _pair(before: str, after: str, **changes: object) -> Pair:
         if letter != " "
     ]
     known = given_claims.store(cells)
-    builds = (given_claims.BUILDS[wheel, "3.11"] for wheel in wheels)
-    (pair,) = compare([given_claims.ROW], *builds, HARDWARE, known).pairs
+    old, new = (given_claims.BUILDS[wheel, "3.11"] for wheel in wheels)
+    (pair,) = compare([given_claims.ROW], old, new, HARDWARE, known).pairs
     return pair
 
 

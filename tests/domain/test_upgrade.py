@@ -17,7 +17,7 @@ from app.domain.upgrade import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision, Q
 from app.domain.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
-from tests.make import HARDWARE, make_build, make_issue
+from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TORCH_25, TORCH_26, TORCH_27 = make_build("2.5.1+cu124"), make_build("2.6.0+cu124"), make_build("2.7.1+cu126")
 BUILDS = (TORCH_25, TORCH_26, TORCH_27)
@@ -331,7 +331,7 @@ def test_how_much_is_enough_can_be_named() -> None:
 
 def test_old_evidence_stands() -> None:
     """As everywhere: it is marked, and after half a year not every upgrade is off."""
-    old = given_claims.NOON.replace(year=given_claims.NOON.year - 2)
+    old = NOON.replace(year=NOON.year - 2)
     cells = [given_claims.made("a", build, sign, measured_at=old) for sign, build in zip("xoo", BUILDS, strict=True)]
     assert ask(known_of(cells, [issue_of("a")])).decision is Decision.GO
 
