@@ -102,7 +102,7 @@ def _known() -> "tuple[Grounds, Times]":
 
 
 def _start_in(file: Path, python: str, grounds: "Grounds") -> str:
-    from app.formats.upgrade_question import UnknownStart, start_of
+    from app.formats.upgrade_question import UnknownStart, start_name, start_of
 
     try:
         content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
@@ -114,7 +114,7 @@ def _start_in(file: Path, python: str, grounds: "Grounds") -> str:
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
         raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)
-    return found.build
+    return start_name(found)
 
 
 def _told(advice: "Advice", form: Form, to: str) -> str:

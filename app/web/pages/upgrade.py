@@ -21,7 +21,7 @@ from app.domain.prospects import Candidate, Item, Prospect, Rating, Said
 from app.domain.upgrade import ENOUGH, RANKING_WORDS, Advice, Decision
 from app.formats.migration_note import migration_note
 from app.formats.question import BadField, Grounds
-from app.formats.upgrade_question import UnknownStart, start_of
+from app.formats.upgrade_question import UnknownStart, start_name, start_of
 from app.formats.upgrade_words import (
     COLUMN_WORDS,
     PROSPECT_WORDS,
@@ -225,7 +225,7 @@ def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
         return _refused(visit, query, grounds, error.message, (), content)
     if found.build is None:
         return _refused(visit, query, grounds, found.note or found.asked, found.nearest, content)
-    address = f"{UPGRADE}{query.asking(start=found.build, python='')}"
+    address = f"{UPGRADE}{query.asking(start=start_name(found), python='')}"
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
