@@ -113,7 +113,7 @@ def _known() -> "tuple[Grounds, Times]":
 
 def _environment_in(file: Path, python: str, grounds: "Grounds") -> tuple[str, Mapping[str, str]]:
     """The build that it is, and its packages."""
-    from app.formats.upgrade_question import UnknownStart, start_of
+    from app.formats.upgrade_question import UnknownStart, start_name, start_of
 
     try:
         content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
@@ -125,7 +125,7 @@ def _environment_in(file: Path, python: str, grounds: "Grounds") -> tuple[str, M
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
         raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)
-    return found.build, found.packages
+    return start_name(found), found.packages
 
 
 def _told(advice: "Advice", form: Form, to: str) -> str:

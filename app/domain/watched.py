@@ -16,7 +16,6 @@ from app.domain.policy import Watch
 
 _THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
 _SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
-_NUMBER = re.compile(r"#([0-9]+)")
 _REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 ALL = "all"
@@ -27,24 +26,29 @@ _SHOWN_UNKNOWN = 3  # looking for near names takes milliseconds each, and a requ
 
 @dataclass(frozen=True)
 class Names:
-    """Ids of issues by what may be written for them: `ids` and `components` in small letters, `packages` canonical."""
+    """Ids of issues by what may be written for them: `ids` and `components` in small letters, `packages` canonical,
+    `numbers` of the reports (`8464`).
+    """
 
     ids: Mapping[str, tuple[str, ...]]
     components: Mapping[str, tuple[str, ...]]
     packages: Mapping[str, tuple[str, ...]]
+    numbers: Mapping[str, tuple[str, ...]]
 
 
 def names_of(issues: Mapping[str, Issue]) -> Names:
     ids: dict[str, list[str]] = defaultdict(list)
     components: dict[str, list[str]] = defaultdict(list)
     packages: dict[str, list[str]] = defaultdict(list)
+    numbers: dict[str, list[str]] = defaultdict(list)
     for issue in sorted(issues.values(), key=lambda one: one.id):
         for written in {issue.id.casefold(), *_reports(issue)}:
             ids[written].append(issue.id)
         components[issue.component.casefold()].append(issue.id)
+        numbers[issue.id.rpartition("-")[2]].append(issue.id)
         for package in _packages(issue):
             packages[package].append(issue.id)
-    return Names(_frozen(ids), _frozen(components), _frozen(packages))
+    return Names(_frozen(ids), _frozen(components), _frozen(packages), _frozen(numbers))
 
 
 def _frozen(found: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
@@ -79,9 +83,8 @@ def meant_by(text: str, names: Names) -> tuple[str, ...]:
     found = names.ids.get(folded)
     if found is None and (short := _SHORT.match(folded)):
         found = names.ids.get(f"{short[1]}-{short[2]}")
-    if found is None and (number := _NUMBER.fullmatch(folded)):
-        ending = f"-{number[1]}"
-        found = tuple(sorted({id_ for ids in names.ids.values() for id_ in ids if id_.endswith(ending)}))
+    if found is None and folded.startswith("#"):
+        found = names.numbers.get(folded.removeprefix("#"))
     return found or ()
 
 
@@ -92,7 +95,7 @@ def is_all(text: str) -> bool:
 def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Issue, ...]:
     """The issues that are meant, in the order of `issues`; with `all` every one. Raises UnknownIssue."""
     texts = list(dict.fromkeys(written))
-    if any(is_all(text) for text in texts):
+    if any(map(is_all, texts)):
         return tuple(issues.values())
     ids = {text for text in texts if text in issues}
     if len(ids) < len(texts):
@@ -134,9 +137,10 @@ def watched_issues(
     A package that no issue here needs is noted, because teams watch all they use.
     """
     _refuse_nothing(watch)
-    named = [text for text in watch.issues if not is_all(text)]
-    ids = set(issues) if len(named) < len(watch.issues) else set[str]()
-    ids |= _found("issue", named, {text: meant_by(text, names) for text in named}, names.ids)
+    if any(map(is_all, watch.issues)):
+        ids = set(issues)
+    else:
+        ids = _found("issue", watch.issues, {text: meant_by(text, names) for text in watch.issues}, names.ids)
     by_component = {text: names.components.get(text.strip().casefold(), ()) for text in watch.components}
     ids |= _found("component", watch.components, by_component, {issue.component for issue in issues.values()})
     by_package = {text: names.packages.get(canonical_package(text), ()) for text in watch.packages}

@@ -92,6 +92,12 @@ def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved
         return resolve(stated, builds, builds)
 
 
+def start_name(found: Resolved) -> str:
+    """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
+    build = found.build or ""
+    return build.removeprefix("torch-") if len(found.pythons) > 1 else build
+
+
 def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...]]:
     builds = grounds.known.builds
     written = asked.start.strip()

@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import BadRequest
+from app.domain.errors import BadRequest, UnknownIssue
 from app.domain.issue import Issue, Link, LinkKind, Packages, Severity
 from app.domain.policy import Watch
-from app.domain.watched import meant_by, names_of, watched_issues
+from app.domain.watched import find_issue, find_issues, meant_by, names_of, watched_issues
 from tests.make import make_issue
 
 
@@ -51,6 +51,10 @@ def watched(catalogue: dict[str, Issue] = ISSUES, /, **watch: Any) -> list[str]:
         ("https://github.com/pytorch/xla/issues/8464", "xla-8464"),
         ("github.com/pytorch/xla/issues/8464#issuecomment-3", "xla-8464"),
         ("xla#8464", "xla-8464"),
+        ("#8464", "xla-8464"),
+        ("#846", None),
+        ("#xla-8464", None),
+        ("all", None),
         ("pytorch/pytorch#151290", "pytorch-151290"),
         ("fla-org/flash-linear-attention#160", "fla-160"),
         ("someone/fla#160", "fla-160"),
@@ -78,6 +82,8 @@ def test_an_issue_is_meant_by_its_id_and_by_its_report(text: str, id_: str | Non
         ({"severity": Severity.HIGH}, ["fla-160", "pytorch-151290", "xla-8464"]),
         ({"issues": ("forum-1",), "severity": Severity.CRITICAL}, ["forum-1", "xla-8464"]),
         ({"issues": ("xla-8464", "pytorch/xla#8464")}, ["xla-8464"]),
+        ({"issues": ("all",)}, ["fla-160", "forum-1", "pytorch-151290", "xla-8464"]),
+        ({"issues": ("zzz", " ALL ")}, ["fla-160", "forum-1", "pytorch-151290", "xla-8464"]),
     ],
 )
 def test_everything_that_a_watch_names_counts_once(watch: dict[str, Any], ids: list[str]) -> None:
@@ -97,6 +103,31 @@ def test_a_misspelt_name_is_refused_with_the_nearest(watch: dict[str, Any], word
     with pytest.raises(BadRequest) as refusal:
         watched(**watch)
     assert str(refusal.value).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("written", "ids"),
+    [
+        (["pytorch/xla#8464", "FLA-160"], ["xla-8464", "fla-160"]),
+        (["fla-160", "xla-8464", "fla-160"], ["xla-8464", "fla-160"]),
+        (["zzz", "all"], ["xla-8464", "pytorch-151290", "fla-160", "forum-1"]),
+        ([], []),
+    ],
+)
+def test_issues_are_found_in_the_order_of_the_catalogue(written: list[str], ids: list[str]) -> None:
+    assert [issue.id for issue in find_issues(written, ISSUES)] == ids
+
+
+def test_one_issue_is_found_or_refused_with_what_may_be_meant() -> None:
+    twins = {**ISSUES, "vision-8464": make_issue("vision-8464", links=())}
+    assert find_issue("#160", ISSUES).id == "fla-160"
+    with pytest.raises(UnknownIssue, match="is more than one issue here; candidates: xla-8464, vision-8464"):
+        find_issue("#8464", twins)
+    with pytest.raises(UnknownIssue, match='"all" is every issue here; name one'):
+        find_issue("all", ISSUES)
+    with pytest.raises(UnknownIssue, match='no issue is called "fla160" here; nearest: fla-160') as refused:
+        find_issue("fla160", ISSUES)
+    assert (refused.value.problem, refused.value.nearest[0]) == ('no issue is called "fla160" here', "fla-160")
 
 
 def test_ten_thousand_unknown_names_are_refused_at_once_in_a_short_sentence() -> None:

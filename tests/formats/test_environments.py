@@ -136,6 +136,7 @@ _TARGETS = "".join(
         ("poetry.lock", _METADATA.format("~3.9 || >=3.11 <3.13"), "3.9 3.11 3.12"),
         ("poetry.lock", _METADATA.format("*"), ""),
         ("poetry.lock", _METADATA.format("whatever"), ""),
+        ("poetry.lock", _METADATA.format("^0a0"), ""),
         ("pdm.lock", f"[metadata]\nlock_version = '4.5.0'\n{_TARGETS}[[package]]\nname = 'torch'", "3.12 3.13"),
         ("pdm.lock", "[metadata]\nlock_version = '4.4'\n[[package]]\nname = 'torch'", ""),
         ("Pipfile.lock", _PIPFILE.format('"python_version": "3.12"'), "3.12"),
@@ -672,6 +673,17 @@ _TEXTS = (
 def test_whatever_a_file_holds_it_is_read_or_refused(name: str, content: bytes, python: str) -> None:
     with contextlib.suppress(BadEnvironment):
         resolve(read_environment(name, content, python=python), BUILDS, TESTED)
+
+
+_SPECIFIERS = st.text(alphabet="^~=<>!|, .*0123456789abrc", max_size=20)
+
+
+@given(_SPECIFIERS, st.sampled_from(["12.4", "1+1", "12.*"]) | st.text(max_size=5), st.sampled_from(["", "3.12"]))
+def test_whatever_a_specifier_says_it_is_read_or_refused(wanted: str, cuda: str, python: str) -> None:
+    conda = f"dependencies:\n- 'pytorch=2.6.0'\n- 'pytorch-cuda={cuda}'\n- 'python{wanted}'\n"
+    for name, text in [("environment.yml", conda), ("poetry.lock", _METADATA.format(wanted))]:
+        with contextlib.suppress(BadEnvironment):
+            resolve(read(text, name, python=python), BUILDS, TESTED)
 
 
 @settings(max_examples=300, deadline=None)

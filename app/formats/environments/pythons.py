@@ -13,9 +13,7 @@ from app.formats.environments.source import Source, read_wheel_name, show
 
 # Far beyond the newest, so that ">=3.14" alone never looks like one Python.
 _EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
-_CLAUSE = re.compile(
-    r"(?P<sign>\^|~=|~|===?|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(?:\.[0-9]+)*(?:[a-z]+[0-9]+)?)(?P<any>\.?\*)?"
-)
+_CLAUSE = re.compile(r"(?P<sign>\^|~=|~|===?|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(?:\.[0-9]+)*)(?P<any>\.?\*)?")
 _LONGEST_SPECIFIER = 300
 # uv writes markers of some hundred signs where extras conflict. A longer one is taken to hold; these limits keep the
 # worst file of 4 MiB at seconds.

@@ -23,7 +23,7 @@ from app.domain.verdict import Cell
 from app.formats.comparison import notes_of
 from app.formats.migration_note import answer_note, migration_note
 from app.formats.question import BadField, Grounds
-from app.formats.upgrade_question import UnknownStart, packages_said, start_of
+from app.formats.upgrade_question import UnknownStart, packages_said, start_name, start_of
 from app.formats.upgrade_words import (
     COLUMN_WORDS,
     MEASURED_WORDS,
@@ -264,7 +264,7 @@ def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
     if found.build is None:
         return _refused(visit, query, grounds, found.note or found.asked, found.nearest, content)
     has = list(packages_said(found.packages, grounds))
-    address = f"{UPGRADE}{query.asking(start=found.build, python='', has=has)}"
+    address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
