@@ -85,9 +85,11 @@ def print_matrix(
         console.print(table)
     on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
     if on_cpu:
-        console.print(f"{many(on_cpu, 'issue')} more concern the CPU path: see {CPU_CLASS}", highlight=False)
+        concern = "issue concerns" if on_cpu == 1 else "issues concern"
+        console.print(f"{on_cpu} more {concern} the CPU path: see {CPU_CLASS}", highlight=False)
     if len(absent) > on_cpu:
-        console.print(f"{many(len(absent) - on_cpu, 'issue')} more do not apply on {hardware}", highlight=False)
+        apply = "issue does not apply" if len(absent) == on_cpu + 1 else "issues do not apply"
+        console.print(f"{len(absent) - on_cpu} more {apply} on {hardware}", highlight=False)
     _print_legend(console, [cell for issue in shown for cell in rows[issue.id]])
 
 

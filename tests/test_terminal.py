@@ -86,10 +86,10 @@ def test_issues_of_the_cpu_path_are_counted_on_a_gpu_and_not_said_to_be_impossib
     assert [line for line in lines if line.startswith(("toy-1", "old-1"))] == []
     assert [line for line in lines if line.startswith("any-1 (✓)")]
     assert lines[-3:-1] == [
-        "1 issue more concern the CPU path: see cpu-x86_64",
-        "1 issue more do not apply on cuda-sm_90",
+        "1 more issue concerns the CPU path: see cpu-x86_64",
+        "1 more issue does not apply on cuda-sm_90",
     ]
-    assert lines_of([ROW], [AT_311], claims.GPU, known)[0] == "1 issue more concern the CPU path: see cpu-x86_64"
+    assert lines_of([ROW], [AT_311], claims.GPU, known)[0] == "1 more issue concerns the CPU path: see cpu-x86_64"
 
 
 def test_what_is_to_do_is_told_in_cells_arms_and_environments() -> None:

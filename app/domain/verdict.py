@@ -488,9 +488,10 @@ def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
 
 
 def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
-    """`helps with a; fails with b; not tried with c (why)`."""
-    why = {variant.id: variant.why_not for variant in issue.variants}
-    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": [], "not tried with": []}
+    """`helps with a; fails with b; not tried with c, d (why)`."""
+    why = {variant.id: variant.why_not.rstrip(".") for variant in issue.variants}
+    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": []}
+    untried: dict[str, list[str]] = {}
     for one in failing:
         variant = one.baseline.variant
         match one.verdict:
@@ -501,8 +502,10 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
             case _ if one.note != _NOT_RUN:
                 said["no answer with"].append(f"{variant} ({one.note})")
             case _:
-                said["not tried with"].append(f"{variant} ({why[variant]})" if why.get(variant) else variant)
-    return "; ".join(f"{words} {', '.join(variants)}" for words, variants in said.items() if variants)
+                untried.setdefault(why.get(variant, ""), []).append(variant)
+    told = [f"{words} {', '.join(variants)}" for words, variants in said.items() if variants]
+    told += [f"not tried with {', '.join(of)}{f' ({reason})' if reason else ''}" for reason, of in untried.items()]
+    return "; ".join(told)
 
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
