@@ -465,7 +465,7 @@ def _stay(why: Said) -> _Answer:
 
 def _find_out(one: Candidate) -> FindOut:
     said = Said(
-        "On {build} {n} have no answer (about {minutes} min)",
+        "On {build} without an answer: {n} (about {minutes} min)",
         build=one.build.id,
         n=one.missing.count,
         minutes=one.missing.minutes,
