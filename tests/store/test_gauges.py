@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.domain.outcome import Outcome, Trouble, TroubleCode
-from app.domain.verdict import Verdict
+from app.domain.verdict import RULES, Verdict
 from app.store import counters, writes
 from app.store.gauges import Gauges, load_gauges
 from app.store.rows import JobState
@@ -142,6 +142,7 @@ def test_counters_stay_beside_the_generation(engine: Engine) -> None:
             "a": {(): 5},
             "b": {(): 1},
             "generation": {(): 0},
+            "rules": {(): RULES},
             "seen": {("m" * 32,): int(NOON.timestamp())},
         }
     with unit_of_work(engine) as s:
