@@ -47,7 +47,13 @@ class Known:
 
     def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
         """Every stored cell of an issue on a class with its build, in release order."""
-        return tuple((self.builds[id_], self.cells[issue, id_, hardware]) for id_ in self._places[issue, hardware])
+        key = (issue, hardware)
+        found = self._stored.get(key)
+        if found is None:
+            builds, cells = self.builds, self.cells
+            found = tuple([(builds[id_], cells[issue, id_, hardware]) for id_ in self._places[key]])
+            self._stored[key] = found
+        return found
 
     def stored(self, issue: str) -> tuple[Cell, ...]:
         """Every stored cell of an issue, one class after the other, in release order."""
@@ -57,9 +63,7 @@ class Known:
         """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
         key = (issue, hardware)
         if key not in self._measured:
-            self._measured[key] = any(
-                self.cells[issue, build, hardware].verdict not in _NOTHING for build in self._places[key]
-            )
+            self._measured[key] = any(cell.verdict not in _NOTHING for _, cell in self.measured(issue, hardware))
         return self._measured[key]
 
     def history(self, issue: str, hardware: str) -> History:
@@ -71,7 +75,7 @@ class Known:
 
     def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
         """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
-        stored = {id_: self.cells[issue, id_, hardware].verdict for id_ in self._places[issue, hardware]}
+        stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
         if not stored:
             return ()
         requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
@@ -83,13 +87,11 @@ class Known:
         """The history in words. An issue that does not depend on the device is told by the CPU where it was measured
         there alone, as its cells are.
         """
-        own, on_cpu = self.history(issue.id, hardware), self.history(issue.id, CPU_CLASS)
-        stands_in = self.infers and issue.requires.device is Device.ANY and hardware != CPU_CLASS
-        return (
-            f"as on {CPU_CLASS}: {on_cpu.sentence}"
-            if stands_in and on_cpu.measured > own.measured == 0
-            else own.sentence
-        )
+        own = self.history(issue.id, hardware)
+        if own.measured or not self.infers or issue.requires.device is not Device.ANY:
+            return own.sentence
+        on_cpu = self.history(issue.id, CPU_CLASS)
+        return f"as on {CPU_CLASS}: {on_cpu.sentence}" if on_cpu.measured else own.sentence
 
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""
@@ -108,6 +110,10 @@ class Known:
             if build in ranks:
                 found[issue, hardware].append(build)
         return defaultdict(tuple, {key: tuple(sorted(ids, key=ranks.__getitem__)) for key, ids in found.items()})
+
+    @cached_property
+    def _stored(self) -> dict[tuple[str, str], tuple[tuple[Build, Cell], ...]]:
+        return {}
 
     @cached_property
     def _measured(self) -> dict[tuple[str, str], bool]:

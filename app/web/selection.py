@@ -22,7 +22,6 @@ from app.formats.query_json import LONGEST as LONGEST_QUERY
 from app.formats.query_json import read_query
 from app.store.kept_cells import KeptKnown
 from app.store.known import load_known_at
-from app.store.reads import load_builds, load_issues
 from app.store.session import Session
 from app.web.errors import BadQuestion, QueryRefused, nearest, or_nearest
 
@@ -129,10 +128,12 @@ def select(  # noqa: PLR0913 - each by its name
     Raises BadQuestion for names we do not have, with the nearest ones.
     """
     asked = read_asked(query.q)
-    issues, builds = load_issues(session), load_builds(session)
+    known = kept.load(session, now)
+    issues, builds = tuple(known.issues.values()), tuple(known.builds.values())
     wanted = _issues(issues, query, asked)
-    ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
-    known = kept.load(session, now) if at is None else known_then(session, at, issues=ids, hardware=classes)
+    if at is not None:
+        ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
+        known = known_then(session, at, issues=ids, hardware=classes)
     measured = _measured(known, wanted, classes)
     named = named_builds(builds, query.builds)
     offered = _offered(named or _of_python(builds, query.python), asked, query.q)
@@ -161,8 +162,11 @@ def select(  # noqa: PLR0913 - each by its name
 
 
 def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
-    cells = (cell for issue in issues for class_ in classes for _, cell in known.measured(issue.id, class_))
-    return frozenset(cell.build for cell in cells if cell.measured_at is not None)
+    found: set[str] = set()
+    for issue in issues:
+        for class_ in classes:
+            found.update(cell.build for _, cell in known.measured(issue.id, class_) if cell.measured_at is not None)
+    return frozenset(found)
 
 
 def read_asked(text: str) -> Query:

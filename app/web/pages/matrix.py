@@ -355,8 +355,11 @@ def _row(  # noqa: PLR0913 - each is part of the key
 
 def _cures(known: Known, issue: str, hardware: str) -> int:
     """How many workarounds were measured to help on any build."""
-    failing = (cell for _, cell in known.measured(issue, hardware) if cell.verdict in FAILING)
-    return len({id_ for cell in failing for id_ in cures_of(cell)})
+    helping: set[str] = set()
+    for _, cell in known.measured(issue, hardware):
+        if cell.verdict in FAILING:
+            helping.update(cures_of(cell))
+    return len(helping)
 
 
 def _sentence(cells: Sequence[Cell], history: str, cures: int) -> str:
