@@ -109,7 +109,7 @@ class Item:
     def has_workaround(self) -> bool:
         return self.prospect is Prospect.NEEDS_WORKAROUND
 
-    @property
+    @cached_property
     def is_run_there(self) -> bool:
         """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
         return is_measured_on(self.issue, self.pair.builds[1], self.after.hardware)
