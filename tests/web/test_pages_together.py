@@ -118,7 +118,8 @@ def test_templates_hold_no_addresses_of_other_hosts_and_no_inline_code() -> None
 
 
 def test_every_verdict_outcome_and_finding_has_a_sign_and_every_sign_a_symbol_and_a_hue() -> None:
-    assert {signs.sign_of_verdict(verdict) for verdict in Verdict} | {signs.Sign.CURE, signs.Sign.PARTIAL} == set(signs.Sign)
+    marked = {signs.Sign.CURE, signs.Sign.PARTIAL}
+    assert {signs.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(signs.Sign)
     assert {signs.sign_of_outcome(outcome) for outcome in Outcome} <= set(signs.Sign)
     assert set(remedies.WORDS) == set(WorkaroundVerdict)
     assert set(signs.GRAVEST_FIRST) == set(signs.WORDS) == set(signs.Sign)
