@@ -5,7 +5,7 @@ imports): of the product's own it knows the values that cells, issues, builds an
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -254,8 +254,8 @@ class Environment:
     """What is asked about, as whoever made it up knows it.
 
     `possible` are the builds that it may be, the one that is told of first; none: such a wheel is not tested.
-    `stand_in` is the tested build of the same release that a policy may take for it. `packages` are those beside torch
-    (None: nothing is known of them).
+    `stand_ins` are those of the nearest tested wheel of the same release, which a policy may take for it. `packages`
+    are those beside torch (None: nothing is known of them).
     """
 
     possible: tuple[str, ...] = ()
@@ -281,18 +281,35 @@ class _Side:
     is_split: bool = False
 
 
-def gate(store: Store, policy: Policy, watched: Sequence[str], environment: Environment, now: datetime) -> Told:
-    """`watched` are ids; a policy's watch, names and lists are read by whoever asks."""
+def gate(
+    store: Store,
+    policy: Policy,
+    watched: Iterable[str],
+    environment: Environment,
+    now: datetime,
+    *,
+    named: Collection[str] = (),
+) -> Told:
+    """`watched` are ids, `named` those of them that the question names by themselves or by the package they concern;
+    a policy's watch, names and lists are read by whoever asks.
+    """
     is_variant = not environment.possible
     ids = environment.stand_ins if is_variant and policy.accept_variant else environment.possible
     if not ids:
-        effects = {(id_, ""): (_ignored(id_, policy, now, policy.unknown), "not_run", "not_known") for id_ in watched}
+        effects = {}
+        for id_ in watched:
+            where = policy.hardware[0] if len({*policy.hardware}) == 1 else ""
+            is_about_it = concerns(store.issues[id_], environment.packages, is_named=id_ in named)
+            effect, verdict = (policy.unknown, "not_run") if is_about_it else (Effect.PASS, "not_applicable")
+            effects[id_, where] = (_ignored(id_, policy, now, effect), verdict, "not_known")
         blocked = any(effect == "block" for effect, _, _ in effects.values())
         return Told("block" if blocked else "insufficient_evidence", effects)
     reasons = {}
     is_answered = False
     for id_ in watched:
-        for class_, side in _sides(store, policy, store.issues[id_], ids, is_variant=is_variant).items():
+        issue = store.issues[id_]
+        is_about_it = concerns(issue, environment.packages, is_named=id_ in named)
+        for class_, side in _sides(store, policy, issue, ids, is_variant=is_variant, is_about_it=is_about_it).items():
             effect, counts = _weighed(store, policy, store.issues[id_], side, class_, ids, now, environment)
             assurance = "not_known" if side.is_split else side.claim.assurance
             reasons[id_, class_] = (effect, side.claim.verdict, assurance)
@@ -304,10 +321,23 @@ def gate(store: Store, policy: Policy, watched: Sequence[str], environment: Envi
     return Told("insufficient_evidence" if doubt or "insufficient" in effects_ else "pass", reasons)
 
 
-def _sides(store: Store, policy: Policy, issue: Issue, ids: Sequence[str], *, is_variant: bool) -> dict[str, _Side]:
+def concerns(issue: Issue, packages: Mapping[str, str] | None, *, is_named: bool) -> bool:
+    """Rule 7."""
+    if not issue.requires.package:
+        return True
+    return issue.requires.package in packages if packages else is_named
+
+
+def _sides(
+    store: Store, policy: Policy, issue: Issue, ids: Sequence[str], *, is_variant: bool, is_about_it: bool
+) -> dict[str, _Side]:
     """On which classes it is asked, and what is claimed there."""
-    classes = sorted(policy.hardware) if policy.hardware else store.classes
-    found = {class_: _side(store, issue, ids, class_, is_variant=is_variant) for class_ in classes}
+    classes = sorted({*policy.hardware}) if policy.hardware else store.classes
+    nothing = _Side(Claim("not_applicable"), store.builds[ids[0]])
+    found = {
+        class_: _side(store, issue, ids, class_, is_variant=is_variant) if is_about_it else nothing
+        for class_ in classes
+    }
     if not found:
         return {"": _Side(Claim("not_run"), store.builds[ids[0]])}
     there = {class_: side for class_, side in found.items() if side.claim.verdict != "not_applicable"}

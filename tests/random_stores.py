@@ -56,8 +56,16 @@ _THREE = (
 )
 _WRONG = Signature(SignatureKind.WRONG_RESULT)
 
+
+def _own_signature(issue: Issue) -> Issue:
+    """With words that only a failure of this row has."""
+    if issue.signature.kind is SignatureKind.WRONG_RESULT:
+        return issue
+    return replace(issue, signature=Signature(SignatureKind.MESSAGE, rf"the kernel of {issue.id} broke in \d+ places"))
+
+
 ISSUES: Mapping[str, Issue] = {
-    issue.id: issue
+    issue.id: _own_signature(issue)
     for issue in (
         make_issue("cpu-1", variants=_THREE, workarounds=("eager", "clone"), component="Dynamo"),
         make_issue("cpu-2", signature=_WRONG, silent=True, severity=Severity.CRITICAL, workarounds=("eager",)),

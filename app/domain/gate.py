@@ -306,14 +306,20 @@ def _minor(python: str) -> tuple[int, ...]:
 
 
 def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
-    packages = asked.question.resolved.packages or None
-    if not concerns(issue, packages, named=issue.id in asked.named):
-        why = f"concerns who has {issue.requires.package}, and the environment does not"
-        if packages is None:
-            why = f"concerns who has {issue.requires.package}, and nothing is known of the environment's packages"
-        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, why)
+    elsewhere = _whom_it_concerns(issue, asked)
+    if elsewhere:
+        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, elsewhere)
     cell = asked.known.cell(issue, build, hardware)
     return cell if asked.question.resolved.build else _of_another_variant(cell)
+
+
+def _whom_it_concerns(issue: Issue, asked: _Asked) -> str:
+    """Why an issue of a package counts for another environment than this one; empty where it counts."""
+    packages = asked.question.resolved.packages or None
+    if concerns(issue, packages, named=issue.id in asked.named):
+        return ""
+    lacks = "nothing is known of the environment's packages" if packages is None else "the environment does not"
+    return f"concerns who has {issue.requires.package}, and {lacks}"
 
 
 def _of_another_variant(cell: Cell) -> Cell:
@@ -447,8 +453,10 @@ def _untested(watched: Iterable[Issue], asked: _Asked) -> list[Reason]:
 
 
 def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
+    elsewhere = _whom_it_concerns(issue, asked)
     unknown = Weighed(asked.policy.unknown, ("not run: the build is not tested",))
-    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, unknown)
+    told = Weighed(Effect.PASS, (elsewhere,)) if elsewhere else unknown
+    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, told)
     return Reason(
         issue=issue.id,
         title=issue.title,
@@ -457,7 +465,7 @@ def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
         silent=issue.silent,
         build="",
         hardware=hardware,
-        verdict=Verdict.NOT_RUN,
+        verdict=Verdict.NOT_APPLICABLE if elsewhere else Verdict.NOT_RUN,
         effect=weighed.effect,
         why=weighed.why,
         applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
@@ -53,6 +54,8 @@ from tests.random_stores import (
     store_of,
     without,
 )
+
+pytestmark = pytest.mark.timeout(3600)  # of the long form
 
 EXAMPLES = int(os.environ.get("KNOWNGOOD_EXAMPLES", "60"))
 

@@ -148,3 +148,21 @@ def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_k
     ruling = decide(Question(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
     assert ruling.decision is decision
     assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
+
+
+@pytest.mark.parametrize(
+    ("packages", "decision", "effect"),
+    [
+        ({"numpy": "2.2.6"}, Decision.INSUFFICIENT, Effect.PASS),
+        ({"torchao": "0.12.0"}, Decision.BLOCK, Effect.BLOCK),
+        ({}, Decision.BLOCK, Effect.BLOCK),
+    ],
+)
+def test_on_a_build_that_is_not_tested_a_row_of_a_package_that_is_not_there_blocks_nothing(
+    packages: dict[str, str], decision: Decision, effect: Effect
+) -> None:
+    row = make_issue("ao-1", requires=Requires(package="torchao"))
+    resolved = Resolved(None, "torch as somebody has it", packages=packages)
+    policy = Policy(watch=Watch(issues=(row.id,)), unknown=Effect.BLOCK)
+    ruling = decide(Question(resolved, policy, NOON), store([], row))
+    assert (ruling.decision, only(ruling).effect) == (decision, effect)
