@@ -310,9 +310,9 @@ def gate(
         issue = store.issues[id_]
         is_about_it = concerns(issue, environment.packages, is_named=id_ in named)
         for class_, side in _sides(store, policy, issue, ids, is_variant=is_variant, is_about_it=is_about_it).items():
-            effect, counts = _weighed(store, policy, store.issues[id_], side, class_, ids, now, environment)
+            weighed, counts = _weighed(store, policy, store.issues[id_], side, class_, ids, now, environment)
             assurance = "not_known" if side.is_split else side.claim.assurance
-            reasons[id_, class_] = (effect, side.claim.verdict, assurance)
+            reasons[id_, class_] = (weighed, side.claim.verdict, assurance)
             is_answered = is_answered or counts
     effects_ = [effect for effect, _, _ in reasons.values()]
     if "block" in effects_:

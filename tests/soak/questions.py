@@ -6,7 +6,7 @@ as one of the files that people have. What is meant is known before a line of it
 
 import json
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -328,7 +328,7 @@ def a_policy(chance: random.Random, now: datetime) -> tuple[str, Policy]:
     return "\n".join([*plain, *tables, ""]), Policy(**said)
 
 
-_KINDS: Mapping[str, Collection[Any]] = {
+_KINDS: Mapping[str, Iterable[Any]] = {
     "affected": Effect,
     "flaky": Effect,
     "different_failure": Effect,

@@ -158,7 +158,11 @@ def worlds(rng: random.Random) -> Iterator[World]:
         known = store_of(random_patterns(rng, 0.6, is_steady=True), rng.choice(BACKGROUNDS))
         store = Store(known.issues, known.builds, known.cells)
         asked = partial(questions.a_question, rng, store, datetime.now(UTC))
-        yield known.issues.values(), known.builds.values(), known.cells.values(), lambda asked=asked: asked().fields
+        yield known.issues.values(), known.builds.values(), known.cells.values(), partial(_fields, asked)
+
+
+def _fields(asked: Callable[[], Any]) -> Any:
+    return asked().fields
 
 
 def answered(asked: Mapping[str, Any], grounds: Grounds) -> tuple[int, dict[str, Any]]:
