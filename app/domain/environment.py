@@ -436,6 +436,12 @@ def _is_pypi(index: str) -> bool:
     return host_of(index) in PYPI
 
 
+def _unmeasured(catalogue: _Catalogue) -> str:
+    if catalogue.tested:
+        return "no evidence of it is stored here"
+    return "no evidence at all is stored here: `knowngood up` takes in what is shipped, `knowngood import` any bundle"
+
+
 def _settle(question: _Question, catalogue: _Catalogue) -> Resolved:
     family = catalogue.names.family(question.torch, question.triton)
     if not catalogue.is_tested(family):
@@ -472,7 +478,7 @@ def _open_python(question: _Question, pythons: Sequence[str]) -> tuple[str, ...]
 
 def _untested(question: _Question, family: Sequence[Build], catalogue: _Catalogue) -> Resolved:
     if family:
-        return _none(question, f"{family[0].id} is in the catalogue and was never measured", catalogue)
+        return _none(question, f"{family[0].id} is in the catalogue, and {_unmeasured(catalogue)}", catalogue)
     build, pythons = _nearest_variant(question, catalogue)
     if build is None:
         return _none(question, _why_none(question, catalogue), catalogue)

@@ -152,7 +152,7 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
         (stated("2.6.0+cu124", Pin("triton", "3.2.0"), Pin("triton", "3.3.0")), "holds Triton 3.2.0 and 3.3.0"),
         (stated("2.6.0+cu124", Pin("triton", "3.2.0", "git+https://x.example/triton")), "Triton comes from git+"),
         (stated("2.6.0+cu124", Pin("triton", "three")), '"three" is no version of Triton'),
-        (stated("2.14.0+cu130"), "torch-2.14.0+cu130 is in the catalogue and was never measured"),
+        (stated("2.14.0+cu130"), "torch-2.14.0+cu130 is in the catalogue, and no evidence of it is stored here"),
         (stated("2.6.0+git1"), "No such build is in the catalogue: torch 2.6.0+git1"),
         (stated("2.6.0+cu124", Pin("triton", "3.3.1")), "No such build is in the catalogue: torch 2.6.0+cu124 with"),
     ],
@@ -360,7 +360,7 @@ def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> Non
         ("torch-2.6.0+cu124~py39", None, False, "for Python 3.11, 3.12 and 3.13, not for Python 3.9"),
         ("torch-2.6.0+cu124~triton-3.3.1", None, False, "with Triton 3.3.1"),
         ("torch-2.6.0+cpu", None, False, "torch-2.6.0+cpu is not in the catalogue"),
-        ("torch-2.14.0+cu130", None, False, "never measured"),
+        ("torch-2.14.0+cu130", None, False, "no evidence of it"),
         ("torch-2.60.0", None, False, "No such build"),
     ],
 )

@@ -214,7 +214,7 @@ def _uv_lock(wheel: Wheel, python: str, packages: Mapping[str, str]) -> str:
     ]
     lines = [*head, *own]
     for name, version in every.items():
-        source = 'source = { registry = "https://pypi.org/simple" }'
+        source = "source = { registry = 'https://pypi.org/simple' }"
         lines += ["", "[[package]]", f'name = "{name}"', f'version = "{version}"', source]
     return "\n".join([*lines, ""])
 
