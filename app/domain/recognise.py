@@ -22,7 +22,7 @@ from app.domain.issue import Issue, SignatureKind
 from app.domain.known import Known
 from app.domain.likeness import Likeness, Texts, words_of
 from app.domain.pasted import Found, Pasted, line_at, read_paste, starts_of, stated_by, versions_of
-from app.domain.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
+from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 
 Place = tuple[str, str]
 """(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
@@ -460,7 +460,7 @@ def advise(match: Match, build: str, measured: Measured) -> Advice:
     """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
     builds, known = measured.builds, measured.known
     here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
-    here = [cell for cell in here if cell.measured_at is not None]
+    here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
     own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
     if own is not None and own.verdict in FAILING:
         shown: Cell | None = own

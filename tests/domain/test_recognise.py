@@ -188,6 +188,15 @@ def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | N
     assert advice.histories == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
 
 
+def test_a_cell_of_which_the_control_alone_was_run_tells_nothing_of_the_build() -> None:
+    cells = [cell(OLD, Verdict.AFFECTED), cell(BAD, Verdict.NOT_RUN)]
+    found = asked(
+        f"conflicting declaration 'int tmp_acc1'\ntorch=={BAD.removeprefix('torch-')}", make_issue(), cells=cells
+    )
+    advice = advise(found.matches[0], BAD, measured(cells))
+    assert (advice.own, advice.shown and advice.shown.build) == (None, OLD)
+
+
 def test_a_build_where_something_helps_stands_for_the_issue_before_a_newer_one_where_it_helps_in_part() -> None:
     whole, part = (
         {"aot_eager": WorkaroundFinding(kind)} for kind in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL)
