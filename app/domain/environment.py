@@ -465,7 +465,7 @@ def _open_python(question: _Question, pythons: Sequence[str]) -> tuple[str, ...]
     if question.python is not None:
         return ()
     if len(pythons) == 1:
-        return (f"Python is not stated, and the catalogue has this build for Python {pythons[0]} alone",)
+        return (f"Python is not stated; of those that it may be the catalogue has this build for {pythons[0]} alone",)
     *most, last = pythons
     return (f"Python is not stated: it may be {', '.join(most)} or {last}",)
 
