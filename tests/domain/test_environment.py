@@ -226,13 +226,7 @@ def test_a_python_that_the_catalogue_lacks_is_none_and_the_others_are_named() ->
     [
         ("2.6.0+cu124", (), "torch-2.6.0+cu124", ("3.11", "3.12", "3.13"), "it may be 3.11, 3.12 or 3.13"),
         ("2.6.0+cu124", ("3.12", "3.13", "3.14"), "torch-2.6.0+cu124~py312", ("3.12", "3.13"), "it may be 3.12 or"),
-        (
-            "2.6.0+cu124",
-            ("3.13", "3.14"),
-            "torch-2.6.0+cu124~py313",
-            ("3.13",),
-            "the catalogue has this build for 3.13 alone",
-        ),
+        ("2.6.0+cu124", ("3.13", "3.14"), "torch-2.6.0+cu124~py313", ("3.13",), "build for 3.13 alone"),
         ("2.6.0+cu126", (), "torch-2.6.0+cu126", ("3.11",), "the catalogue has this build for 3.11 alone"),
         ("2.7.1+cu126", (), "torch-2.7.1+cu126~py312", ("3.12", "3.13"), "it may be 3.12 or 3.13"),
         ("2.7.1+cu126", ("3.10", "3.11"), None, (), "for Python 3.12 and 3.13, not for Python 3.10, 3.11"),
