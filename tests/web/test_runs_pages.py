@@ -31,7 +31,7 @@ def given_queue(engine: Engine) -> str:
 
 def test_runs_are_listed_newest_first_with_what_was_asked_for(client: TestClient) -> None:
     page = shown(client, "/runs", RunsPage)
-    assert len(page.lines) == 4
+    assert len(page.lines) == 5
     assert page.lines[0].run.created_at > page.lines[-1].run.created_at
     assert page.lines[0].asked == f"builds {BAD.id}"
     assert {line.run.state for line in page.lines} == {RunState.DONE}
