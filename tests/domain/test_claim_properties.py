@@ -54,6 +54,7 @@ from tests.random_stores import (
     store_of,
     without,
 )
+from tests.soak.questions import Asked, a_question
 
 pytestmark = pytest.mark.timeout(3600)  # of the long form
 
@@ -566,6 +567,48 @@ def test_rows_that_apply_on_no_side_change_no_decision_and_no_number(
     many_ = advised(more, start, [*rows, *(issue.id for issue in never)], classes, enough)
     assert (few.decision, few.why, few.base) == (many_.decision, many_.why, many_.base)
     assert few.candidates == many_.candidates
+
+
+@many
+@given(st.one_of(stores, kept_up), seeds)
+def test_the_gate_decides_as_the_rules_text_says(known: Known, seed: int) -> None:
+    """Three questions of each store; tests/soak/test_oracle.py asks them in the words of files, too."""
+    store, chance = oracle.Store(known.issues, known.builds, known.cells), random.Random(seed)  # noqa: S311
+    for _ in range(3):
+        asked = a_question(chance, store, NOON)
+        if asked.environment is None:
+            continue
+        told = decide(GateQuestion(resolved(known, asked.environment), watching(asked), NOON), known)
+        true = oracle.gate(store, asked.policy, asked.watched, asked.environment, NOON, named=asked.named)
+        assert told.decision.value == true.decision
+        assert {
+            (one.issue, one.hardware): (one.effect.value, one.verdict.value, one.assurance.value)
+            for one in told.reasons
+        } == dict(true.reasons)
+
+
+def resolved(known: Known, environment: oracle.Environment) -> Resolved:
+    ids = environment.possible or environment.stand_ins
+    return Resolved(
+        environment.possible[0] if environment.possible else None,
+        "torch as somebody has it",
+        is_assumed=environment.is_assumed,
+        packages=environment.packages or {},
+        pythons=tuple(sorted(known.builds[id_].python for id_ in ids)),
+        variant=environment.stand_ins[0] if environment.stand_ins else "",
+    )
+
+
+def watching(asked: Asked) -> Policy:
+    """With what is watched in words: a package by its name where it was asked for so, all else by ids and severity."""
+    fields = asked.fields
+    watch = Watch(
+        tuple(fields.get("issues", ())),
+        tuple(fields.get("component", ())),
+        tuple(fields.get("package", ())),
+        Severity(fields["severity"]) if "severity" in fields else None,
+    )
+    return replace(asked.policy, watch=watch)
 
 
 # -- 7. packages -------------------------------------------------------------------------------------------------------

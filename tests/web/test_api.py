@@ -234,7 +234,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("address", "queries"),
     [
-        ("/api/v1/matrix", 5),  # generation, classes, issues, builds, and whether what is kept is of it
+        ("/api/v1/matrix", 3),  # generation, classes, and whether what is kept is of it
         ("/api/v1/issues", 2),
         ("/api/v1/issues/pytorch-151290", 3),
         ("/api/v1/builds", 2),
