@@ -314,7 +314,7 @@ def test_no_damage_to_a_cursor_is_a_fault_of_the_server(client: TestClient, data
 @pytest.mark.parametrize(
     ("address", "queries"),
     [
-        ("/api/v1/matrix?limit=5&sort=-measured_at&fields=issue,verdict", 5),
+        ("/api/v1/matrix?limit=5&sort=-measured_at&fields=issue,verdict", 3),
         ("/api/v1/issues?limit=2&sort=title", 2),
         ("/api/v1/builds?torch=>=2.6", 2),
         ("/api/v1/runs?limit=1", 3),
