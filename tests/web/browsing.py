@@ -76,7 +76,9 @@ def signed_in(context: BrowserContext, site: str, token: str) -> BrowserContext:
     page.goto(f"{site}/sign-in")
     page.get_by_label("Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
+    page.wait_for_load_state()  # a page that is closed while it loads may never say that it is closed
     assert any(one.get("name") == SESSION_COOKIE for one in context.cookies()), page.inner_text("main")
+    page.goto("about:blank")
     page.close()
     return context
 
