@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from app.__main__ import out
 from app.catalogue.read import read_catalogue
 from app.domain.job import ArmSpec, JobSpec
 from app.domain.outcome import Outcome
@@ -85,10 +86,10 @@ def call(
         "KNOWNGOOD_CATALOGUE": str(catalogue),
         "KNOWNGOOD_SHIPPED": "false",
         "KNOWNGOOD_DATABASE_URL": address,
-        "COLUMNS": "300",
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(out, "width", 300)  # it has kept the width that stood in COLUMNS when it was made
     return partial(said, command)
 
 
