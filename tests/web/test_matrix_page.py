@@ -420,8 +420,8 @@ def test_a_matrix_takes_nine_queries_however_large_and_four_where_all_that_is_kn
     notebook: Engine, count_statements: CountStatements
 ) -> None:
     client = client_of(notebook)
-    # The generation twice, classes, the run that goes on; what is known: cells, issues twice, builds, watch lists, which
-    # the first page reads.
+    # The generation twice, classes, the run that goes on; what is known: cells, issues twice, builds, watch lists,
+    # which the first page reads.
     for number in (9, 4):
         with count_statements(notebook) as said:
             client.get("/?columns=all")
