@@ -37,7 +37,7 @@ SIGNS = {
     Verdict.NO_BUILD: ("⊘", "cannot be built"),
     Verdict.NOT_RUN: ("□", "not run"),
 }
-_CURED = ("✕'", "fails, has a cure")
+_CURED = ("✕'", "fails, has a workaround")
 
 _CURE_WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",

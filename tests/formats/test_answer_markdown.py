@@ -53,7 +53,7 @@ def test_a_refusal_has_the_answer_the_table_and_the_cure() -> None:
             "✕' blocks",
             "xla-8464 PyTorch/XLA reuses an executable that donates a live buffer: the process aborts",
             "cpu-x86_64",
-            "fails, has a cure, measured 3 days ago",
+            "fails, has a workaround, measured 3 days ago",
             "torch-2.6.0+cu124",
         ],
         [

@@ -39,7 +39,7 @@ watched   1 blocks, 1 warns, 2 pass, 1 does not apply
 note      no hardware class was named: every measured one counts
 
 ✕'  xla-8464 · PyTorch/XLA reuses an executable that donates a live buffer: the process aborts
-    fails, has a cure · high severity · cpu-x86_64 · measured 3 days ago
+    fails, has a workaround · high severity · cpu-x86_64 · measured 3 days ago
     blocks: fails here, and the policy blocks what fails
     first fixed in torch-2.6.0+cu124, the fix came in (2.5.1, 2.6.0]
     workaround that works here, no_aliasing: Turn buffer donation off (About a second copy of
@@ -120,7 +120,7 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
     assert {verdict: word for verdict, (_, word) in SIGNS.items()} == {
         verdict: WORDS[sign_of_verdict(verdict)] for verdict in Verdict
     }
-    assert sign_of(make_reason()) == ("✕'", "fails, has a cure")
+    assert sign_of(make_reason()) == ("✕'", "fails, has a workaround")
     assert sign_of(make_reason(cures=(CLONE,))) == ("✕", "fails")
     assert sign_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
 
