@@ -51,7 +51,7 @@ class Remedy:
     word: str
     note: str
     rank: int
-    variants: tuple[tuple[str, str], ...] = ()
+    variants: tuple[tuple[str, str, str], ...] = ()
     runs: int = 0
     cost: Cost | None = None
 
@@ -105,18 +105,20 @@ def remedies_of(
 VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
 
 
-def _variants(issue: Issue, workaround: str, finding: WorkaroundFinding, visit: Visit) -> Iterator[tuple[str, str]]:
-    """A few words and the names of the variants that they hold for; those that are left out on purpose say why."""
+def _variants(
+    issue: Issue, workaround: str, finding: WorkaroundFinding, visit: Visit
+) -> Iterator[tuple[str, str, str]]:
+    """A few words, the names of the variants that they hold for, and why where these are left out on purpose."""
     if not issue.variants:
         return
     left_out = {one.id: one.why_not for one in issue.variants if one.arms and workaround not in one.arms}
     asked = [id_ for id_ in finding.untried if id_ not in left_out]
     for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
         if named:
-            yield visit.say(words), ", ".join(named)
+            yield visit.say(words), ", ".join(named), ""
     for why in dict.fromkeys(left_out[id_] for id_ in finding.untried if id_ in left_out):
-        named = ", ".join(id_ for id_ in finding.untried if left_out.get(id_) == why)
-        yield visit.say(VARIANT_WORDS[-1]), f"{named} ({why.rstrip('.')})" if why else named
+        alike = [id_ for id_ in finding.untried if left_out.get(id_) == why]
+        yield visit.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
 
 
 def elsewhere_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Elsewhere, ...]:

@@ -11,7 +11,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine, connect
+from app.domain.access import Actor
+from app.domain.triage import NoteKind
+from app.store.cells import CellKey
+from app.store.session import Engine, connect, unit_of_work
+from app.store.triage import add_note
 from app.web.pages.build import BuildPage
 from app.web.pages.cell import CellPage
 from app.web.pages.issue import IssuePage
@@ -22,7 +26,7 @@ from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
 from tests.web.asking import client_of, shown
-from tests.web.given import BAD, GOOD, GPU_CLASS, GPU_ONLY, MASK
+from tests.web.given import BAD, GOOD, GPU_CLASS, GPU_ONLY, MASK, NOW
 from tests.web.inferring import AGREED, ANYWHERE, BAD_312, DIFFERING, GOOD_312, HALF, PAIRS
 
 HOW = f"Inferred from Python 3.11 of the same wheel (these Pythons agreed in {AGREED} of {PAIRS} cells)"
@@ -148,10 +152,10 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
     assert (page.sign, page.word) == (Sign.PARTIAL, "fails, workaround helps in part")
     found = {one.id: (one.word, one.variants, one.runs) for one in page.remedies}
-    assert found["eager"] == ("helps in part", (("helps with", "big"), ("fails with", "odd")), 1)
+    assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
     assert found["flags"] == (
         "does not help",
-        (("fails with", "big"), ("not tried with", "odd (There is no block in it)")),
+        (("fails with", "big", ""), ("not tried with", "odd", "There is no block in it")),
         0,
     )
     assert [one.rank for one in page.remedies] == [0, 0, 0]
@@ -233,3 +237,19 @@ def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:
         page = shown(site, cell_address(issue.id, BAD.id, hardware), CellPage)
         assert (page.known, page.ground, "inferred" in page.word) == ("", None, False)
     assert shown(site, cell_address(MASK.id, GOOD.id), CellPage).word == "passes"
+
+
+def test_what_was_inferred_goes_with_the_grounds_of_its_rule_also_where_it_was_kept(
+    own: TestClient, own_engine: Engine
+) -> None:
+    inferring.fill(own_engine)
+    where = cell_address(MASK.id, BAD_312.id)
+    assert shown(own, where, CellPage).known == HOW
+    key = CellKey(inferring.SMOKE.id, BAD_312.id, HARDWARE)
+    for kind, known in ((NoteKind.VOID, ""), (NoteKind.RESTORE, HOW)):
+        with unit_of_work(own_engine) as s:
+            add_note(s, key, kind, "the machine was broken", by=Actor("ada"), now=NOW)
+        for client in (own, client_of(own_engine)):
+            assert shown(client, where, CellPage).known == known
+            matrix = shown(client, f"/?builds={BAD_312.id.replace('+', '%2B')}", MatrixPage)
+            assert matrix.totals.inferred == (3 if known else 0)
