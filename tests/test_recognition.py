@@ -226,6 +226,9 @@ UNRELATED = {
     "no module": "ModuleNotFoundError: No module named 'flash_attn'",
     "a key": "KeyError: 'input_ids'",
     "an index": EAGER_TRACE.format(code="h = hidden[2]", message="IndexError: tuple index out of range"),
+    "a concatenation": EAGER_TRACE.format(
+        code="shape = x.shape + 1", message='TypeError: can only concatenate tuple (not "int") to tuple'
+    ),
     "shapes": EAGER_TRACE.format(
         code="x @ w", message="RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 16x4)"
     ),
@@ -255,15 +258,6 @@ def test_somebody_elses_fault_is_no_match(shelf: Shelf, library: Library, text: 
 @pytest.mark.parametrize("name", ["plain English", "Java", "disk", "letters", "ten megabytes", "nothing"])
 def test_what_is_like_nothing_here_has_nothing_near(shelf: Shelf, library: Library, name: str) -> None:
     assert shelf.ask(UNRELATED[name], library).nearest == ()
-
-
-def test_a_message_that_is_also_measured_of_an_issue_is_no_sure_match(shelf: Shelf, library: Library) -> None:
-    """Measured of pytorch-142399 in one of its variants, and raised by many a mistake of one's own."""
-    text = EAGER_TRACE.format(
-        code="shape = x.shape + 1", message='TypeError: can only concatenate tuple (not "int") to tuple'
-    )
-    (match,) = shelf.ask(text, library).matches
-    assert (match.issue.id, match.strength) == ("pytorch-142399", "possible")
 
 
 NEAR = [

@@ -101,11 +101,13 @@ class Library:
     """The issues, and what follows from their texts and recorded failures; made once per state of the store.
 
     `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
+    `compiled` are the issues whose recorded failures all run through a compiler, be it only through its common places.
     """
 
     issues: Mapping[str, Issue]
     texts: Texts
     courses: Mapping[str, tuple[frozenset[Place], ...]]
+    compiled: frozenset[str]
 
 
 def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> Library:
@@ -114,7 +116,9 @@ def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]])
     """
     every = {issue.id: issue for issue in issues if not issue.is_smoke}
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items()}
-    return Library(every, Texts(told), _courses({id_: texts for id_, texts in failures.items() if id_ in every}))
+    run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
+    compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
+    return Library(every, Texts(told), _courses(run), compiled)
 
 
 def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
@@ -159,8 +163,8 @@ def _place(frame: re.Match[str]) -> Place:
     return re.sub(r"[\\/]+", "/", frame["file"]), name.rpartition(".")[2]
 
 
-def _courses(failures: Mapping[str, Sequence[str]]) -> dict[str, tuple[frozenset[Place], ...]]:
-    found = {id_: [places for text in texts if (places := places_in(text))] for id_, texts in failures.items()}
+def _courses(run: Mapping[str, Sequence[frozenset[Place]]]) -> dict[str, tuple[frozenset[Place], ...]]:
+    found = {id_: [places for places in each if places] for id_, each in run.items()}
     shared = Counter(place for each in found.values() for place in frozenset().union(*each))
     most = max(1.0, _SHARED_BY * sum(1 for each in found.values() if each))
     telling = {
@@ -197,9 +201,13 @@ def _course(places: frozenset[Place], issue: str, library: Library) -> _Course:
     own = library.courses.get(issue, ())
     if any(_shared(places, recorded) >= _SAME_SHARE for recorded in own):
         return _Course.SAME
-    if any(file.startswith(_COMPILERS) for file, _ in places):
+    if _is_compiled(places):
         return _Course.NEAR
-    return _Course.OTHER if places and own else _Course.UNKNOWN
+    return _Course.OTHER if places and (own or issue in library.compiled) else _Course.UNKNOWN
+
+
+def _is_compiled(places: frozenset[Place]) -> bool:
+    return any(file.startswith(_COMPILERS) for file, _ in places)
 
 
 def _shared(places: frozenset[Place], recorded: frozenset[Place]) -> float:
