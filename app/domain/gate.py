@@ -13,7 +13,7 @@ from app.domain.claims import doubts_about_fix
 from app.domain.environment import Resolved, resolve_build
 from app.domain.errors import BadRequest, UnknownBuild
 from app.domain.inference import VARIANT_RULE
-from app.domain.issue import Issue, LinkKind, Severity, environment_request
+from app.domain.issue import CONCERNS, Issue, LinkKind, Severity, environment_request
 from app.domain.known import Known
 from app.domain.packages import concerns, named_by
 from app.domain.policy import Accept, Effect, Ignore, Policy
@@ -319,7 +319,7 @@ def _whom_it_concerns(issue: Issue, asked: _Asked) -> str:
     if concerns(issue, packages, named=issue.id in asked.named):
         return ""
     lacks = "nothing is known of the environment's packages" if packages is None else "the environment does not"
-    return f"concerns who has {issue.requires.package}, and {lacks}"
+    return f"{CONCERNS}who has {issue.requires.package}, and {lacks}"
 
 
 def _of_another_variant(cell: Cell) -> Cell:

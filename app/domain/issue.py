@@ -342,7 +342,8 @@ def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
     return None
 
 
-CPU_PATH = "concerns the CPU path: see cpu-x86_64"
+CONCERNS = "concerns "
+CPU_PATH = f"{CONCERNS}the CPU path: see cpu-x86_64"
 
 
 def is_measured_on(issue: Issue, build: Build, hardware: str) -> bool:

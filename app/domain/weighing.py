@@ -12,7 +12,7 @@ from packaging.version import InvalidVersion, Version
 
 from app.domain.build import Build
 from app.domain.history import FAILING, Fix
-from app.domain.issue import Issue
+from app.domain.issue import CONCERNS, Issue
 from app.domain.policy import Effect, Ignore, Policy, Remedy
 from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.domain.watched import is_at_least
@@ -160,9 +160,10 @@ def _by_python(case: Case, weighed: Weighed) -> Weighed:
 
 
 def in_words(cell: Cell) -> str:
-    """The verdict and its reason, as a clause."""
+    """The verdict and its reason, as a clause. An issue that concerns others says whom it concerns, and no more."""
     word = _WORDS[cell.verdict]
-    return cell.reason if cell.reason.startswith(word) else f"{word}: {cell.reason}" if cell.reason else word
+    says_it_all = (word, CONCERNS) if cell.verdict is Verdict.NOT_APPLICABLE else word
+    return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
 
 
 def _beside_strays(case: Case, weighed: Weighed) -> Weighed:

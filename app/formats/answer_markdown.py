@@ -17,12 +17,12 @@ from app.formats.answer_words import (
     counted,
     fixed,
     grouped,
+    mark_of,
     measured,
     one_line,
     other_cures,
     plain_passes,
     settled,
-    sign_of,
     told,
     unanswered,
     upstream_name,
@@ -96,7 +96,7 @@ def _table(reasons: Sequence[Reason], base: str) -> str:
 
 
 def _row(reason: Reason, base: str) -> tuple[str, ...]:
-    sign, word = sign_of(reason)
+    sign, word = mark_of(reason)
     found = ", ".join(part for part in (word, measured(reason)) if part)
     title = f"{_link(reason.issue, address(base, reason.evidence))} {escaped(reason.title)}"
     silent = " (∆ wrong numbers, no error)" if reason.silent else ""
@@ -140,7 +140,7 @@ def _told(reason: Reason) -> str:
 def _together(group: Sequence[Reason]) -> str:
     first = group[0]
     issues = ", ".join(dict.fromkeys(escaped(reason.issue) for reason in group))
-    return f"{escaped(sign_of(first)[1])}, {EFFECTS[first.effect]}: {escaped(first.why)}: {issues}"
+    return f"{escaped(mark_of(first)[1])}, {EFFECTS[first.effect]}: {escaped(first.why)}: {issues}"
 
 
 def _unanswered(ruling: Ruling) -> Iterator[str]:
@@ -152,5 +152,5 @@ def _unanswered(ruling: Ruling) -> Iterator[str]:
 def _settled(ruling: Ruling, shown: int | None) -> Iterator[str]:
     for reason in settled(ruling)[:shown]:
         yield f"- **{escaped(reason.issue)}** on {escaped(reason.hardware)} passes: {escaped(reason.why)}"
-    for word, issues in plain_passes(ruling).items():
-        yield f"- {word} ({len(issues)}): {', '.join(map(escaped, issues))}"
+    for mark, issues in plain_passes(ruling).items():
+        yield f"- {escaped(mark.word)} ({len(issues)}): {', '.join(map(escaped, issues))}"

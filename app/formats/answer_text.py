@@ -11,13 +11,13 @@ from app.formats.answer_words import (
     fixed,
     grouped,
     headline,
+    mark_of,
     one_line,
     other_cures,
     particulars,
     pieces_of,
     plain_passes,
     settled,
-    sign_of,
     told,
     unanswered,
 )
@@ -60,7 +60,7 @@ def _facts(ruling: Ruling) -> Iterator[str]:
 
 
 def _told(reason: Reason, base: str) -> Iterator[str]:
-    sign, _ = sign_of(reason)
+    sign, _ = mark_of(reason)
     yield from _wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
     yield from _indented(" · ".join(particulars(reason)))
     yield from _indented(f"{EFFECTS[reason.effect]}: {one_line(reason.why)}")
@@ -80,7 +80,7 @@ def _told(reason: Reason, base: str) -> Iterator[str]:
 def _together(group: tuple[Reason, ...]) -> Iterator[str]:
     """What was not measured, an issue a line."""
     first = group[0]
-    sign, word = sign_of(first)
+    sign, word = mark_of(first)
     yield from _wrapped(
         f"{sign:<3} {word} ({len(group)}), {EFFECTS[first.effect]}: {one_line(first.why)}", later=_INDENT
     )
@@ -114,13 +114,12 @@ def _unanswered(ruling: Ruling) -> list[str]:
 
 def _settled(ruling: Ruling) -> Iterator[str]:
     for reason in settled(ruling):
-        sign, _ = sign_of(reason)
+        sign, _ = mark_of(reason)
         where = f"{one_line(reason.issue)} on {one_line(reason.hardware)}"
         yield from _wrapped(f"{sign:<3} {where} passes: {one_line(reason.why)}", later=_INDENT)
 
 
 def _plain(ruling: Ruling) -> Iterator[str]:
-    signs = {"passes": "✓", "does not apply": "·"}
-    for word, issues in plain_passes(ruling).items():
-        text = f"{word} ({len(issues)}): {', '.join(map(one_line, issues))}"
-        yield from _wrapped(f"{signs[word]:<3} {text}", later=_INDENT)
+    for mark, issues in plain_passes(ruling).items():
+        text = f"{mark.word} ({len(issues)}): {', '.join(map(one_line, issues))}"
+        yield from _wrapped(f"{mark.sign:<3} {text}", later=_INDENT)

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from app.domain.gate import Cure, Decision, Reason, Ruling
+from app.domain.issue import CONCERNS
 from app.domain.policy import Effect
 from app.domain.verdict import Verdict, WorkaroundVerdict
 from app.formats.decision import address
+from app.formats.marks import CURED, Mark, in_text
 
 DECISIONS = {
     Decision.PASS: "Pass",
@@ -26,18 +28,6 @@ EFFECTS = {
     Effect.WARN: "warns",
     Effect.PASS: "passes",
 }
-
-SIGNS = {
-    Verdict.NOT_AFFECTED: ("✓", "passes"),
-    Verdict.AFFECTED: ("✕", "fails"),
-    Verdict.DIFFERENT_FAILURE: ("≠", "fails differently"),
-    Verdict.FLAKY: ("~", "flaky"),
-    Verdict.INCONCLUSIVE: ("?", "cannot say"),
-    Verdict.NOT_APPLICABLE: ("·", "does not apply"),
-    Verdict.NO_BUILD: ("⊘", "cannot be built"),
-    Verdict.NOT_RUN: ("□", "not run"),
-}
-_CURED = ("✕'", "fails, has a workaround")
 
 _CURE_WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
@@ -118,12 +108,12 @@ def settled(ruling: Ruling) -> tuple[Reason, ...]:
     return tuple(reason for reason in passing if not _is_plain(reason))
 
 
-def plain_passes(ruling: Ruling) -> dict[str, list[str]]:
-    """Issues with nothing more to tell, by the word for their verdict: `passes`, `does not apply`."""
-    found: dict[str, list[str]] = {}
-    for reason in ruling.reasons:
+def plain_passes(ruling: Ruling) -> dict[Mark, list[str]]:
+    """Issues with nothing more to tell, by their mark: what passes, then what does not apply or concerns others."""
+    found: dict[Mark, list[str]] = {}
+    for reason in sorted(ruling.reasons, key=lambda one: one.verdict is not Verdict.NOT_AFFECTED):
         if reason.effect is Effect.PASS and _is_plain(reason):
-            issues = found.setdefault(sign_of(reason)[1], [])
+            issues = found.setdefault(mark_of(reason), [])
             if reason.issue not in issues:
                 issues.append(reason.issue)
     return found
@@ -133,10 +123,17 @@ def _is_plain(reason: Reason) -> bool:
     return reason.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}
 
 
-def sign_of(reason: Reason) -> tuple[str, str]:
-    """(sign, word), as on the pages."""
-    is_cured = any(cure.verdict == WorkaroundVerdict.EFFECTIVE for cure in reason.cures)
-    return _CURED if reason.verdict is Verdict.AFFECTED and is_cured else SIGNS[reason.verdict]
+def mark_of(reason: Reason) -> Mark:
+    """Sign and word, as on the pages."""
+    mark = in_text(reason.verdict)
+    match reason.verdict:
+        case Verdict.AFFECTED:
+            is_cured = any(cure.verdict == WorkaroundVerdict.EFFECTIVE for cure in reason.cures)
+            return CURED if is_cured else mark
+        case Verdict.NOT_APPLICABLE if reason.why.startswith(CONCERNS):
+            return Mark(mark.sign, one_line(reason.why))
+        case _:
+            return mark
 
 
 def measured(reason: Reason) -> str:
@@ -149,7 +146,7 @@ def measured(reason: Reason) -> str:
 
 def particulars(reason: Reason) -> Iterator[str]:
     """What was measured, where and when, and how bad it is, in a few words each."""
-    yield sign_of(reason)[1]
+    yield mark_of(reason).word
     yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
     if reason.hardware:
         yield one_line(reason.hardware)
@@ -201,13 +198,18 @@ def _effective(reason: Reason) -> Iterator[Cure]:
 
 
 def counted(ruling: Ruling) -> str:
-    """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first; how many there are of what occurs."""
-    absent = sum(1 for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE)
+    """`1 blocks, 2 leave it open, 10 pass, 3 do not apply`, the worst first, of what occurs."""
+    absent = [one for one in ruling.reasons if one.effect is Effect.PASS and one.verdict is Verdict.NOT_APPLICABLE]
+    others = sum(1 for one in absent if one.why.startswith(CONCERNS))
     numbers = {effect: ruling.counts.get(effect, 0) for effect in reversed(Effect)}
-    numbers[Effect.PASS] -= absent
+    numbers[Effect.PASS] -= len(absent)
     many = {Effect.BLOCK: "block", Effect.INSUFFICIENT: "leave it open", Effect.WARN: "warn", Effect.PASS: "pass"}
-    said = [f"{n} {EFFECTS[effect] if n == 1 else many[effect]}" for effect, n in numbers.items() if n]
-    return ", ".join([*said, *([f"{absent} {'does' if absent == 1 else 'do'} not apply"] if absent else [])])
+    said = [(n, EFFECTS[effect], many[effect]) for effect, n in numbers.items()]
+    said += [
+        (others, "concerns another class or package", "concern other classes or packages"),
+        (len(absent) - others, "does not apply", "do not apply"),
+    ]
+    return ", ".join(f"{n} {one if n == 1 else more}" for n, one, more in said if n)
 
 
 def build_page(ruling: Ruling, base: str) -> str:

@@ -20,8 +20,9 @@ from app.domain.compare import (
 )
 from app.domain.inference import in_words
 from app.formats.answer_markdown import escaped
-from app.formats.answer_words import SIGNS, one_line
+from app.formats.answer_words import one_line
 from app.formats.extract import Links
+from app.formats.marks import in_text
 
 HEADINGS = {
     Group.NEWLY_BROKEN: "Newly broken",
@@ -168,7 +169,7 @@ def _title(pair: Pair) -> str:
 
 def _signs(pair: Pair) -> str:
     key = "'" if pair.has_workaround else ""
-    return f"{SIGNS[pair.before.verdict][0]} → {SIGNS[pair.after.verdict][0]}{key}"
+    return f"{in_text(pair.before.verdict).sign} → {in_text(pair.after.verdict).sign}{key}"
 
 
 def _wrapped(text: str, first: str = "", later: str = "  ") -> list[str]:
@@ -223,7 +224,7 @@ def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
 
 def _verdict(pair: Pair, links: Links | None, *, is_old: bool, after: bool) -> str:
     cell = pair.after if after else pair.before
-    sign, word = SIGNS[cell.verdict]
+    sign, word = in_text(cell.verdict)
     helped = ", has a workaround" if after and pair.has_workaround else ""
     old = " (old)" if is_old else ""
     inferred = ", inferred" if cell.basis else ""

@@ -26,6 +26,12 @@ PARTIAL = Mark("✕½", "fails, workaround helps in part")
 INFERRED = Mark("( )", "inferred from another Python of the same wheel, or from the CPU")
 
 
+def in_text(verdict: Verdict) -> Mark:
+    """Its mark where no table shows by an empty place that nothing was run."""
+    mark = MARKS[verdict]
+    return mark if mark.sign else Mark("□", mark.word)
+
+
 def mark_of(cell: Cell) -> Mark:
     """What was found, without a word on how it is known (`sign_of` has that)."""
     if cell.verdict is Verdict.AFFECTED:

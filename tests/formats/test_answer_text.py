@@ -7,10 +7,12 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 
 from app.domain.gate import Ruling
+from app.domain.issue import CPU_PATH
 from app.domain.policy import Effect
 from app.domain.verdict import Verdict
 from app.formats.answer_text import answer_text
-from app.formats.answer_words import SIGNS, all_lines, pieces_of, sign_of
+from app.formats.answer_words import all_lines, counted, mark_of, pieces_of
+from app.formats.marks import in_text
 from app.web.signs import WORDS, sign_of_verdict
 from tests.formats.rulings import (
     BLOCKED,
@@ -117,12 +119,29 @@ def test_lines_of_words_fit_a_terminal() -> None:
 
 
 def test_signs_and_words_are_those_of_the_pages() -> None:
-    assert {verdict: word for verdict, (_, word) in SIGNS.items()} == {
+    assert {verdict: in_text(verdict).word for verdict in Verdict} == {
         verdict: WORDS[sign_of_verdict(verdict)] for verdict in Verdict
     }
-    assert sign_of(make_reason()) == ("✕'", "fails, has a workaround")
-    assert sign_of(make_reason(cures=(CLONE,))) == ("✕", "fails")
-    assert sign_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
+    assert mark_of(make_reason()) == ("✕'", "fails, has a workaround")
+    assert mark_of(make_reason(cures=(CLONE,))) == ("✕", "fails")
+    assert mark_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
+
+
+def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
+    torchao = "concerns who has torchao, and the environment does not"
+    reasons = [
+        make_reason(issue=f"pytorch-{number}", verdict=Verdict.NOT_APPLICABLE, effect=Effect.PASS, why=why, cures=())
+        for number, why in enumerate((CPU_PATH, CPU_PATH, torchao, "does not apply: needs torch >=2.6"))
+    ]
+    ruling = make_ruling(
+        reasons=(*reasons, make_reason(issue="pytorch-9", effect=Effect.PASS)), counts={Effect.PASS: 5}
+    )
+    assert counted(ruling) == "1 passes, 3 concern other classes or packages, 1 does not apply"
+    told = " ".join(answer_text(ruling, SERVER).split())
+    assert "✓ passes (1): pytorch-9" in told
+    assert f"· {CPU_PATH} (2): pytorch-0, pytorch-1" in told
+    assert f"· {torchao} (1): pytorch-2" in told
+    assert "· does not apply (1): pytorch-3" in told
 
 
 @pytest.mark.parametrize(
