@@ -1,6 +1,6 @@
 # Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
 .DEFAULT_GOAL := up
-.PHONY: up serve test test-gpu check bench soak lock words pictures
+.PHONY: up serve test test-long test-gpu check check-types check-rules bench soak lock words pictures
 
 PYTHON ?= python3
 VENV := .venv
@@ -25,17 +25,28 @@ serve: $(VENV)/.installed
 	$(BIN)/knowngood serve
 
 # Three files at a time on two cores: they wait for processes, disks and each other's databases.
+SHARED_OUT := -n 3 --dist loadfile --no-loadscope-reorder
+
+# What takes minutes is left to test-long.
 test: $(VENV)/.developer
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest $(SHARED_OUT)
+
+# Only the files that hold a long test: looking into the others costs each process seconds.
+test-long: $(VENV)/.developer
+	$(BIN)/python -m pytest $(SHARED_OUT) -m "long and not soak" $$(grep -rl --include='test_*.py' 'mark\.long' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer
 	$(BIN)/python -m pytest -m gpu tests/gpu
 
-check: $(VENV)/.developer
+check: check-rules check-types
+
+check-types: $(VENV)/.developer
+	$(BIN)/mypy
+
+check-rules: $(VENV)/.developer
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/knowngood check
 

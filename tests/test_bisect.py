@@ -130,7 +130,7 @@ RELEASES = [f"0.1.{patch}" for patch in range(9)]
 LAST_BAD = "0.1.5"
 UNTRUE = "0.1.3"  # its wheel imports as +cpu, so that it gives no answer
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +157,7 @@ def asked(installation: Installation, *arguments: str, code: int = 0) -> dict[st
     return answer
 
 
+@pytest.mark.long
 def test_a_line_is_bisected_by_the_command_and_asked_for_nothing_twice(installation: Installation) -> None:
     first = installation.command("bisect", "toy-fixed-1", "--from", "0.1.0", "--to", "0.1.8", "--dry-run")
     assert (first.returncode, "at most 6 jobs, the first on torch-0.1.0+mini" in first.stdout) == (0, True), (
@@ -180,6 +181,7 @@ def test_a_line_is_bisected_by_the_command_and_asked_for_nothing_twice(installat
     assert "0 of at most 6 jobs run" in told
 
 
+@pytest.mark.long
 def test_a_build_that_gives_no_answer_is_stepped_around_and_named(installation: Installation) -> None:
     answer = asked(installation, "toy-passes-1", "--from", "0.1.2", "--to", "0.1.4", "--full", code=3)
     assert (answer["answer"], answer["jobs"]) == ("ends_agree", 3)
@@ -190,6 +192,7 @@ def test_a_build_that_gives_no_answer_is_stepped_around_and_named(installation: 
     assert "0.1.3 gives no answer (inconclusive: " in told.stdout
 
 
+@pytest.mark.long
 def test_two_ends_alike_end_in_three_and_offer_the_full_scan(installation: Installation) -> None:
     told = installation.command("bisect", "toy-passes-1", "--from", "0.1.4", "--to", "0.1.8")
     assert told.returncode == 3, told.stderr
@@ -197,6 +200,7 @@ def test_two_ends_alike_end_in_three_and_offer_the_full_scan(installation: Insta
     assert "--full asks the 3 builds that were not asked" in told.stdout
 
 
+@pytest.mark.long
 def test_stored_sides_are_confirmed_where_that_is_asked_for(installation: Installation) -> None:
     where = ("--issues", "toy-flaky-1", "--builds", "torch-0.1.7+mini")
     assert installation.command("run", *where).returncode == 0

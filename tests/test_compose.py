@@ -220,6 +220,7 @@ def place(empty_postgres_url: str) -> Iterator[Place]:
         made.end()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_the_commands_of_all_services_run_by_hand(place: Place, empty_postgres_url: str) -> None:
     migrated = place.run("migrate")

@@ -9,7 +9,7 @@ from app.store.reads import load_runs
 from app.store.session import connect, reading
 from tests.given_toys import TOYS, Installation, make_installation, toy_wheels
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
+pytestmark = pytest.mark.timeout(600)
 
 BUILDS = """\
 [[build]]
@@ -38,6 +38,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return made
 
 
+@pytest.mark.long
 def test_what_is_proposed_is_run_in_that_order_and_is_due_no_more(installation: Installation) -> None:
     told = installation.answer("next", "--offline", "--json")
     jobs = told["jobs"]

@@ -22,7 +22,7 @@ ISSUES = "toy-passes-1,toy-fixed-1,toy-aborts-1,toy-missing-package-1"
 BUILD = "torch-0.0.1+mini"
 RESULTS = "knowngood-results.jsonl.gz"
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("packs")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

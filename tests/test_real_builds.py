@@ -23,9 +23,8 @@ ROOT = Path(__file__).parents[1]
 OLD, NEW = "torch-2.5.1+cu124", "torch-2.6.0+cu124"
 
 pytestmark = [
-    pytest.mark.e2e,
+    pytest.mark.long,
     pytest.mark.timeout(1500),
-    pytest.mark.xdist_group("real"),
     pytest.mark.skipif(
         not (os.environ.get("CI") or os.environ.get("KNOWNGOOD_E2E")),
         reason="downloads two torch builds; set KNOWNGOOD_E2E=1",

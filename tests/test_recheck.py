@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import NewStore
 from tests.given_toys import Installation, make_installation, toy_wheels
 
-pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("pipeline")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 BUILD = "torch-0.0.1+mini"
 

@@ -100,6 +100,7 @@ def wait_until(is_so: Callable[[], bool], served: Served) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_several_processes_count_as_one_also_when_one_of_them_is_killed(tmp_path: Path) -> None:
     with serving(tmp_path, 2) as served:
@@ -124,7 +125,7 @@ def test_several_processes_count_as_one_also_when_one_of_them_is_killed(tmp_path
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_asked_to_stop_it_says_so_ends_streams_finishes_what_began_and_exits_well(
     tmp_path: Path, processes: int
 ) -> None:
@@ -164,6 +165,7 @@ def begun(served: Served, body: bytes) -> http.client.HTTPConnection:
     return connection
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_nobody_is_left_where_the_supervisor_was_killed(tmp_path: Path) -> None:
     with serving(tmp_path, 2) as served:

@@ -45,6 +45,7 @@ def done(told: Done) -> str:
     return told.stdout
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_the_shipped_evidence_reads_the_same_after_a_move_to_postgresql_and_back(
     call: Call, shipped: Engine, empty_postgres_url: str, tmp_path: Path

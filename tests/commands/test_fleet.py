@@ -15,7 +15,7 @@ import pytest
 
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 from tests.soak.test_kill import with_mark
-from tests.workers.test_carriers import eventually
+from tests.waiting import eventually
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 HEAD, WORKER = "127.0.0.2", "127.0.0.3"
@@ -110,6 +110,7 @@ def free_port() -> int:
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_run_is_measured_by_a_worker_that_knows_no_database(here: Installation, tmp_path: Path) -> None:
     port = free_port()
@@ -136,7 +137,7 @@ def test_a_run_is_measured_by_a_worker_that_knows_no_database(here: Installation
             assert worker.wait(PATIENCE_S) == 0
         dispatcher.send_signal(signal.SIGTERM)
         assert dispatcher.wait(PATIENCE_S) == 0
-    assert eventually(lambda: not with_mark(str(tmp_path)), 30.0), with_mark(str(tmp_path))
+    assert eventually(lambda: not with_mark(str(tmp_path)), PATIENCE_S), with_mark(str(tmp_path))
 
 
 def is_open(port: int) -> bool:

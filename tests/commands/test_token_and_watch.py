@@ -19,6 +19,7 @@ from app.store.session import connect, reading
 from app.store.tokens import find_token
 from tests.commands.given import Call
 from tests.given_toys import ROOT
+from tests.waiting import PATIENCE_S
 
 
 def audited(tmp_path: Path) -> list[tuple[str, str]]:
@@ -185,7 +186,7 @@ def status_of(address: str, **headers: str) -> int:
     request = urllib.request.Request(address, headers=headers)
     for _ in range(600):
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code

@@ -14,8 +14,9 @@ from app.store.audit import load_audit
 from app.store.session import connect, reading
 from tests.commands.given import Call
 from tests.given_toys import ROOT
+from tests.waiting import PATIENCE_S, eventually
 from tests.web.receiver import answer, receiving
-from tests.web.test_courier import measured, wait_until
+from tests.web.test_courier import measured
 
 
 def added(call: Call, url: str, *more: str) -> tuple[str, str]:
@@ -116,10 +117,10 @@ def test_the_server_that_runs_sends_what_changes_meanwhile(call: Call, tmp_path:
             assert server.stderr is not None
             assert "Known Good is at" in server.stderr.readline()
             measured(engine, Outcome.MATCH)
-            wait_until(lambda: bool(receiver.received), 60)
+            assert eventually(lambda: bool(receiver.received))
         finally:
             server.terminate()
-            server.communicate(timeout=30)
+            server.communicate(timeout=PATIENCE_S)
     engine.dispose()
     (got,) = receiver.received
     assert got.is_signed_with(secret)

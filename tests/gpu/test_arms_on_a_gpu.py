@@ -12,7 +12,7 @@ import pytest
 from app.domain.outcome import Outcome
 from app.store.rows import AttemptRow
 from tests.gpu.laboratory import Device, Laboratory, OwnTorch, find_own_torch, look_at
-from tests.workers.toy_environment import eventually
+from tests.waiting import eventually
 from workers.gpu import device_trouble, read_device
 from workers.machine import open_nvml, read_gpus
 

@@ -20,8 +20,9 @@ import sqlalchemy as sa
 from app.store.session import Engine, connect
 from app.store.tables import attempts, runs
 from tests.soak.fleet import WORKERS, Fleet
-from tests.soak.hosts import Service, eventually
+from tests.soak.hosts import Service
 from tests.soak.reader import Reader
+from tests.waiting import eventually
 
 _RECOVERY_S = 600.0
 _LOOK_S = 0.15

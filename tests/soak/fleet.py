@@ -20,7 +20,8 @@ import yaml
 
 from tests.given_toys import TOYS
 from tests.make_wheels import make_torch, make_wheels
-from tests.soak.hosts import NETWORK, Host, Network, Service, eventually, supervised
+from tests.soak.hosts import NETWORK, Host, Network, Service, supervised
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -261,12 +261,3 @@ def supervised(services: Sequence[Service]) -> Iterator[None]:
     finally:
         ending.set()
         thread.join()
-
-
-def eventually(is_so: Callable[[], bool], seconds: float) -> bool:
-    until = time.monotonic() + seconds
-    while not is_so():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.1)
-    return True

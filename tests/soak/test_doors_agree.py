@@ -39,7 +39,7 @@ MANY = 300
 """From so many on every decision is bound to occur."""
 CLASSES = ("cpu-x86_64", "cuda-sm_80", "cuda-sm_90")
 
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 def a_world(rng: random.Random) -> tuple[list[Issue], list[Build], list[Cell]]:

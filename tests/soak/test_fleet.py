@@ -43,10 +43,11 @@ from tests.given_toys import make_installation
 from tests.make import HARDWARE
 from tests.soak.faults import Progress, Storm, lanes_of, report
 from tests.soak.fleet import WORKERS, Fleet, a_fleet, make_catalogue, make_packages, tear_down
-from tests.soak.hosts import Service, eventually, held, why_no_hosts
+from tests.soak.hosts import Service, held, why_no_hosts
 from tests.soak.reader import Calm, Reader
 from tests.soak.test_kill import doubles, results_per_planned_arm, unfinished, with_mark
 from tests.store.given import planned
+from tests.waiting import eventually
 
 FAULTS = int(os.environ.get("KNOWNGOOD_SOAK_FAULTS", "0"))
 MINUTES = float(os.environ.get("KNOWNGOOD_SOAK_MINUTES", "10"))
@@ -73,8 +74,8 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+@pytest.mark.long
 @pytest.mark.timeout(10800 if FAULTS else 1800)
-@pytest.mark.xdist_group("ray")
 def test_a_fleet_under_fire_measures_what_a_calm_one_does(folder: Path) -> None:
     if reason := why_no_hosts():
         pytest.skip(reason)
@@ -95,7 +96,7 @@ def test_a_fleet_under_fire_measures_what_a_calm_one_does(folder: Path) -> None:
         store.dispose()
         tear_down(fleet, "postgres")
         namespaces = fleet.network.namespaces
-    assert eventually(lambda: not with_mark(str(folder)), 30.0), with_mark(str(folder))
+    assert eventually(lambda: not with_mark(str(folder)), PATIENCE_S), with_mark(str(folder))
     assert not held(namespaces)
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
     assert set(Path("/sys/class/net").iterdir()) == devices
@@ -272,7 +273,7 @@ def assert_at_rest(fleet: Fleet) -> None:
     """Where nothing is measured any more there is nothing of what was, in a worker that was struck and lived on too."""
     for name in WORKERS:
         worker = fleet.services[name]
-        assert eventually(lambda worker=worker: not left_in(worker), 30.0), left_in(worker)  # type: ignore[misc]
+        assert eventually(lambda worker=worker: not left_in(worker), PATIENCE_S), left_in(worker)  # type: ignore[misc]
         assert worker.mounts == own_mounts() | _OWN_MOUNTS
 
 

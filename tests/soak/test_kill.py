@@ -206,6 +206,7 @@ def doubles(engine: Engine) -> list[tuple[object, ...]]:
         return [key for key, n in Counter(tuple(row) for row in s.execute(job)).items() if n > 1]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(120 + KILLS * 30)
 @pytest.mark.parametrize(
     ("pipeline_of", "database"),
@@ -260,7 +261,7 @@ def assert_only_honest_answers(engine: Engine, told: str) -> None:
 
 
 def wait_for_the_dead(mark: str) -> list[psutil.Process]:
-    until = time.monotonic() + 10.0
+    until = time.monotonic() + PATIENCE_S
     while (alive := with_mark(mark)) and time.monotonic() < until:
         time.sleep(0.1)
     return alive

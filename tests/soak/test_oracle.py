@@ -47,7 +47,7 @@ DOORS = min(200, CASES // 3)
 MANY = 300
 """From so many on every decision is bound to occur."""
 
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.soak.hosts import Network, Service, eventually, supervised, why_no_hosts
+from tests.soak.hosts import Network, Service, supervised, why_no_hosts
 from tests.soak.reader import Calm, Reader
+from tests.waiting import eventually
 
 TRUE = Calm({("toy-1", "torch-1"): "affected"}, {("toy-1", "torch-1"): "block"})
 READY = [200, {"status": "ready"}]

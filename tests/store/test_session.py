@@ -10,6 +10,7 @@ from app.store.cells import announce, touch
 from app.store.session import Engine, Session, connect, reading, unit_of_work
 from app.store.tables import events, meta
 from tests.make import NOON
+from tests.waiting import PATIENCE_S
 
 
 def test_a_unit_of_work_is_committed_once_it_ends(engine: Engine) -> None:
@@ -101,7 +102,7 @@ def test_a_busy_database_is_waited_for(sqlite_url: str) -> None:
         with unit_of_work(first) as s:
             touch(s)
             waiting = pool.submit(lambda: _touch(second))
-        waiting.result(timeout=20)
+        waiting.result(PATIENCE_S)
     with reading(first) as s:
         assert reads.load_generation(s) == 2
     first.dispose()

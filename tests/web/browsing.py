@@ -12,10 +12,13 @@ from app.store.session import Engine
 from app.web.application import create_app
 from app.web.reader import SESSION_COOKIE, Rules
 from tests import serving
+from tests.waiting import PATIENCE_S
 from tests.web.given import NOW
 
 playwright = pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright  # noqa: E402 - after the skip
+
+expect.set_options(timeout=1000 * PATIENCE_S)
 
 WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
@@ -65,7 +68,7 @@ def opened_chromium() -> Iterator[Chromium]:
 @contextmanager
 def reading_with(browser: Browser, **settings: object) -> Iterator[BrowserContext]:
     context = browser.new_context(**{"viewport": WIDE, **settings})  # type: ignore[arg-type]
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(1000 * PATIENCE_S)
     yield context
     context.close()
 

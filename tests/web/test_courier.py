@@ -4,8 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -30,6 +30,7 @@ from app.web.letterbox import Letterbox
 from tests.conftest import CountStatements
 from tests.given_toys import ROOT
 from tests.make import NOON
+from tests.waiting import PATIENCE_S, eventually
 from tests.web import given
 from tests.web.given import BAD, DYNAMO, GOOD, MASK, Asked
 from tests.web.receiver import Received, answer, receiving
@@ -193,20 +194,23 @@ def test_a_receiver_that_never_answers_is_given_up_in_the_end(
 
 def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(own_engine: Engine, clock: Clock) -> None:
     measured(own_engine, Outcome.PASS)
-    courier = Courier(own_engine, clock, Letterbox(limit_s=1))
-    at: list[float] = []
+    courier = Courier(own_engine, clock, Letterbox(limit_s=2 * PATIENCE_S))
+    quick_was_told = threading.Event()
+    while_slow: list[bool] = []
 
     def noting(request: BaseHTTPRequestHandler) -> None:
-        at.append(time.monotonic())
+        quick_was_told.set()
         answer(204)(request)
 
-    with receiving(lambda _: time.sleep(3)) as slow, receiving(noting) as quick:
+    def waiting(_: BaseHTTPRequestHandler) -> None:
+        while_slow.append(quick_was_told.wait(PATIENCE_S))  # and then says nothing
+
+    with receiving(waiting) as slow, receiving(noting) as quick:
         for receiver in (slow, slow, quick):
             hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
-        began = time.monotonic()
         assert courier.step() == 3
-        assert at[0] - began < 0.9
+    assert while_slow == [True, True]
     assert sorted(deliveries(own_engine)) == [
         (DeliveryState.DELIVERED, 1),
         (DeliveryState.WAITING, 1),
@@ -321,13 +325,13 @@ def test_whoever_is_killed_between_sending_and_writing_it_down_has_it_sent_twice
         _, secret = hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
         processes.append(run_courier(url))
-        processes[0].communicate(timeout=60)
+        processes[0].communicate(timeout=PATIENCE_S)
         assert processes[0].returncode == -signal.SIGKILL
         assert deliveries(own_engine) == [(DeliveryState.WAITING, 0)]
         with unit_of_work(own_engine) as s:  # its lease runs out; the test does not wait for that
             s.connection().exec_driver_sql("DELETE FROM leases")
         second = run_courier(url)
-        assert second.communicate(timeout=60)[0].endswith("\n1\n")
+        assert second.communicate(timeout=PATIENCE_S)[0].endswith("\n1\n")
     assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 1)]
     first, again = receiver.received
     assert (first.id, first.body) == (again.id, again.body)
@@ -360,14 +364,7 @@ def test_the_server_beside_which_it_works_sends_and_stops_with_it(own_engine: En
         hook(own_engine, receiver.address)
         with courier.at_work():
             measured(own_engine, Outcome.MATCH)
-            wait_until(lambda: bool(receiver.received))
+            assert eventually(lambda: bool(receiver.received))
         measured(own_engine, Outcome.OTHER_FAILURE)
         time.sleep(0.3)
         assert len(receiver.received) == 1
-
-
-def wait_until(is_so: Callable[[], bool], seconds: float = 20.0) -> None:
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until
-        time.sleep(0.02)

@@ -81,6 +81,7 @@ def test_titles_name_the_thing(opened: Opened) -> None:
     assert {title: paths for title, paths in titles.items() if len(paths) > 1} == {}
 
 
+@pytest.mark.long
 def test_nothing_executes_and_nothing_overflows(browser: Browser, opened: Opened) -> None:
     """At the width of a telephone, in a browser that tells of every dialog, fault and broken rule of the policy."""
     found: list[str] = []
@@ -144,6 +145,7 @@ _PICTURED = {"light", "dark"}
 _AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1200)  # 130 looks of axe, together 315 s on two cores with a load of 15 (2026-11-21)
 def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_notebook: Engine) -> None:
     """axe finds nothing at all, minor things included, in the usual notebook and for somebody who is signed in."""
@@ -164,7 +166,8 @@ def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_notebook: 
 
 
 def _axe(page: Page, options: dict[str, object]) -> list[str]:
-    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
+    asked = {"resultTypes": ["violations"], **options}  # no selector is sought for what passes
+    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", asked)
     return [
         f"{one['id']} ({one['impact']}): {node['html'][:160]} {_colours(node)}"
         for one in violations
@@ -181,6 +184,7 @@ def _name(path: str) -> str:
     return path.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "") or "matrix"
 
 
+@pytest.mark.long
 def test_pictures_of_every_page_on_a_telephone(browser: Browser, notebook: Engine, client: TestClient) -> None:
     """Kept where KNOWNGOOD_PICTURES says, for people to look at. Here: as wide as the telephone, and no complaint."""
     found: list[str] = []

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +203,7 @@ def test_a_repeated_question_is_answered_anew_when_the_store_has_moved(own_engin
     address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&issues={DYNAMO.id}&hardware=cpu-x86_64"
     assert {client.get(address).json()["decision"] for _ in range(3)} == {"insufficient_evidence"}
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS)
-    until = time.monotonic() + 1
-    while (decision := client.get(address).json()["decision"]) != "pass" and time.monotonic() < until:
-        time.sleep(0.02)
-    assert decision == "pass"
+    assert is_so_a_second_later(lambda: client.get(address).json()["decision"] == "pass")
 
 
 def test_a_repeated_question_is_told_to_nobody_who_may_not_read(notebook: Engine) -> None:
@@ -228,12 +226,20 @@ def test_every_process_sees_what_one_of_them_wrote_within_a_second(own_engine: E
     assert {decided(client, **asked)["decision"] for client in clients} == {"insufficient_evidence"}
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.MATCH)
     given.run(own_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
-    until = time.monotonic() + 1
-    generations = set[int]()
-    while time.monotonic() < until and generations != {generation_of(own_engine)}:
-        generations = {house_of(client).knowledge.now().generation for client in clients}
-    assert generations == {generation_of(own_engine)}
+    assert is_so_a_second_later(
+        lambda: {house_of(client).knowledge.now().generation for client in clients} == {generation_of(own_engine)}
+    )
     assert len({decided(client, **asked)["why"] for client in clients}) == 1
+
+
+def is_so_a_second_later(ask: Callable[[], bool]) -> bool:
+    """Whatever is asked later than that must be answered anew, however long the answer takes."""
+    until = time.monotonic() + 1
+    while time.monotonic() < until:
+        if ask():
+            return True
+        time.sleep(0.02)
+    return ask()
 
 
 def generation_of(engine: Engine) -> int:

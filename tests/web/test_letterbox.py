@@ -4,7 +4,6 @@ import ipaddress
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -19,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from app.domain.webhook import Answer, BadWebhook
 from app.web.letterbox import Letterbox, checked_url, is_public
+from tests.waiting import PATIENCE_S
 from tests.web.receiver import answer, receiving
 
 BODY = b'{"type":"webhook.test"}'
@@ -70,28 +70,27 @@ def test_nobody_there_is_an_answer_too() -> None:
     assert "ConnectionRefusedError" in told.said
 
 
-def silent(request: BaseHTTPRequestHandler) -> None:
-    time.sleep(5)
+def silent(request: BaseHTTPRequestHandler, left: threading.Event) -> None:
+    left.wait(PATIENCE_S)
 
 
-def trickling(request: BaseHTTPRequestHandler) -> None:
+def trickling(request: BaseHTTPRequestHandler, left: threading.Event) -> None:
     """Each byte comes in time, and the answer never does."""
     request.wfile.write(b"HTTP/1.1 200 OK\r\n")
     with suppress(OSError):
-        for n in range(100):
-            request.wfile.write(f"X-{n}: y\r\n".encode())
+        while not left.wait(0.05):
+            request.wfile.write(b"X: y\r\n")
             request.wfile.flush()
-            time.sleep(0.05)
 
 
 @pytest.mark.parametrize("how", [silent, trickling])
 def test_a_receiver_that_is_silent_or_trickles_is_left_after_the_limit(
-    how: Callable[[BaseHTTPRequestHandler], None],
+    how: Callable[[BaseHTTPRequestHandler, threading.Event], None],
 ) -> None:
-    with receiving(how) as receiver:
-        began = time.monotonic()
+    left = threading.Event()
+    with receiving(lambda request: how(request, left)) as receiver:
         told = post(receiver.address, Letterbox(limit_s=0.5))
-        assert time.monotonic() - began < 2
+        left.set()
     assert (told.status, told.said) == (None, "no answer within 0.5 s")
 
 

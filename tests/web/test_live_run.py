@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +17,12 @@ from tests.web.browsing import reading_with
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, expect  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.timeout(300)]
 
 BUILD = "torch-0.0.1+mini"
 NAMES = ("toy-passes-1", "toy-fixed-1", "toy-crashes-1")
-PATIENCE_MS = 100_000
+PATIENCE_S = 100.0
+PATIENCE_MS = 1000 * PATIENCE_S
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def served(here: Installation) -> Iterator[str]:
         yield found[0]
     finally:
         server.terminate()
-        server.communicate(timeout=20)
+        server.communicate(timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -74,9 +76,8 @@ def test_a_real_run_fills_cells_while_somebody_looks(
         run, matrix = context.new_page(), context.new_page()
         with measuring(installation) as process:
             run.goto(f"{site}/runs")
-            for _ in range(60):
-                if run.locator("main table a").count():
-                    break
+            until = time.monotonic() + PATIENCE_S
+            while not run.locator("main table a").count() and time.monotonic() < until:
                 run.wait_for_timeout(500)
                 run.goto(f"{site}/runs")
             run.locator("main table a").first.click()
@@ -88,12 +89,12 @@ def test_a_real_run_fills_cells_while_somebody_looks(
             expect(run.locator("h1")).to_contain_text(
                 re.compile(r"done\s+(\d+) of \1 attempts done"), timeout=PATIENCE_MS
             )
-            assert process.wait(60) == 0
+            assert process.wait(PATIENCE_S) == 0
         if not scripts:
             matrix.reload()
         for sign, name in (("passes", "toy-passes-1"), ("fails", "toy-fixed-1")):
             cell = matrix.get_by_role("link", name=re.compile(f"^{sign}.*{name} on {re.escape(BUILD)}"))
-            expect(cell.first).to_be_visible(timeout=10_000)
+            expect(cell.first).to_be_visible(timeout=PATIENCE_MS)
         expect(run.locator(".results")).to_contain_text("toy-passes-1 baseline")
         if scripts:
             assert all(page.evaluate("window.neverLoadedAgain") for page in (run, matrix))

@@ -8,6 +8,7 @@ from tests.web.whole_api import ask_everything, served
 BUDGET_S = 25
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 def test_the_whole_api_is_as_documented(new_store: NewStore) -> None:
     """Every check is on. Seeded, and cut off after BUDGET_S on a slow host; `make soak` asks for twenty minutes."""

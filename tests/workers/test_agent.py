@@ -36,8 +36,9 @@ from app.domain.outcome import Ending, TroubleCode
 from app.formats import wire
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
+from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
-from tests.workers.toy_environment import eventually, survivors
+from tests.workers.toy_environment import survivors
 from workers.agent import Workplace, in_running_order, run_job
 from workers.isolation import OPEN, Reach, reach_of_host
 from workers.locks import take_lock
@@ -375,7 +376,7 @@ def test_closing_the_story_early_ends_the_job(workplace: Workplace) -> None:
             break
     began = time.monotonic()
     cast(Generator[Event], events).close()
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < PATIENCE_S
 
 
 @pytest.fixture
@@ -434,7 +435,7 @@ def test_the_program_says_events_and_nothing_else(start_agent: Start) -> None:
     events = list(story(process))
     assert isinstance(events[-1], JobEnded)
     assert any("the arm speaks" in event.log for event in finished(events))
-    assert process.wait(timeout=10) == 0
+    assert process.wait(PATIENCE_S) == 0
 
 
 def test_asking_the_program_to_end_ends_its_job_in_order(start_agent: Start, workplace: Workplace) -> None:
@@ -444,7 +445,7 @@ def test_asking_the_program_to_end_ends_its_job_in_order(start_agent: Start, wor
     events = list(story(process))
     assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
     assert "toy-passes-1.baseline.default" not in {event.attempt for event in finished(events)}
-    assert process.wait(timeout=10) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert survivors(workplace.scratch) == []
 
 
@@ -471,7 +472,7 @@ def test_a_guard_outlives_its_agent_to_clear_up_after_it(start_agent: Start, wor
     below = everything_below(process)
     agent = psutil.Process(process.pid).children()[0]
     agent.kill()
-    assert process.wait(timeout=10) != 0
+    assert process.wait(PATIENCE_S) != 0
     assert none_lives(below)
 
 
@@ -480,7 +481,7 @@ def test_the_end_of_standard_input_ends_everything(start_agent: Start, workplace
     follow_to_baseline(process, workplace.root)
     below = everything_below(process)
     cast(IO[bytes], process.stdin).close()
-    process.wait(timeout=10)
+    process.wait(PATIENCE_S)
     assert none_lives(below)
 
 

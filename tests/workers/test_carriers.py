@@ -1,7 +1,6 @@
 import os
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from app.domain.issue import EnvironmentRequest
 from app.domain.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
 from tests.make import HARDWARE, make_build
+from tests.waiting import eventually
 from workers.carriers import LocalCarrier, LocalHandle, Lost, agent_environment
 
 TOY = (sys.executable, "-m", "tests.workers.toy_agent")
@@ -35,15 +35,6 @@ def carrier(tmp_path: Path) -> LocalCarrier:
 def ledger(tmp_path: Path) -> list[list[str]]:
     path = tmp_path / "ledger"
     return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
 
 
 def none_alive(tmp_path: Path) -> bool:

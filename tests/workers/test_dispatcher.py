@@ -23,7 +23,8 @@ from app.store.session import Engine, connect, reading, unit_of_work
 from tests.conftest import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run
-from tests.workers.test_carriers import TOY, eventually, ledger, none_alive
+from tests.waiting import PATIENCE_S, eventually
+from tests.workers.test_carriers import TOY, ledger, none_alive
 from workers.carriers import Handle, LocalCarrier, Lost
 from workers.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
 
@@ -75,7 +76,7 @@ def dispatching(engine: Engine, carrier: Any, how: Dispatch, **options: Any) -> 
             yield stop
         finally:
             stop.set()
-            done.result(timeout=30)
+            done.result(PATIENCE_S)
 
 
 def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, carrier: LocalCarrier, tmp_path: Path) -> None:
@@ -264,7 +265,7 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
         with unit_of_work(engine) as s:
             assert writes.take_lease(s, writes.DISPATCHER, "the other", utc_now() + timedelta(seconds=60), 60.0)
         with pytest.raises(DispatcherBusy):
-            done.result(timeout=10)
+            done.result(PATIENCE_S)
     assert none_alive(tmp_path)
     assert load_run(engine, run).arms_done == 0
     with reading(engine) as s:
@@ -373,15 +374,15 @@ def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
     run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
     with dispatching(engine, carrier, how):
-        assert eventually(lambda: kinds(engine)["arm_started"] >= 2, 60.0)
+        assert eventually(lambda: kinds(engine)["arm_started"] >= 2)
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours
         administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", hang_up)
         try:
-            assert eventually(lambda: "waiting for it" in capsys.readouterr().out, 60.0)
+            assert eventually(lambda: "waiting for it" in capsys.readouterr().out)
             time.sleep(1.0)  # arms end in this time, and nobody can write that down
         finally:
             administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
-        assert eventually(lambda: load_run(engine, run).state is RunState.DONE, 60.0)
+        assert eventually(lambda: load_run(engine, run).state is RunState.DONE)
     assert {job.try_no for job in load_run(engine, run).jobs} == {1}
     assert set(counted(engine).values()) == {1}
     engine.dispose()

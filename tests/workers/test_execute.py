@@ -18,7 +18,8 @@ from app.catalogue.read import read_catalogue
 from app.domain.issue import BASELINE, Issue
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, TroubleCode
-from tests.workers.toy_environment import eventually, make_toy_python, survivors
+from tests.waiting import PATIENCE_S, eventually
+from tests.workers.toy_environment import make_toy_python, survivors
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
 from workers.isolation import OPEN, Fence, Premises, reach
 
@@ -410,7 +411,7 @@ def test_an_arm_that_is_cancelled_ends_soon(attempt: Attempt) -> None:
     began = time.monotonic()
     record = attempt(HANG.format(first=""), is_cancelled=cancelled.is_set).record
     assert record.ending is Ending.CANCELLED
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < PATIENCE_S
 
 
 ENVIRONMENT = """
@@ -577,7 +578,7 @@ def test_a_zygote_that_dies_is_done_without(place: Place, tmp_path: Path) -> Non
     with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
         first = run_body(body, tmp_path, place, zygote=own).record
         os.kill(own.pid, signal.SIGKILL)
-        psutil.wait_procs([psutil.Process(own.pid)], timeout=5)
+        psutil.wait_procs([psutil.Process(own.pid)], timeout=PATIENCE_S)
         second = run_body(body, tmp_path, place, zygote=own).record
     assert ["forked" in record.sandbox for record in (first, second)] == [True, False]
 

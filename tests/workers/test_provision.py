@@ -698,7 +698,7 @@ def test_what_does_not_fit_on_the_disk_is_said(free: int, kept: int, limit: int,
 # -- the real thing ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.e2e
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_real_torch_is_provisioned_twice_and_the_second_time_nearly_free(tmp_path: Path) -> None:
     build = Build(

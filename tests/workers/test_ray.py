@@ -5,7 +5,6 @@ whoever is not of the cluster lacks its token, which is of this run alone.
 """
 
 import os
-import re
 import secrets
 import signal
 import socket
@@ -26,7 +25,6 @@ import pytest
 import sqlalchemy as sa
 
 from app.domain.build import Build
-from app.domain.errors import FleetUnusable
 from app.domain.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
 from app.domain.machine import Gpu, Machine
 from app.domain.verdict import Verdict
@@ -40,19 +38,19 @@ from app.web.covering import load_waiting
 from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build
 from tests.store.given import given_run
-from tests.workers.test_carriers import eventually, spec
+from tests.waiting import eventually
+from tests.workers.test_carriers import spec
 from tests.workers.test_dispatcher import ONCE, counted, doing, forever, load_run
 from workers.carriers import GivenBack, LocalCarrier, Lost
 from workers.dispatcher import Dispatch, dispatch, utc_now
 from workers.ray_carrier import Fleet, RayCarrier, RayHandle
-from workers.ray_node import NODE, NodeProcess, Post, offer_machine, ray_environment, require_ray
-from workers.ray_task import carrier_of
+from workers.ray_node import NODE, NodeProcess, offer_machine
 from workers.resolve import environment_key
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed"),
+    pytest.mark.long,
     pytest.mark.timeout(600),
-    pytest.mark.xdist_group("ray"),
 ]
 
 RELEASE = "1.0"
@@ -526,42 +524,6 @@ def test_a_job_whose_machine_the_fleet_has_given_up_is_not_waited_for(
         _, lost = follow(carrier.start(spec("pass")))
         assert (type(lost), str(lost)) == (kind, sentence)
         assert carrier.room() == {}
-
-
-def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.ray_node.find_spec", lambda _: None)
-    with pytest.raises(FleetUnusable, match=re.escape('pip install "knowngood[ray]"')):
-        require_ray()
-
-
-def test_without_a_token_it_is_said_how_to_make_one(tmp_path: Path) -> None:
-    with pytest.raises(FleetUnusable, match="ray get-auth-token --generate"):
-        require_ray({"HOME": str(tmp_path)})
-    (tmp_path / "token").write_text("secret")
-    require_ray({"HOME": "/nowhere", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")})
-
-
-def test_an_agent_sees_all_gpus_of_its_machine_and_uses_the_jobs_own() -> None:
-    post = Post({"slots": 2}, gpus=(2, 3), visible="2,3")
-    carrier = carrier_of(post, [1], {"CUDA_VISIBLE_DEVICES": "1", "PATH": "/bin"})
-    assert carrier.workplace == {"slots": 2, "gpus": [3]}
-    assert carrier.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
-    assert "gpus" not in carrier_of(post, [], {}).workplace
-    assert "CUDA_VISIBLE_DEVICES" not in carrier_of(replace(post, visible=None), [1], {}).environment
-
-
-def test_a_machine_with_gpus_of_two_classes_says_what_to_do() -> None:
-    mixed = replace(GPU_HOST, gpus=(*GPU_HOST.gpus, Gpu(4, "A100", (8, 0), 80 << 30)))
-    with pytest.raises(FleetUnusable, match="CUDA_VISIBLE_DEVICES"):
-        offer_machine(mixed, {}, address="h:1", release=RELEASE)
-
-
-def test_rays_processes_are_given_its_token_and_no_other_secret() -> None:
-    told = ray_environment({"PATH": "/bin", "RAY_AUTH_TOKEN": "t", "KNOWNGOOD_TOKEN": "kg", "PGPASSWORD": "p"})
-    assert (told["RAY_AUTH_TOKEN"], told["RAY_AUTH_MODE"], told["RAY_USAGE_STATS_ENABLED"]) == ("t", "token", "0")
-    assert told["RAY_DEFAULT_PYTHON_VERSION_MATCH_LEVEL"] == "minor"
-    assert not {"KNOWNGOOD_TOKEN", "PGPASSWORD"} & set(told)
-    assert ray_environment({"RAY_AUTH_MODE": "disabled"})["RAY_AUTH_MODE"] == "token"
 
 
 def processes_below(pid: int) -> list[psutil.Process]:

@@ -3,8 +3,6 @@
 import contextlib
 import os
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -38,12 +36,3 @@ def survivors(mark: Path) -> list[str]:
             if str(mark) in text and process.status() != psutil.STATUS_ZOMBIE and process.pid != os.getpid():
                 found.append(process.name())
     return found
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return condition()
