@@ -28,8 +28,6 @@ CLI = Path(sys.executable).with_name("knowngood")
 XLA = ("--issues", "xla-8464", "--hardware", "cpu-x86_64")
 BAD, GOOD, UNTESTED = "torch-2.5.1+cu124", "torch-2.6.0+cu124", "torch-2.5.9+cu124"
 
-pytestmark = pytest.mark.timeout(300)
-
 Told = subprocess.CompletedProcess[str]
 
 

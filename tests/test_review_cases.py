@@ -37,8 +37,6 @@ FAILING = {Verdict.AFFECTED, Verdict.FLAKY}
 FAILS = {*FAILING, Verdict.DIFFERENT_FAILURE}
 OLD = "torch-2.5.1+cu124"
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def known(shipped: Engine) -> Known:

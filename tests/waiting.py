@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """On a machine that does fifteen other things at once, too. What may take longer brings its own."""
 
 
@@ -12,5 +12,5 @@ def eventually(is_so: Callable[[], bool], seconds: float = PATIENCE_S) -> bool:
     while not is_so():
         if time.monotonic() > until:
             return False
-        time.sleep(0.02)
+        time.sleep(0.05)
     return True

@@ -11,7 +11,7 @@ from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def clock() -> Clock:
 @pytest.fixture
 def courier(own_engine: Engine, clock: Clock) -> Courier:
     measured(own_engine, Outcome.PASS)
-    return Courier(own_engine, clock, Letterbox(limit_s=2), base="https://kg.example")
+    return Courier(own_engine, clock, Letterbox(limit_s=PATIENCE_S), base="https://kg.example")
 
 
 def measured(engine: Engine, outcome: Outcome, *, at: datetime = NOON, builds: Any = (BAD,)) -> str:
@@ -303,7 +303,8 @@ import sys
 from datetime import UTC, datetime
 from app.store.session import connect
 from app.web.courier import Courier
-print(Courier(connect(sys.argv[1]), lambda: datetime.now(UTC)).step())
+from app.web.letterbox import Letterbox
+print(Courier(connect(sys.argv[1]), lambda: datetime.now(UTC), Letterbox(limit_s=60)).step())
 """
 
 
@@ -345,7 +346,7 @@ def run_courier(url: str) -> "subprocess.Popen[str]":
 
 def test_both_databases_tell_the_same(engine: Engine, clock: Clock) -> None:
     measured(engine, Outcome.PASS)
-    courier = Courier(engine, clock, Letterbox(limit_s=2))
+    courier = Courier(engine, clock, Letterbox(limit_s=PATIENCE_S))
     with receiving(answer(500), answer(204)) as receiver:
         hook(engine, receiver.address)
         measured(engine, Outcome.MATCH)
@@ -359,7 +360,7 @@ def test_both_databases_tell_the_same(engine: Engine, clock: Clock) -> None:
 
 def test_the_server_beside_which_it_works_sends_and_stops_with_it(own_engine: Engine) -> None:
     measured(own_engine, Outcome.PASS)
-    courier = Courier(connect(str(own_engine.url)), lambda: NOON, Letterbox(limit_s=2), poll_s=0.05)
+    courier = Courier(connect(str(own_engine.url)), lambda: NOON, Letterbox(limit_s=PATIENCE_S), poll_s=0.05)
     with receiving() as receiver:
         hook(own_engine, receiver.address)
         with courier.at_work():

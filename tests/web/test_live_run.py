@@ -17,7 +17,7 @@ from tests.web.browsing import reading_with
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, expect  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.browser, pytest.mark.timeout(600)]
 
 BUILD = "torch-0.0.1+mini"
 NAMES = ("toy-passes-1", "toy-fixed-1", "toy-crashes-1")

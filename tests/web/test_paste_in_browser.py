@@ -13,7 +13,7 @@ playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from playwright.sync_api import Browser, expect  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.browser
 
 REPORT = f"""\
 > [rank0]: Traceback (most recent call last):

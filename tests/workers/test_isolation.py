@@ -33,8 +33,6 @@ HOSTILE = Path(__file__).with_name("hostile")
 MEGABYTE = 1 << 20
 SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy
 
-pytestmark = pytest.mark.timeout(300)
-
 
 def from_level(least: Isolation) -> pytest.MarkDecorator:
     """Every level that is said to stop it."""
