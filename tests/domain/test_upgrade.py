@@ -533,6 +533,14 @@ def test_a_confirmed_candidate_goes_before_one_that_gains_more_on_single_runs() 
     assert str(on(advice, TORCH_27).why).startswith("3 gained, each on a single run (to confirm: about ")
 
 
+def test_a_gain_of_the_least_weight_is_one() -> None:
+    alone = ask(world({"a": "xoo"}, a=Severity.LOW))
+    assert (alone.decision, on(alone, TORCH_27).gain) == (Decision.GO, 1)
+    beside = ask(world({"a": "xoO", "b": "xxO"}, a=Severity.LOW))
+    assert beside.best is not None
+    assert beside.best.build == TORCH_26
+
+
 def test_without_a_newer_build_one_stays() -> None:
     advice = ask(world({"a": "xxx"}), start=TORCH_27)
     assert (advice.decision, advice.candidates, str(advice.why[0])) == (
@@ -628,6 +636,11 @@ def test_what_is_missing_of_it_is_run_on_the_cpu() -> None:
     assert (one.missing.to_run, one.missing.hardware) == (("any-0",), (HARDWARE,))
 
 
+def test_what_is_missing_on_a_gpu_is_run_on_one() -> None:
+    one = on(ask(gpu_world("xo ", "xoo", count=1), constraints=Constraints(hardware=(GPU,))), TORCH_27)
+    assert (one.missing.to_run, one.missing.hardware) == (tuple(f"gpu-{number}" for number in range(4)), (GPU,))
+
+
 # -- the price ---------------------------------------------------------------------------------------------------------
 
 
@@ -664,6 +677,12 @@ def test_both_sides_are_priced_where_both_are_hardly_measured() -> None:
     assert advice.decision is Decision.CANNOT_SAY
     builds = [found.commands[0].split()[3] for found in advice.find_out]
     assert builds == [TORCH_25.id, advice.candidates[0].build.id]
+
+
+def test_the_build_one_is_on_alone_is_priced_where_enough_is_measured_of_the_others() -> None:
+    advice = ask(world({"a": " oo", "b": " oo", "c": " oo", "d": " oo", "e": "   "}))
+    assert advice.candidates[0].missing.count == 1
+    assert [found.commands[0].split()[3] for found in advice.find_out] == [TORCH_25.id]
 
 
 @pytest.mark.parametrize("rows", [{"a": "xoo"}, {"a": "xxx"}])
