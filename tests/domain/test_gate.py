@@ -162,6 +162,11 @@ def test_an_untested_build_never_passes_whatever_unknowns_may_do(unknown: Effect
     assert ruling.why == (f"1 of 1 watched issue blocks it: toy-1; {near}" if unknown is BLOCK else near)
 
 
+def test_an_untested_build_with_none_near_says_so() -> None:
+    ruling = ask(make_known(row("o")), resolved=Resolved(None, "torch 1.0"))
+    assert ruling.why == "not tested: torch 1.0; no tested build is near"
+
+
 def test_a_build_outside_the_catalogue_is_untested() -> None:
     assert ask(make_known(row("o")), make_build("2.4.0+cu121")).build is None
 

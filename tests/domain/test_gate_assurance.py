@@ -186,3 +186,4 @@ def test_on_a_build_that_is_not_tested_a_row_of_a_package_that_is_not_there_bloc
     policy = Policy(watch=Watch(issues=(row.id,)), unknown=Effect.BLOCK)
     ruling = decide(Question(resolved, policy, NOON), store([], row))
     assert (ruling.decision, only(ruling).effect) == (decision, effect)
+    assert only(ruling).verdict is (Verdict.NOT_APPLICABLE if effect is Effect.PASS else Verdict.NOT_RUN)

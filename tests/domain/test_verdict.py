@@ -613,6 +613,19 @@ def test_a_cell_holds_all_that_is_known_of_it() -> None:
     )
 
 
+def test_a_cell_of_which_nothing_is_known_holds_nothing() -> None:
+    assert cell() == Cell(
+        ISSUE.id,
+        BUILD.id,
+        HARDWARE,
+        Verdict.NOT_RUN,
+        "not run yet",
+        variants=(VariantFinding("default", Verdict.NOT_RUN, "not run yet"),),
+        workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "the baseline here is not_run")},
+    )
+    assert cell(control()).evidence == control().attempt
+
+
 def test_what_does_not_count_is_said_of_a_cell_that_does_not_apply_too() -> None:
     on_gpu = make_issue(requires=Requires(device=Device.CUDA))
     found = derive_cell(on_gpu, BUILD, HARDWARE, [], superseded=3, voided=2)
