@@ -678,6 +678,8 @@ def test_the_first_line_names_three_issues_and_counts_the_rest() -> None:
     issues = [make_issue(f"toy-{n}") for n in range(1, 6)]
     ruling = ask(make_known([cell for issue in issues for cell in row("x", issue.id)], *issues))
     assert ruling.why.endswith("toy-1, toy-2, toy-3 and 2 more")
+    three = ask(make_known([cell for issue in issues[:3] for cell in row("x", issue.id)], *issues[:3]))
+    assert three.why.endswith(": toy-1, toy-2, toy-3")
 
 
 def test_a_reason_says_all_that_was_weighed() -> None:

@@ -168,6 +168,7 @@ def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_k
     ruling = decide(Question(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
     assert ruling.decision is decision
     assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
+    assert {reason.hardware for reason in ruling.reasons} == {HARDWARE}
 
 
 @pytest.mark.parametrize(
