@@ -193,9 +193,8 @@ def workaround(
         return "ineffective" if {"fails", "not every time"} & {*found} else "unverified"
     if any(verdict not in {"not_affected", "not_applicable"} for verdict in baseline.values()):
         return "unverified"
-    tried = [did[variant] for variant in baseline if tries.get(variant)]
-    can_tell = [did[variant] for variant, verdict in baseline.items() if verdict == "not_affected" and variant in tries]
-    return "unnecessary" if tried and can_tell == tried and {*tried} == {"passes"} else "unverified"
+    tried = {did[variant] for variant, verdict in baseline.items() if verdict == "not_affected" and tries.get(variant)}
+    return "unnecessary" if tried == {"passes"} else "unverified"
 
 
 def with_one(outcomes: Iterable[str]) -> str:

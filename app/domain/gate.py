@@ -287,15 +287,18 @@ def _claims(issue: Issue, build: Build, asked: _Asked) -> list[_Claim]:
 
 def _claim(issue: Issue, hardware: str, asked: _Asked) -> _Claim:
     """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is."""
-    cells = [_cell(issue, twin, hardware, asked) for twin in asked.twins]
-    pythons = dict(zip((twin.python for twin in asked.twins), cells, strict=True))
+    pythons = {twin.python: _cell(issue, twin, hardware, asked) for twin in asked.twins}
     failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
-    sound = _SOUND & {cell.verdict for cell in cells}
+    sound = _SOUND & {cell.verdict for cell in pythons.values()}
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
         return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=_minor)))
-    told = max(cells, key=lambda cell: (cell.verdict in CONCLUSIVE, cell.verdict is not Verdict.NOT_APPLICABLE))
+    told = max(pythons.values(), key=_tells)
     return _Claim(told, unknown_on=tuple(sorted(unknown, key=_minor)) if told.verdict in CONCLUSIVE else ())
+
+
+def _tells(cell: Cell) -> tuple[bool, bool]:
+    return (cell.verdict in CONCLUSIVE, cell.verdict is not Verdict.NOT_APPLICABLE)
 
 
 _SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
@@ -339,7 +342,7 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _Asked) -> Case:
     fails = cell.verdict in FAILURES
     return Case(
         issue=issue,
-        build=asked.known.builds.get(cell.build, build),
+        build=asked.known.builds[cell.build],
         cell=cell,
         now=asked.question.now,
         on_base=_on_base(issue, cell.hardware, asked) if fails else None,
@@ -543,21 +546,21 @@ def _notes_on_all(asked: _Asked) -> Iterable[str]:
 
 def _why(decision: Decision, asked: _Asked, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
     total = len({reason.issue for reason in reasons})
-    on = f"on {asked.build.id}" if asked.build else ""
+    build = asked.build.id if asked.build else "it"
     match decision:
         case Decision.BLOCK:
             blocking = _issues(reasons, Effect.BLOCK)
             block = "blocks" if len(blocking) == 1 else "block"
-            says = f"{len(blocking)} of {_watched(total)} {block} {asked.build.id if asked.build else 'it'}"
+            says = f"{len(blocking)} of {_watched(total)} {block} {build}"
             return "; ".join([f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:
             lacking = _issues(reasons, Effect.INSUFFICIENT)
-            return f"not enough evidence {on} for {len(lacking)} of {_watched(total)}: {_named(lacking)}"
+            return f"not enough evidence on {build} for {len(lacking)} of {_watched(total)}: {_named(lacking)}"
         case Decision.PASS:
             none = "the watched issue does not block" if total == 1 else f"none of {_watched(total)} blocks"
-            return "; ".join([f"{none} {asked.build.id if asked.build else 'it'}", *_beside(reasons)])
+            return "; ".join([f"{none} {build}", *_beside(reasons)])
 
 
 def _beside(reasons: Sequence[Reason]) -> Iterable[str]:

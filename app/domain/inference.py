@@ -76,7 +76,7 @@ class Claims:
             for one in self._wheels_alike(build)
             if (cell := self.cells.get((issue.id, one.id, hardware))) is not None and cell.verdict in CONCLUSIVE
         ]
-        if not grounds or len({cell.verdict for cell in grounds}) > 1:
+        if len({cell.verdict for cell in grounds}) > 1:
             return None
         rated = [(self.agreement_of(build.python, self.builds[cell.build].python), cell) for cell in grounds]
         holding = [(rate, cell) for rate, cell in rated if holds(rate)]

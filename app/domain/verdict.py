@@ -31,7 +31,7 @@ CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFEREN
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 
-RULES = 2
+RULES = 3
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -279,11 +279,9 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     """
     own = [one for one in control if one.variant == variant] or list(control)
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
-    outcomes = [one.outcome for one in baseline]
-    verdict = mixture(outcomes)
-    k = outcomes.count(Outcome.MATCH)
-    n = sum(1 for outcome in outcomes if _says_something(outcome))
-    reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline, k, n)
+    verdict = mixture([one.outcome for one in baseline])
+    k, n = _counts(baseline)
+    reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
     if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
@@ -297,7 +295,7 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
 def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> str:
     if verdict is Verdict.NOT_RUN:
         return "control not run: without it neither a failure nor a pass says anything"
-    failing = next((one for one in reversed(control) if one.outcome is not Outcome.PASS), control[-1])
+    failing = next(one for one in reversed(control) if one.outcome is not Outcome.PASS)
     word = (
         "control failed"
         if verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
@@ -316,13 +314,19 @@ def _hangs_only_beside_a_quick_control(
         return list(baseline)
     slow = f"did not end within {issue.timeout_s:g} s, but the control took {slowest:.0f} s itself"
     return [
-        replace(one, outcome=Outcome.TIMEOUT, reason=slow, line="") if one.outcome is Outcome.MATCH else one
-        for one in baseline
+        replace(one, outcome=Outcome.TIMEOUT, reason=slow) if one.outcome is Outcome.MATCH else one for one in baseline
     ]
 
 
-def _reason(verdict: Verdict, attempts: Sequence[Judged], k: int, n: int) -> str:
+def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
+    """How many of them ended with the signature, and how many said anything."""
+    outcomes = [one.outcome for one in attempts]
+    return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
+
+
+def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
     """One sentence fit for the first line of a cell's page."""
+    k, n = _counts(attempts)
 
     def newest(*outcomes: Outcome) -> str:
         return next((one.reason for one in reversed(attempts) if one.outcome in outcomes), "")
@@ -341,7 +345,7 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged], k: int, n: int) -> str
             return f"{n} of {n} {_attempts(n)} {newest(Outcome.PASS)}"
         case Verdict.DIFFERENT_FAILURE:
             return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
-        case Verdict.INCONCLUSIVE if n and any(one.outcome is Outcome.PASS for one in attempts):
+        case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
             return f"passed and failed: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
         case Verdict.INCONCLUSIVE:
             return newest(Outcome.TIMEOUT) or newest(*INFRASTRUCTURE)
@@ -446,9 +450,8 @@ def _workaround(
     trials = [_trial(issue, one, _with(attempts, arm, one.variant)) for one in findings]
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
     failing = [one for one in trials if one.baseline.verdict in _SEEN]
-    if harm:
-        return replace(_over_failing(issue, failing), verdict=WorkaroundVerdict.HARMFUL, note=harm.note)
-    return _over_failing(issue, failing) if failing else _over_passing(trials)
+    found = _over_failing(issue, failing) if failing else _over_passing(trials)
+    return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note) if harm else found
 
 
 _SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
@@ -481,10 +484,10 @@ def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
         if len(helped) == len(failing):
             return replace(found, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
         return replace(found, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
-    note = next((one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE), "")
     if failed:
+        note = next(one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE)
         return replace(found, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
-    return replace(found, note=next((one.note for one in failing if one.note), "not run yet"))
+    return replace(found, note=failing[0].note)
 
 
 def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
@@ -502,7 +505,7 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
             case _ if one.note != _NOT_RUN:
                 said["no answer with"].append(f"{variant} ({one.note})")
             case _:
-                untried.setdefault(why.get(variant, ""), []).append(variant)
+                untried.setdefault(why[variant], []).append(variant)
     told = [f"{words} {', '.join(variants)}" for words, variants in said.items() if variants]
     told += [f"not tried with {', '.join(of)}{f' ({reason})' if reason else ''}" for reason, of in untried.items()]
     return "; ".join(told)
@@ -510,17 +513,14 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
 
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
-    doubtful = next((one for one in trials if one.baseline.verdict not in _NOTHING_TO_CURE), None)
-    if doubtful:
-        return _unverified(f"the baseline here is {doubtful.baseline.verdict}")
-    tried = [one for one in trials if one.note != _NOT_RUN]
-    unsure = next((one for one in tried if one.verdict is WorkaroundVerdict.UNVERIFIED), None)
-    if unsure or not tried:
+    applicable = [one for one in trials if one.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
+    said = [one for one in applicable if one.note != _NOT_RUN]
+    unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
+    if unsure or not said:
         return _unverified(unsure.note if unsure else _NOT_RUN)
     return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
 
 
-_NOTHING_TO_CURE = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
 _NOT_RUN = "not run yet"
 
 
@@ -552,7 +552,7 @@ def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Tr
     if is_seen and verdict is Verdict.FLAKY and failing is not None:
         return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"not every time: {failing.line or failing.reason}")
     if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
-        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm, 0, len(arm)))
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm))
     if not is_seen:
         return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
     found = _still_failing(issue, failing)

@@ -7,10 +7,10 @@ import pytest
 
 from app.domain.environment import Resolved
 from app.domain.errors import BadRequest
-from app.domain.gate import Decision, Reason, Ruling, worst
+from app.domain.gate import Cure, Decision, Reason, Ruling, worst
 from app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
-from app.domain.verdict import Verdict
+from app.domain.verdict import Assurance, Verdict
 from app.domain.weighing import in_words
 from tests.domain.given_gate import (
     BUILDS,
@@ -158,7 +158,13 @@ def test_a_build_that_nobody_tested_is_insufficient_and_never_its_neighbour() ->
 def test_an_untested_build_never_passes_whatever_unknowns_may_do(unknown: Effect, decision: Decision) -> None:
     ruling = ask(make_known(row("oooo")), resolved=UNTESTED, unknown=unknown)
     assert (only(ruling).effect, ruling.decision) == (unknown, decision)
-    assert "not tested: torch 2.6.5" in ruling.why
+    near = "not tested: torch 2.6.5; nearest tested builds are torch-2.6.0+cu124, torch-2.7.1"
+    assert ruling.why == (f"1 of 1 watched issue blocks it: toy-1; {near}" if unknown is BLOCK else near)
+
+
+def test_an_untested_build_with_none_near_says_so() -> None:
+    ruling = ask(make_known(row("o")), resolved=Resolved(None, "torch 1.0"))
+    assert ruling.why == "not tested: torch 1.0; no tested build is near"
 
 
 def test_a_build_outside_the_catalogue_is_untested() -> None:
@@ -170,6 +176,13 @@ def test_an_assumed_build_is_noted_and_a_policy_may_refuse_it() -> None:
     ruling = ask(make_known(row("o")), resolved=assumed)
     assert ruling.decision is Decision.PASS
     assert ruling.notes[0] == "the build is assumed to be torch-2.5.1+cu124: the wheel may be any of three"
+    bare = Resolved(TORCH_25.id, "torch 2.5.1", is_assumed=True)
+    assert ask(make_known(row("o")), resolved=bare).notes[0] == "the build is assumed to be torch-2.5.1+cu124"
+    blind = ask(make_known(row("?")), resolved=bare, refuse_assumed=True)
+    assert blind.why == (
+        "the build torch-2.5.1+cu124 is assumed, and the policy refuses assumed builds; "
+        "nothing that is watched has an answer on torch-2.5.1+cu124"
+    )
     refused = ask(make_known(row("o")), resolved=assumed, refuse_assumed=True)
     assert refused.decision is Decision.INSUFFICIENT
     assert refused.why == "the build torch-2.5.1+cu124 is assumed, and the policy refuses assumed builds"
@@ -247,6 +260,15 @@ def test_with_nothing_measured_at_all_the_answer_is_still_an_answer() -> None:
     ruling = ask(make_known([]))
     assert (ruling.decision, only(ruling).hardware) == (Decision.INSUFFICIENT, "")
     assert only(ruling).evidence == "/cells/toy-1/torch-2.5.1%2Bcu124"
+    assert only(ruling).why == "not run: nothing was measured here yet"
+    assert ruling.notes[-1] == "no hardware class was named: every measured one counts (none yet), and the worst wins"
+
+
+def test_a_slip_in_a_hardware_class_is_told_with_the_classes_that_were_measured() -> None:
+    with pytest.raises(BadRequest, match=r'^"gpu" is no hardware class; .* \(measured: cpu-x86_64, cuda-sm_90\)$'):
+        ask(make_known([*row("o"), *row("o", hardware=GPU)]), hardware=("gpu",))
+    with pytest.raises(BadRequest, match=r"\(measured: none yet\)$"):
+        ask(make_known([]), hardware=("gpu",))
 
 
 @pytest.mark.parametrize("text", ["", "cpu", "cuda", "cuda-sm_", "cuda-sm_x", "CPU-X86_64", "cuda-sm_90\n", "x" * 9999])
@@ -474,6 +496,14 @@ def test_workarounds_of_an_issue_that_nobody_knows_are_noted_with_the_nearest() 
     assert ruling.notes == ('applied workarounds: no issue is called "toy1" here; nearest: toy-1',)
 
 
+def test_near_names_are_looked_for_of_the_first_three_alone() -> None:
+    names = [f"toy{n}" for n in range(1, 5)]
+    ruling = ask(make_known(row("o")), applied=dict.fromkeys(names, ("eager",)), hardware=(HARDWARE,))
+    said = 'applied workarounds: no issue is called "{}" here{}'
+    near = "; nearest: toy-1"
+    assert ruling.notes == tuple(said.format(name, near if name != "toy4" else "") for name in names)
+
+
 # Age
 
 
@@ -569,6 +599,7 @@ def test_an_ignored_issue_is_an_answer_where_it_was_measured_and_none_where_it_w
 def test_an_ignore_holds_on_a_build_that_nobody_tested_and_the_build_stays_untested() -> None:
     ruling = ask(make_known(row("x")), resolved=UNTESTED, ignores=(ignore(),))
     assert (only(ruling).effect, ruling.decision) == (PASS, Decision.INSUFFICIENT)
+    assert only(ruling).ignored == "until 2026-11-22 by ann: we never take that path"
 
 
 # Packages beside torch
@@ -647,6 +678,8 @@ def test_the_first_line_names_three_issues_and_counts_the_rest() -> None:
     issues = [make_issue(f"toy-{n}") for n in range(1, 6)]
     ruling = ask(make_known([cell for issue in issues for cell in row("x", issue.id)], *issues))
     assert ruling.why.endswith("toy-1, toy-2, toy-3 and 2 more")
+    three = ask(make_known([cell for issue in issues[:3] for cell in row("x", issue.id)], *issues[:3]))
+    assert three.why.endswith(": toy-1, toy-2, toy-3")
 
 
 def test_a_reason_says_all_that_was_weighed() -> None:
@@ -675,6 +708,60 @@ def test_a_reason_carries_where_and_when_it_was_measured() -> None:
     reason = only(ask(make_known(row("x", days=3))))
     assert reason.evidence == "/cells/toy-1/torch-2.5.1%2Bcu124?hardware=cpu-x86_64"
     assert (reason.measured_at, reason.age_days) == (NOON - timedelta(days=3), 3)
+
+
+def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
+    issue = make_issue(severity=Severity.CRITICAL, silent=True, workarounds=("clone", "eager"))
+    known = make_known(row("xxo", days=3, cures={"clone": "i", "eager": "e"}), issue)
+    policy: dict[str, Any] = {"base": TORCH_25.id, "applied": {"toy-1": ("clone", "clone")}}
+    assert only(ask(known, TORCH_26, **policy)) == Reason(
+        "toy-1",
+        "toy-1 fails to compile",
+        "Inductor C++",
+        Severity.CRITICAL,
+        silent=True,
+        build=TORCH_26.id,
+        hardware=HARDWARE,
+        verdict=Verdict.AFFECTED,
+        effect=BLOCK,
+        why="fails here: 1 of 1 attempt; the declared workaround clone does not help here: so it was seen",
+        measured_at=NOON - timedelta(days=3),
+        age_days=3,
+        cures=(
+            Cure("eager", "eager", "effective", "slower", "```python\nx\n```"),
+            Cure("clone", "clone", "ineffective"),
+        ),
+        applied=("clone",),
+        fixed_in="(2.6.0, 2.7.1]",
+        first_fixed="torch-2.7.1+cu126",
+        evidence="/cells/toy-1/torch-2.6.0%2Bcu124?hardware=cpu-x86_64",
+        is_new=False,
+        assurance=Assurance.MEASURED,
+        upstream="https://github.com/pytorch/pytorch/issues/1",
+    )
+
+
+def test_a_reason_on_a_build_that_nobody_tested_holds_what_is_known_of_the_issue() -> None:
+    issue = make_issue(severity=Severity.CRITICAL, silent=True)
+    policy: dict[str, Any] = {"applied": {"toy-1": ("eager", "eager")}, "hardware": (HARDWARE,)}
+    assert only(ask(make_known(row("x"), make_issue(links=())), resolved=UNTESTED)).upstream == ""
+    assert only(ask(make_known(row("x"), issue), resolved=UNTESTED, **policy)) == Reason(
+        "toy-1",
+        "toy-1 fails to compile",
+        "Inductor C++",
+        Severity.CRITICAL,
+        silent=True,
+        build="",
+        hardware=HARDWARE,
+        verdict=Verdict.NOT_RUN,
+        effect=INSUFFICIENT,
+        why="not run: the build is not tested",
+        applied=("eager",),
+        evidence="/issues/toy-1",
+        upstream="https://github.com/pytorch/pytorch/issues/1",
+    )
+    several = only(ask(make_known(row("x"), issue), resolved=UNTESTED, hardware=(HARDWARE, GPU)))
+    assert several.hardware == ""
 
 
 def test_a_ruling_says_when_it_was_made_and_of_when_its_knowledge_is() -> None:

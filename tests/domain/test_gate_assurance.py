@@ -7,10 +7,11 @@ import pytest
 from app.domain.build import Build
 from app.domain.environment import Resolved
 from app.domain.gate import Decision, Question, Reason, Ruling, decide
+from app.domain.inference import VARIANT_RULE
 from app.domain.issue import Packages, Requires, Severity
 from app.domain.policy import Accept, Effect, Policy, Watch
-from app.domain.verdict import Assurance
-from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, helps, made, store
+from app.domain.verdict import Assurance, Basis, Verdict
+from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, build_of, helps, known_of, made, store
 from tests.make import HARDWARE, NOON, make_issue
 
 WHEEL = WHEELS[1]
@@ -86,6 +87,22 @@ def test_a_failure_that_only_one_possible_python_can_have_leaves_it_open() -> No
     assert ask(known, NEW, "3.12", watch=watch).decision is Decision.BLOCK
 
 
+def test_what_one_possible_python_cannot_have_and_another_was_not_asked_is_unknown() -> None:
+    named = make_issue("named-1", requires=Requires(python=">=3.12"))
+    reason = only(ask(store([], named), PLAIN, "3.11", "3.12", watch=Watch(issues=(named.id,))))
+    assert (reason.verdict, reason.effect) == (Verdict.NOT_RUN, Effect.INSUFFICIENT)
+
+
+def test_pythons_are_named_by_their_number() -> None:
+    line = {python: build_of(WHEEL, python) for python in ("3.10", "3.9", "3.11", "3.12")}
+    cells = [made(ROW.id, line[python], letter) for python, letter in {"3.10": "x", "3.9": "x", "3.12": "o"}.items()]
+    some = only(ask(known_of(cells, [ROW], line), line["3.12"], *line))
+    assert "only on Python 3.9 and 3.10" in some.why
+    assert some.assurance is Assurance.NOT_KNOWN
+    open_ = only(ask(known_of(cells[2:], [ROW], line), line["3.12"], *line))
+    assert "not known on Python 3.9 and 3.10 and 3.11" in open_.why
+
+
 def test_a_declared_workaround_that_helps_on_the_python_that_fails_lets_it_pass() -> None:
     cell = made(ROW.id, NEW, "x", workarounds={"aot_eager": helps()})
     known = store([cell, made(ROW.id, PLAIN, "o"), made(ROW.id, OLD, "o")])
@@ -99,7 +116,10 @@ def test_another_variant_answers_only_where_the_policy_takes_it() -> None:
     taken = ask(known, PLAIN, variant=PLAIN.id, accept_variant=True)
     assert (refused.decision, refused.build) == (Decision.INSUFFICIENT, None)
     assert (taken.decision, taken.build) == (Decision.PASS, PLAIN.id)
-    assert only(taken).assurance is Assurance.INFERRED
+    assert (only(taken).assurance, only(taken).basis) == (
+        Assurance.INFERRED,
+        Basis(VARIANT_RULE, PLAIN.id, HARDWARE),
+    )
     assert any("another variant, answers for it" in note for note in taken.notes)
 
 
@@ -113,7 +133,7 @@ def test_another_variant_and_another_python_together_are_not_known() -> None:
     known = store([made(ROW.id, PLAIN, "o")])
     reason = only(ask(known, NEW, variant=NEW.id, accept_variant=True))
     assert (reason.effect, reason.assurance) == (Effect.INSUFFICIENT, Assurance.NOT_KNOWN)
-    assert "more than one inference" in reason.why
+    assert (reason.why, reason.basis) == ("not run: would rest on more than one inference", None)
 
 
 def test_another_variant_says_nothing_of_a_gpu() -> None:
@@ -148,6 +168,7 @@ def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_k
     ruling = decide(Question(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
     assert ruling.decision is decision
     assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
+    assert {reason.hardware for reason in ruling.reasons} == {HARDWARE}
 
 
 @pytest.mark.parametrize(
@@ -166,3 +187,4 @@ def test_on_a_build_that_is_not_tested_a_row_of_a_package_that_is_not_there_bloc
     policy = Policy(watch=Watch(issues=(row.id,)), unknown=Effect.BLOCK)
     ruling = decide(Question(resolved, policy, NOON), store([], row))
     assert (ruling.decision, only(ruling).effect) == (decision, effect)
+    assert only(ruling).verdict is (Verdict.NOT_APPLICABLE if effect is Effect.PASS else Verdict.NOT_RUN)

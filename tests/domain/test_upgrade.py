@@ -162,6 +162,24 @@ def test_the_graver_of_two_hardware_classes_counts() -> None:
     assert on(only, TORCH_26).counts[Tally.GAINED] == 1
 
 
+def test_an_issue_counts_on_the_classes_where_it_was_measured_unless_they_are_named() -> None:
+    classes = {"g": GPU, "h": "cuda-sm_80"}
+    cells = [
+        cell_of(id_, build, sign, class_)
+        for id_, class_ in classes.items()
+        for sign, build in zip("xoo", BUILDS, strict=True)
+    ]
+    known = known_of(cells, [issue_of(id_, requires=Requires(device=Device.CUDA)) for id_ in ("g", "h", "nowhere")])
+    advice = ask(known, watched=["g", "h"])
+    assert [(item.issue.id, item.after.hardware) for item in on(advice, TORCH_27).items] == [*classes.items()]
+    assert on(advice, TORCH_27).counts[Tally.GAINED] == 2
+    assert advice.hardware == ("cuda-sm_80", GPU)
+    named = ask(known, watched=["g", "h"], constraints=Constraints(hardware=(GPU,)))
+    assert (named.hardware, on(named, TORCH_27).counts[Tally.NOT_KNOWN]) == ((GPU,), 1)
+    nowhere = ask(known, watched=["g", "nowhere"])
+    assert (nowhere.hardware, on(nowhere, TORCH_27).counts[Tally.NOT_KNOWN]) == (("cuda-sm_80", GPU), 1)
+
+
 def test_items_stand_gravest_first_and_silent_ones_before_loud_ones() -> None:
     rows = {"a": "xoo", "b": "oxx", "c": "oxx", "d": "oo ", "e": "xxx", "f": "occ"}
     one = on(ask(world(rows, silent=("c",))), TORCH_27)
@@ -281,11 +299,246 @@ def test_every_state_has_its_decision_and_its_reason(
     assert said in " ".join(map(str, advice.why))
 
 
+def short(said: object) -> str:
+    """A sentence with `25`, `26` and `27` for the builds."""
+    return str(said).replace(TORCH_25.id, "25").replace(TORCH_26.id, "26").replace(TORCH_27.id, "27")
+
+
+HERE, TOO_LITTLE = "where you are", "where you are; too little to compare: run 2 (about 2 min)"
+AS_GOOD = "as good: 27 is preferred as the newer release, or the wheel of the default index"
+BLIND = "nothing to compare with: 25 is hardly measured"
+EACH_LOSES = (
+    "Every newer build with enough measured loses something without a workaround: the best, 27, gains {gained} and "
+    "loses {lost} so."
+)
+COSTS_AS_MUCH = (
+    "On no newer build with enough measured does what is gained outweigh what newly needs a workaround: on the best, "
+    "27, 1 are gained and 2 lost, each with a workaround."
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "reasons", "answer", "find_out"),
+    [
+        (
+            {"a": "oxo"},
+            (HERE, "27: gains nothing", "26: 1 lost without a workaround"),
+            "Nothing that you watch fails on 25.",
+            (),
+        ),
+        (
+            {"a": "xxx"},
+            (HERE, "27: gains nothing", "26: gains nothing"),
+            "No newer build with enough measured gains anything: the best is 27.",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "opp", "d": "oxc"},
+            (HERE, "27: 1 lost without a workaround", "26: 2 lost without a workaround"),
+            EACH_LOSES.format(gained=2, lost=1),
+            (),
+        ),
+        (
+            {"a": "xoo", "silent": "oxx", "loud": "oxx"},
+            (
+                HERE,
+                "27: 2 lost without a workaround, 1 of them with wrong numbers and no error",
+                "26: 2 lost without a workaround, 1 of them with wrong numbers and no error",
+            ),
+            EACH_LOSES.format(gained=1, lost=2),
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "occ", "c": "occ"},
+            (
+                HERE,
+                "27: the 1 gained weigh no more than the 2 lost, which need a workaround",
+                "26: the 1 gained weigh no more than the 2 lost, which need a workaround",
+            ),
+            COSTS_AS_MUCH,
+            (),
+        ),
+        (
+            {"a": "xo ", "b": "x  "},
+            (
+                HERE,
+                "26: not enough measured: 1 have no answer (run 1: about 1 min)",
+                "27: not enough measured: 2 have no answer (run 2: about 2 min)",
+            ),
+            "No newer build is measured enough: most is known of 26, 1 of 2.",
+            ("On 26 without an answer: 1 (about 1 min)",),
+        ),
+        (
+            {"a": " oo", "b": "?oo"},
+            (TOO_LITTLE, f"27: {BLIND}", f"26: {BLIND}"),
+            "25 is hardly measured: 0 of 2 have an answer there. To compare, run 2 there (about 2 min).",
+            ("On 25 without an answer: 2 (about 2 min)",),
+        ),
+        (
+            {"a": "xoo", "b": "0oo", "c": "0oo"},
+            (HERE, f"27: {BLIND}", f"26: {BLIND}"),
+            "25 is hardly measured: 1 of 3 have an answer there.",
+            (),
+        ),
+        (
+            {"a": "-  ", "b": "-  "},
+            (
+                HERE,
+                "27: not enough measured: 2 have no answer (run 2: about 2 min)",
+                "26: not enough measured: 2 have no answer (run 2: about 2 min)",
+            ),
+            "Nothing that you watch can exist on 25.",
+            ("On 27 without an answer: 2 (about 2 min)",),
+        ),
+        (
+            {"a": "xOO", "b": "xOO"},
+            (
+                HERE,
+                "27: 2 gained, each on a single run (to confirm: about 1 min)",
+                "26: 2 gained, each on a single run (to confirm: about 1 min)",
+            ),
+            "27 gains 2, but each of them rests on a single run.",
+            ("To confirm 2 on both sides (about 1 min)",),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": " xx"},
+            (HERE, "27: 1 fail there that are not known before", "26: 1 fail there that are not known before"),
+            "27 gains 2, but 1 fail there that are not known before: each may be a loss.",
+            ("On 25 without an answer: 1 (about 1 min)",),
+        ),
+        (
+            {"a": "xoo", "b": "xOO", "c": "-xx"},
+            (HERE, "27: of the 2 gained, on two runs or more on both sides: 1", f"26: {AS_GOOD}"),
+            "2 gained, none lost, 1 new with what is new",
+            (),
+        ),
+        (
+            {"a": "x0o"},
+            (
+                HERE,
+                "27: of the 1 gained, on two runs or more on both sides: 1",
+                "26: not enough measured: 1 have no answer",
+            ),
+            "1 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "x-o"},
+            (
+                HERE,
+                "27: of the 1 gained, on two runs or more on both sides: 1",
+                "26: nothing that you watch can exist there",
+            ),
+            "1 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "occ"},
+            (HERE, "27: of the 2 gained, on two runs or more on both sides: 2", f"26: {AS_GOOD}"),
+            "2 gained, 1 lost (it has a workaround)",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "xoo", "d": "occ", "e": "occ"},
+            (HERE, "27: of the 3 gained, on two runs or more on both sides: 3", f"26: {AS_GOOD}"),
+            "3 gained, 2 lost (each has a workaround)",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "xoo", "d": "xxo"},
+            (
+                HERE,
+                "27: of the 4 gained, on two runs or more on both sides: 4",
+                "26: also good: 3 gained, 4 on 27",
+            ),
+            "4 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "xoo", "d": "oco", "e": "oo "},
+            (
+                HERE,
+                "27: of the 3 gained, on two runs or more on both sides: 3",
+                "26: also good: 1 lost with a workaround, 0 on 27",
+            ),
+            "3 gained, none lost, 1 not known there",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xx-"},
+            (
+                HERE,
+                "27: of the 1 gained, on two runs or more on both sides: 1",
+                "26: also good: 1 fail without a workaround, 0 on 27",
+            ),
+            "1 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xoo", "c": "xoo", "d": "xoo", "e": "o?o"},
+            (
+                HERE,
+                "27: of the 4 gained, on two runs or more on both sides: 4",
+                "26: also good: 1 not known, 0 on 27",
+            ),
+            "4 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": " oo"},
+            (HERE, "27: of the 1 gained, on two runs or more on both sides: 1", f"26: {AS_GOOD}"),
+            "1 gained, none lost",
+            (),
+        ),
+        (
+            {"a": "xoo", "b": "xc-"},
+            (
+                HERE,
+                "27: of the 1 gained, on two runs or more on both sides: 1",
+                "26: also good: 1 need a workaround, 0 on 27",
+            ),
+            "1 gained, none lost",
+            (),
+        ),
+    ],
+)
+def test_every_answer_is_told_in_its_own_sentences(
+    rows: dict[str, str], reasons: tuple[str, ...], answer: str, find_out: tuple[str, ...]
+) -> None:
+    advice = ask(world(rows, silent=("silent",)))
+    told = [short(advice.base.why), *(f"{short(one.build.id)}: {short(one.why)}" for one in advice.candidates)]
+    assert told == [*reasons]
+    assert (", " if advice.best else " ").join(map(short, advice.why)) == answer
+    assert tuple(short(one.what) for one in advice.find_out) == find_out
+
+
+def test_an_advice_holds_what_it_was_asked() -> None:
+    known = world({"a": "xoo"})
+    constraints = Constraints(hardware=(HARDWARE,))
+    advice = ask(known, constraints=constraints, enough=0.6, notes=("assumed",))
+    assert (advice.watched, advice.constraints, advice.enough) == ((known.issues["a"],), constraints, 0.6)
+    assert (advice.hardware, advice.as_of, advice.notes) == ((HARDWARE,), known.as_of, ("assumed",))
+
+
+def test_builds_that_break_a_constraint_are_left_out_in_the_order_of_releases() -> None:
+    known = world({"a": "xoo"}, builds=(TORCH_25, TORCH_27, TORCH_26))
+    advice = ask(known, constraints=Constraints(pins=(read_pin("torch<2.6"),)))
+    assert [one.build for one in advice.left_out] == [TORCH_26, TORCH_27]
+
+
 def test_a_confirmed_candidate_goes_before_one_that_gains_more_on_single_runs() -> None:
     advice = ask(world({"a": "xoO", "b": "xxO", "c": "xxO"}))
     assert (advice.best and advice.best.build) == TORCH_26
     assert [one.rating for one in advice.candidates] == [Rating.RECOMMENDED, Rating.NOT_CONFIRMED]
     assert str(on(advice, TORCH_27).why).startswith("3 gained, each on a single run (to confirm: about ")
+
+
+def test_a_gain_of_the_least_weight_is_one() -> None:
+    alone = ask(world({"a": "xoo"}, a=Severity.LOW))
+    assert (alone.decision, on(alone, TORCH_27).gain) == (Decision.GO, 1)
+    beside = ask(world({"a": "xoO", "b": "xxO"}, a=Severity.LOW))
+    assert beside.best is not None
+    assert beside.best.build == TORCH_26
 
 
 def test_without_a_newer_build_one_stays() -> None:
@@ -383,6 +636,11 @@ def test_what_is_missing_of_it_is_run_on_the_cpu() -> None:
     assert (one.missing.to_run, one.missing.hardware) == (("any-0",), (HARDWARE,))
 
 
+def test_what_is_missing_on_a_gpu_is_run_on_one() -> None:
+    one = on(ask(gpu_world("xo ", "xoo", count=1), constraints=Constraints(hardware=(GPU,))), TORCH_27)
+    assert (one.missing.to_run, one.missing.hardware) == (tuple(f"gpu-{number}" for number in range(4)), (GPU,))
+
+
 # -- the price ---------------------------------------------------------------------------------------------------------
 
 
@@ -419,6 +677,12 @@ def test_both_sides_are_priced_where_both_are_hardly_measured() -> None:
     assert advice.decision is Decision.CANNOT_SAY
     builds = [found.commands[0].split()[3] for found in advice.find_out]
     assert builds == [TORCH_25.id, advice.candidates[0].build.id]
+
+
+def test_the_build_one_is_on_alone_is_priced_where_enough_is_measured_of_the_others() -> None:
+    advice = ask(world({"a": " oo", "b": " oo", "c": " oo", "d": " oo", "e": "   "}))
+    assert advice.candidates[0].missing.count == 1
+    assert [found.commands[0].split()[3] for found in advice.find_out] == [TORCH_25.id]
 
 
 @pytest.mark.parametrize("rows", [{"a": "xoo"}, {"a": "xxx"}])

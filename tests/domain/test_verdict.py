@@ -6,27 +6,34 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
-from app.domain.outcome import Ending, Outcome, Trouble, TroubleCode
+from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
 from app.domain.verdict import (
     INFRASTRUCTURE,
+    Assurance,
+    Basis,
     Cell,
     Judged,
+    VariantFinding,
     Verdict,
+    WorkaroundFinding,
     WorkaroundVerdict,
     derive_cell,
     is_stale,
     judge,
     mixture,
 )
-from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue, make_judged, make_record
+from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
 GLOSSARY = Path(__file__).parents[2] / "GLOSSARY.md"
+M, P, F, T = Outcome.MATCH, Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
+NA, ENV = Outcome.NOT_APPLICABLE, Outcome.ENV_ERROR
 BUILD = make_build()
 ISSUE = make_issue()
 SILENT = make_issue(signature=Signature(SignatureKind.WRONG_RESULT))
@@ -58,57 +65,98 @@ def control(outcome: Outcome = Outcome.PASS, variant: str = "default") -> Judged
     return make_judged(outcome, CONTROL, variant)
 
 
+FAILS_ONCE = "1 of 1 attempt ended with the issue's own signature"
+
+
 @pytest.mark.parametrize(
-    ("controls", "verdict", "told"),
+    ("controls", "verdict", "told", "reason"),
     [
-        ([Outcome.PASS], Verdict.AFFECTED, Outcome.PASS),
-        ([Outcome.PASS, Outcome.ENV_ERROR], Verdict.AFFECTED, Outcome.PASS),
-        ([Outcome.HARNESS_ERROR, Outcome.PASS], Verdict.AFFECTED, Outcome.PASS),
-        ([Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE, Outcome.OTHER_FAILURE),
-        ([Outcome.MATCH], Verdict.INCONCLUSIVE, Outcome.MATCH),
-        ([Outcome.CRASH], Verdict.INCONCLUSIVE, Outcome.CRASH),
-        ([Outcome.TIMEOUT], Verdict.INCONCLUSIVE, Outcome.TIMEOUT),
-        ([Outcome.ENV_ERROR], Verdict.INCONCLUSIVE, Outcome.ENV_ERROR),
-        ([Outcome.PASS, Outcome.OTHER_FAILURE], Verdict.INCONCLUSIVE, Outcome.OTHER_FAILURE),
-        ([], Verdict.INCONCLUSIVE, None),
+        ([Outcome.PASS], Verdict.AFFECTED, Outcome.PASS, FAILS_ONCE),
+        ([Outcome.PASS, Outcome.ENV_ERROR], Verdict.AFFECTED, Outcome.PASS, FAILS_ONCE),
+        ([Outcome.HARNESS_ERROR, Outcome.PASS], Verdict.AFFECTED, Outcome.PASS, FAILS_ONCE),
+        (
+            [Outcome.OTHER_FAILURE],
+            Verdict.INCONCLUSIVE,
+            Outcome.OTHER_FAILURE,
+            "control failed: because other_failure",
+        ),
+        ([Outcome.MATCH], Verdict.INCONCLUSIVE, Outcome.MATCH, "control failed: because match"),
+        ([Outcome.CRASH], Verdict.INCONCLUSIVE, Outcome.CRASH, "control failed: because crash"),
+        ([Outcome.TIMEOUT], Verdict.INCONCLUSIVE, Outcome.TIMEOUT, "control gave no answer: because timeout"),
+        ([Outcome.ENV_ERROR], Verdict.INCONCLUSIVE, Outcome.ENV_ERROR, "control gave no answer: because env_error"),
+        (
+            [Outcome.CRASH, Outcome.PASS],
+            Verdict.INCONCLUSIVE,
+            Outcome.CRASH,
+            "control failed: because crash",
+        ),
+        (
+            [],
+            Verdict.INCONCLUSIVE,
+            None,
+            "control not run: without it neither a failure nor a pass says anything",
+        ),
     ],
 )
 def test_a_match_counts_only_beside_a_control_that_passed(
-    controls: Sequence[Outcome], verdict: Verdict, told: Outcome | None
+    controls: Sequence[Outcome], verdict: Verdict, told: Outcome | None, reason: str
 ) -> None:
     judged = [make_judged(outcome, CONTROL, n=n) for n, outcome in enumerate(controls)]
     found = cell(make_judged(Outcome.MATCH), *judged)
-    assert found.verdict is verdict
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.variants == (VariantFinding("default", verdict, reason, 1, 1),)
     assert found.control is told
     assert found.line, "the match is kept as evidence"
 
 
-def test_a_failed_control_is_named_as_the_reason() -> None:
-    assert cell(make_judged(Outcome.MATCH), control(Outcome.OTHER_FAILURE)).reason.startswith("control failed: because")
+def test_a_control_counts_for_its_own_variant_and_where_there_is_none_for_any() -> None:
+    judged = [control(variant="n1"), control(Outcome.CRASH, "n2")]
+    found = cell(*judged, *(make_judged(Outcome.MATCH, variant=v) for v in ("n1", "n2", "n3")), issue=THREE)
+    assert [one.verdict for one in found.variants] == [Verdict.AFFECTED, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE]
 
 
+SAID = {
+    "M": Outcome.MATCH,
+    "P": Outcome.PASS,
+    "F": Outcome.OTHER_FAILURE,
+    "C": Outcome.CRASH,
+    "T": Outcome.TIMEOUT,
+    "E": Outcome.ENV_ERROR,
+    "N": Outcome.NOT_APPLICABLE,
+    "G": Outcome.NOT_APPLICABLE,  # because no wheel can be had
+}
 THREE = make_issue(variants=(Variant("n1", ""), Variant("n2", ""), Variant("n3", "", arms=(CONTROL, BASELINE))))
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "verdict"),
+    ("letters", "verdict", "reason"),
     [
-        ([Outcome.PASS, Outcome.PASS, Outcome.PASS], Verdict.NOT_AFFECTED),
-        ([Outcome.PASS, Outcome.MATCH, Outcome.PASS], Verdict.AFFECTED),
-        ([Outcome.PASS, Outcome.MATCH, Outcome.OTHER_FAILURE], Verdict.AFFECTED),
-        ([Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.ENV_ERROR], Verdict.DIFFERENT_FAILURE),
-        ([Outcome.PASS, Outcome.ENV_ERROR, Outcome.PASS], Verdict.INCONCLUSIVE),
-        ([Outcome.PASS, None, Outcome.PASS], Verdict.INCONCLUSIVE),
-        ([Outcome.PASS, Outcome.NOT_APPLICABLE, Outcome.PASS], Verdict.NOT_AFFECTED),
-        ([Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE, Outcome.NOT_APPLICABLE], Verdict.NOT_APPLICABLE),
-        ([None, None, None], Verdict.NOT_RUN),
-        ([None, Outcome.MATCH, None], Verdict.AFFECTED),
+        ("PPP", Verdict.NOT_AFFECTED, "with every variant (3): 1 of 1 attempt said n1"),
+        ("PMP", Verdict.AFFECTED, f"with n2: {FAILS_ONCE}"),
+        ("MPM", Verdict.AFFECTED, f"with n1, n3: {FAILS_ONCE}"),
+        ("PMF", Verdict.AFFECTED, f"with n2: {FAILS_ONCE}"),
+        ("PFE", Verdict.DIFFERENT_FAILURE, "with n2: said n2"),
+        ("PEP", Verdict.INCONCLUSIVE, "with n2: said n2"),
+        ("P-P", Verdict.INCONCLUSIVE, "not measured with n2 yet"),
+        ("P--", Verdict.INCONCLUSIVE, "not measured with n2, n3 yet"),
+        ("N-N", Verdict.INCONCLUSIVE, "not measured with n2 yet"),
+        ("PNP", Verdict.NOT_AFFECTED, "with n1, n3: 1 of 1 attempt said n1"),
+        ("NNN", Verdict.NOT_APPLICABLE, "said n1"),
+        ("NGN", Verdict.NO_BUILD, "said n2"),
+        ("---", Verdict.NOT_RUN, "not run yet"),
+        ("-M-", Verdict.AFFECTED, f"with n2: {FAILS_ONCE}"),
     ],
 )
-def test_a_cell_is_judged_over_its_variants(outcomes: Sequence[Outcome | None], verdict: Verdict) -> None:
+def test_a_cell_is_judged_over_its_variants(letters: str, verdict: Verdict, reason: str) -> None:
     judged = [control(variant=f"n{n}") for n in (1, 2, 3)]
-    judged += [make_judged(one, variant=f"n{n}") for n, one in enumerate(outcomes, start=1) if one]
-    assert cell(*judged, issue=THREE).verdict is verdict
+    judged += [
+        make_judged(SAID[letter], variant=f"n{n}", reason=f"said n{n}", no_build=letter == "G")
+        for n, letter in enumerate(letters, start=1)
+        if letter != "-"
+    ]
+    found = cell(*judged, issue=THREE)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert [one.variant for one in found.variants] == ["n1", "n2", "n3"]
 
 
 def test_a_flaky_variant_says_how_often() -> None:
@@ -138,6 +186,7 @@ def test_no_wheel_is_told_apart_from_not_applicable() -> None:
     gone = make_judged(Outcome.NOT_APPLICABLE, no_build=True, reason="no wheels with a matching Python ABI tag")
     found = cell(gone)
     assert (found.verdict, found.reason) == (Verdict.NO_BUILD, "no wheels with a matching Python ABI tag")
+    assert found.variants == (VariantFinding("default", Verdict.NO_BUILD, found.reason),)
 
 
 TOO_OLD = "driver 550.54 supports CUDA up to 12.4 and the build needs 13.0"
@@ -154,10 +203,48 @@ def test_what_no_host_could_serve_is_not_run_and_says_why() -> None:
     assert {one.verdict for one in found.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
 
 
+def test_of_several_hosts_that_could_not_serve_the_newest_is_told() -> None:
+    judged = [replace(unserved(BASELINE, n), reason=f"too old {n}", attempt=f"a-{n}") for n in (1, 2, 3)]
+    judged.append(replace(unserved(CONTROL, 4), reason="too old 4"))
+    found = cell(*judged[:3])
+    assert (found.reason, found.evidence) == ("too old 3", "a-3")
+    assert (cell(*judged).reason, cell(*judged).evidence) == ("too old 4", "a-3")
+    assert cell(judged[3]).evidence == judged[3].attempt
+
+
 @pytest.mark.parametrize("outcome", [one for one in Outcome if one is not Outcome.CANCELLED])
 def test_any_answer_of_another_host_wins_over_one_that_could_not_serve(outcome: Outcome) -> None:
     measured = [control(), make_judged(outcome)]
     assert cell(*measured, unserved(CONTROL), unserved()) == cell(*measured)
+
+
+@pytest.mark.parametrize(
+    ("record", "log", "expected"),
+    [
+        (make_record(), "", {"outcome": P}),
+        (
+            make_record(M, raised=Raised("RuntimeError", SIGNATURE_TEXT, SIGNATURE_TEXT, marked="wrong_result")),
+            "",
+            {"outcome": M, "line": SIGNATURE_TEXT, "marked": "wrong_result"},
+        ),
+        (make_record(Outcome.CRASH), SIGNATURE_TEXT, {"outcome": M, "line": SIGNATURE_TEXT}),
+        (
+            make_record(ending=Ending.NOT_STARTED, imported={}, trouble=Trouble(TroubleCode.NO_BUILD, "no wheel")),
+            "",
+            {"outcome": NA, "no_build": True},
+        ),
+        (make_record(Outcome.ENV_ERROR), "", {"outcome": ENV}),
+        (make_record(imported={"torch": "2.5.0"}), "", {"outcome": ENV}),
+    ],
+)
+def test_an_attempt_is_judged_by_its_own_record_and_log(record: RunRecord, log: str, expected: dict[str, Any]) -> None:
+    attempt = make_attempt(record=record, machine="m1")
+    found = judge(attempt, ISSUE, BUILD, log)
+    as_recorded = Judged(
+        attempt.id, BASELINE, "default", found.outcome, found.reason, "", attempt.finished_at, 5.0, machine="m1"
+    )
+    assert found == replace(as_recorded, **expected)
+    assert found.reason
 
 
 def test_a_driver_that_is_too_old_is_told_apart_in_the_evidence() -> None:
@@ -210,69 +297,117 @@ def test_a_workaround_is_judged_beside_its_baseline(
     assert cell(*judged).workarounds["aot_eager"].verdict is expected
 
 
-def test_a_workaround_that_only_turns_silence_into_an_error_is_ineffective_and_says_so() -> None:
-    judged = [control(), make_judged(Outcome.MATCH), make_judged(Outcome.OTHER_FAILURE, "aot_eager")]
-    found = cell(*judged, issue=SILENT).workarounds["aot_eager"]
-    assert (found.verdict, found.note[:13]) == (WorkaroundVerdict.INEFFECTIVE, "makes it loud")
-
-
-def test_a_workaround_that_passes_and_fails_does_not_help() -> None:
-    judged = [control(), make_judged(Outcome.MATCH)]
-    judged += [make_judged(outcome, "aot_eager", n=n) for n, outcome in enumerate((Outcome.PASS, Outcome.MATCH))]
-    found = cell(*judged).workarounds["aot_eager"]
-    assert (found.verdict, found.note[:15]) == (WorkaroundVerdict.INEFFECTIVE, "not every time:")
-
-
-M, P, F, T = Outcome.MATCH, Outcome.PASS, Outcome.OTHER_FAILURE, Outcome.TIMEOUT
+@pytest.mark.parametrize(
+    ("issue", "outcome", "marked", "verdict", "note"),
+    [
+        (SILENT, F, "", WorkaroundVerdict.INEFFECTIVE, "makes it loud: because other_failure"),
+        (SILENT, M, "wrong_result", WorkaroundVerdict.INEFFECTIVE, SIGNATURE_TEXT),
+        (ISSUE, F, "", WorkaroundVerdict.INEFFECTIVE, "because other_failure"),
+        (ISSUE, M, "", WorkaroundVerdict.INEFFECTIVE, SIGNATURE_TEXT),
+        (ISSUE, F, "wrong_result", WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers"),
+    ],
+)
+def test_a_workaround_with_which_it_still_fails_says_how(
+    issue: Issue, outcome: Outcome, marked: str, verdict: WorkaroundVerdict, note: str
+) -> None:
+    judged = [control(), make_judged(Outcome.MATCH), make_judged(outcome, "aot_eager", marked=marked)]
+    found = cell(*judged, issue=issue).workarounds["aot_eager"]
+    assert (found.verdict, found.note) == (verdict, note)
 
 
 @pytest.mark.parametrize(
-    ("baselines", "arms", "expected", "note"),
+    ("baseline", "letters", "verdict", "note"),
     [
-        ("MMM", "PPP", WorkaroundVerdict.EFFECTIVE, ""),
-        ("MMM", "PP-", WorkaroundVerdict.PARTIAL, "helps with n1, n2; not tried with n3"),
-        ("MMM", "PM-", WorkaroundVerdict.PARTIAL, "helps with n1; fails with n2; not tried with n3"),
-        ("MMM", "PFT", WorkaroundVerdict.PARTIAL, "helps with n1; fails with n2; no answer with n3 (because timeout)"),
-        ("MMM", "M--", WorkaroundVerdict.INEFFECTIVE, "error: conflicting declaration 'int64_t tmp_acc0_arr [2]'"),
-        ("MMM", "---", WorkaroundVerdict.UNVERIFIED, "not run yet"),
-        ("MMM", "T--", WorkaroundVerdict.UNVERIFIED, "because timeout"),
-        ("MPP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
-        ("MPP", "-PP", WorkaroundVerdict.UNVERIFIED, "not run yet"),
-        ("MPP", "PM-", WorkaroundVerdict.HARMFUL, "the baseline passes, with it: because match"),
-        ("MTP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
-        ("MT-", "PMM", WorkaroundVerdict.EFFECTIVE, ""),
-        ("BPP", "P--", WorkaroundVerdict.EFFECTIVE, ""),
-        ("BMP", "P--", WorkaroundVerdict.PARTIAL, "helps with n1; not tried with n2"),
-        ("BMP", "-P-", WorkaroundVerdict.PARTIAL, "helps with n2; not tried with n1"),
-        ("PPP", "P--", WorkaroundVerdict.UNNECESSARY, ""),
-        ("PPP", "---", WorkaroundVerdict.UNVERIFIED, "not run yet"),
-        ("PPP", "PT-", WorkaroundVerdict.UNVERIFIED, "because timeout"),
-        ("PPT", "PP-", WorkaroundVerdict.UNVERIFIED, "the baseline here is inconclusive"),
-        ("FPP", "PPP", WorkaroundVerdict.UNVERIFIED, "the baseline here is different_failure"),
+        (M, "PM", WorkaroundVerdict.INEFFECTIVE, f"not every time: {SIGNATURE_TEXT}"),
+        (M, "PMF", WorkaroundVerdict.INEFFECTIVE, "not every time: because other_failure"),
+        (M, "PF", WorkaroundVerdict.UNVERIFIED, "passed and failed: because other_failure"),
+        (P, "PM", WorkaroundVerdict.UNVERIFIED, f"{FAILS_ONCE.replace('1 attempt', '2 attempts')}, others passed"),
+    ],
+)
+def test_a_workaround_that_passes_and_fails_does_not_help(
+    baseline: Outcome, letters: str, verdict: WorkaroundVerdict, note: str
+) -> None:
+    judged = [control(), make_judged(baseline)]
+    judged += [make_judged(SAID[letter], "aot_eager", n=n) for n, letter in enumerate(letters)]
+    found = cell(*judged).workarounds["aot_eager"]
+    assert (found.verdict, found.note) == (verdict, note)
+
+
+@pytest.mark.parametrize(
+    ("baselines", "arms", "expected", "sides", "note"),
+    [
+        ("MMM", "PPP", WorkaroundVerdict.EFFECTIVE, "+++", ""),
+        ("MMM", "PP-", WorkaroundVerdict.PARTIAL, "++?", "helps with n1, n2; not tried with n3"),
+        ("MMM", "P--", WorkaroundVerdict.PARTIAL, "+??", "helps with n1; not tried with n2, n3"),
+        ("MMM", "PM-", WorkaroundVerdict.PARTIAL, "+x?", "helps with n1; fails with n2; not tried with n3"),
+        ("MMM", "PMM", WorkaroundVerdict.PARTIAL, "+xx", "helps with n1; fails with n2, n3"),
+        (
+            "MMM",
+            "PFT",
+            WorkaroundVerdict.PARTIAL,
+            "+x?",
+            "helps with n1; fails with n2; no answer with n3 (because timeout)",
+        ),
+        ("MMM", "M--", WorkaroundVerdict.INEFFECTIVE, "x??", SIGNATURE_TEXT),
+        ("MMM", "TF-", WorkaroundVerdict.INEFFECTIVE, "?x?", "because other_failure"),
+        ("MMM", "---", WorkaroundVerdict.UNVERIFIED, "???", "not run yet"),
+        ("MMM", "T--", WorkaroundVerdict.UNVERIFIED, "???", "because timeout"),
+        ("MPP", "P--", WorkaroundVerdict.EFFECTIVE, "+--", ""),
+        ("MPP", "-PP", WorkaroundVerdict.UNVERIFIED, "?--", "not run yet"),
+        ("MPP", "PM-", WorkaroundVerdict.HARMFUL, "+--", "the baseline passes, with it: because match"),
+        ("PPP", "PM-", WorkaroundVerdict.HARMFUL, "---", "the baseline passes, with it: because match"),
+        ("MTP", "P--", WorkaroundVerdict.EFFECTIVE, "+--", ""),
+        ("MT-", "PMM", WorkaroundVerdict.EFFECTIVE, "+--", ""),
+        ("BPP", "P--", WorkaroundVerdict.EFFECTIVE, "+--", ""),
+        ("BMP", "P--", WorkaroundVerdict.PARTIAL, "+?-", "helps with n1; not tried with n2"),
+        ("BMP", "-P-", WorkaroundVerdict.PARTIAL, "?+-", "helps with n2; not tried with n1"),
+        ("PPP", "P--", WorkaroundVerdict.UNNECESSARY, "---", ""),
+        ("PPP", "---", WorkaroundVerdict.UNVERIFIED, "---", "not run yet"),
+        ("PPP", "PT-", WorkaroundVerdict.UNVERIFIED, "---", "because timeout"),
+        ("NPP", "-P-", WorkaroundVerdict.UNNECESSARY, "---", ""),
+        ("NPP", "TP-", WorkaroundVerdict.UNNECESSARY, "---", ""),
+        ("NPP", "---", WorkaroundVerdict.UNVERIFIED, "---", "not run yet"),
+        ("NNN", "PP-", WorkaroundVerdict.UNVERIFIED, "---", "the baseline here is not_applicable"),
+        ("PPT", "PP-", WorkaroundVerdict.UNVERIFIED, "---", "the baseline here is inconclusive"),
+        ("FPP", "PPP", WorkaroundVerdict.UNVERIFIED, "---", "the baseline here is different_failure"),
     ],
 )
 def test_a_workaround_counts_over_the_variants_that_fail(
-    baselines: str, arms: str, expected: WorkaroundVerdict, note: str
+    baselines: str, arms: str, expected: WorkaroundVerdict, sides: str, note: str
 ) -> None:
-    """A letter for each variant: Match, Pass, Failed otherwise, Timeout, B: one attempt matched and one passed."""
-    said = {"M": [M], "P": [P], "F": [F], "T": [T], "B": [M, P], "-": []}
+    """A letter for each variant: Match, Pass, Failed otherwise, Timeout, Not applicable, B: one matched and one passed.
+    A sign for each: + it helps, x it fails, ? it has no answer.
+    """
+    said = {"M": [M], "P": [P], "F": [F], "T": [T], "N": [NA], "B": [M, P], "-": []}
     judged = [control(variant=v) for v in ("n1", "n2", "n3")]
     for arm, letters in ((BASELINE, baselines), ("aot_eager", arms)):
         for letter, variant in zip(letters, ("n1", "n2", "n3"), strict=True):
             judged += [make_judged(outcome, arm, variant, n) for n, outcome in enumerate(said[letter])]
+    helped, failed, untried = (tuple(f"n{n}" for n in (1, 2, 3) if sides[n - 1] == sign) for sign in "+x?")
     found = cell(*judged, issue=THREE).workarounds["aot_eager"]
-    assert (found.verdict, found.note) == (expected, note)
+    runs = int(expected in {WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL} or bool(helped))
+    assert found == WorkaroundFinding(expected, note, helped=helped, failed=failed, untried=untried, runs=runs)
+
+
+@pytest.mark.parametrize("letters", ["PPP", "PPE"])
+def test_a_workaround_rests_on_the_least_passes_of_a_variant_that_it_helps_with(letters: str) -> None:
+    judged = [one for v in ("n1", "n2") for one in (control(variant=v), make_judged(M, variant=v))]
+    judged += [make_judged(P, "aot_eager", "n1", n) for n in range(5)]
+    judged += [make_judged(SAID[letter], "aot_eager", "n2", n) for n, letter in enumerate(letters)]
+    assert cell(*judged, issue=THREE).workarounds["aot_eager"].runs == letters.count("P")
+    partly = [*judged, control(variant="n3"), make_judged(M, variant="n3")]
+    assert cell(*partly, issue=THREE).workarounds["aot_eager"].runs == letters.count("P")
 
 
 def test_a_workaround_left_out_of_a_variant_says_why() -> None:
-    left_out = replace(THREE.variants[1], arms=("control", "baseline"), why_not="needs a second GPU")
+    left_out = replace(THREE.variants[1], arms=("control", "baseline"), why_not="needs AVX.")
     issue = replace(THREE, variants=(THREE.variants[0], left_out, THREE.variants[2]))
     judged = [one for v in ("n1", "n2") for one in (control(variant=v), make_judged(M, variant=v))]
     judged += [control(variant="n3"), make_judged(P, variant="n3"), make_judged(P, "aot_eager", "n1")]
     found = cell(*judged, issue=issue).workarounds["aot_eager"]
     assert (found.verdict, found.note) == (
         WorkaroundVerdict.PARTIAL,
-        "helps with n1; not tried with n2 (needs a second GPU)",
+        "helps with n1; not tried with n2 (needs AVX)",
     )
 
 
@@ -300,12 +435,67 @@ def test_a_cell_is_its_worst_variant_and_says_what_the_reports_own_does(
 
 
 @pytest.mark.parametrize(
-    ("baselines", "runs"), [("M", 1), ("MMM", 3), ("P", 1), ("PP", 2), ("T", 0), ("MP", 2), ("F", 1)]
+    ("letters", "verdict", "k", "n", "reason"),
+    [
+        ("M", Verdict.AFFECTED, 1, 1, FAILS_ONCE),
+        ("MMM", Verdict.AFFECTED, 3, 3, "3 of 3 attempts ended with the issue's own signature"),
+        ("ME", Verdict.AFFECTED, 1, 1, FAILS_ONCE),
+        ("MFE", Verdict.AFFECTED, 1, 2, f"{FAILS_ONCE.replace('1 attempt', '2 attempts')}; 1 ended otherwise: said 1"),
+        ("MFC", Verdict.AFFECTED, 1, 3, f"{FAILS_ONCE.replace('1 attempt', '3 attempts')}; 2 ended otherwise: said 2"),
+        (
+            "MMT",
+            Verdict.AFFECTED,
+            2,
+            3,
+            "2 of 3 attempts ended with the issue's own signature; 1 ended otherwise: said 2",
+        ),
+        ("MMP", Verdict.FLAKY, 2, 3, "2 of 3 attempts ended with the issue's own signature, others passed"),
+        ("P", Verdict.NOT_AFFECTED, 0, 1, "1 of 1 attempt said 0"),
+        ("PPE", Verdict.NOT_AFFECTED, 0, 2, "2 of 2 attempts said 1"),
+        ("F", Verdict.DIFFERENT_FAILURE, 0, 1, "said 0"),
+        ("FCT", Verdict.DIFFERENT_FAILURE, 0, 3, "said 1"),
+        ("PFF", Verdict.INCONCLUSIVE, 0, 3, "passed and failed: said 2"),
+        ("CP", Verdict.INCONCLUSIVE, 0, 2, "passed and failed: said 0"),
+        ("PTE", Verdict.INCONCLUSIVE, 0, 2, "passed and failed: said 1"),
+        ("TTE", Verdict.INCONCLUSIVE, 0, 2, "said 1"),
+        ("EE", Verdict.INCONCLUSIVE, 0, 0, "said 1"),
+        ("NN", Verdict.NOT_APPLICABLE, 0, 0, "said 1"),
+        ("", Verdict.NOT_RUN, 0, 0, "not run yet"),
+    ],
 )
-def test_a_verdict_rests_on_so_many_runs(baselines: str, runs: int) -> None:
-    said = {"M": M, "P": P, "F": F, "T": T}
-    judged = [control(), *(make_judged(said[letter], n=n) for n, letter in enumerate(baselines))]
-    assert cell(*judged).runs == runs
+def test_a_cell_says_in_a_sentence_what_its_attempts_did(
+    letters: str, verdict: Verdict, k: int, n: int, reason: str
+) -> None:
+    judged = [make_judged(SAID[letter], n=at, reason=f"said {at}") for at, letter in enumerate(letters)]
+    found = cell(control(), *judged)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.variants == (VariantFinding("default", verdict, reason, k, n),)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "runs"),
+    [("M", "", 1), ("MMM", "M", 3), ("M", "MMM", 3), ("PPP", "P", 1), ("P", "PP", 1), ("T", "T", 0), ("MPP", "P", 3)],
+)
+def test_a_verdict_rests_on_so_many_runs(one: str, other: str, runs: int) -> None:
+    judged = [control(variant=v) for v in ("n1", "n2")]
+    for variant, letters in (("n1", one), ("n2", other)):
+        judged += [make_judged(SAID[letter], variant=variant, n=n) for n, letter in enumerate(letters)]
+    assert cell(*judged, issue=make_issue(variants=(Variant("n1", ""), Variant("n2", "")))).runs == runs
+
+
+@pytest.mark.parametrize(
+    ("verdict", "basis", "expected"),
+    [
+        (Verdict.AFFECTED, None, Assurance.MEASURED),
+        (Verdict.AFFECTED, Basis("python", BUILD.id, HARDWARE), Assurance.INFERRED),
+        (Verdict.INCONCLUSIVE, None, Assurance.NOT_KNOWN),
+        (Verdict.NOT_RUN, None, Assurance.NOT_KNOWN),
+    ],
+)
+def test_a_verdict_is_measured_inferred_or_not_known(
+    verdict: Verdict, basis: Basis | None, expected: Assurance
+) -> None:
+    assert Cell(ISSUE.id, BUILD.id, HARDWARE, verdict, "", basis=basis).assurance is expected
 
 
 def test_a_variant_that_does_not_apply_leaves_no_workaround_without_a_verdict() -> None:
@@ -324,20 +514,26 @@ def test_a_workaround_for_other_releases_does_not_apply_and_is_not_missing() -> 
     assert found.note == "does not apply to this build: this workaround is for torch >=2.8"
 
 
-NA, ENV = Outcome.NOT_APPLICABLE, Outcome.ENV_ERROR
-
-
 @pytest.mark.parametrize(
     ("outcomes", "applies"),
     [
         ({"n1": [NA], "n2": [NA], "n3": [NA]}, False),
+        ({"n1": [NA], "n2": [NA], "n3": []}, False),
         ({"n1": [NA, ENV], "n2": [NA], "n3": [NA, NA]}, False),
         ({"n1": [], "n2": [NA], "n3": [NA]}, True),
         ({"n1": [ENV], "n2": [NA], "n3": [NA]}, True),
         ({"n1": [Outcome.TIMEOUT], "n2": [NA], "n3": [NA]}, True),
         ({"n1": [], "n2": [], "n3": []}, True),
     ],
-    ids=["all said so", "trouble beside it says nothing", "one not asked", "one in vain", "one can be tried", "none"],
+    ids=[
+        "all said so",
+        "all that it has",
+        "trouble beside it says nothing",
+        "one not asked",
+        "one in vain",
+        "one can be tried",
+        "none",
+    ],
 )
 def test_a_workaround_that_cannot_be_tried_says_so_itself_with_every_variant(
     outcomes: dict[str, list[Outcome]], applies: bool
@@ -349,25 +545,116 @@ def test_a_workaround_that_cannot_be_tried_says_so_itself_with_every_variant(
     assert applies or found.note == f"does not apply to this build: because {NA}"
 
 
+def test_a_variant_of_its_own_is_one_that_a_workaround_must_be_tried_with() -> None:
+    own = replace(THREE, variants=(THREE.variants[0], Variant("n2", "", arms=(CONTROL, BASELINE, "aot_eager"))))
+    judged = [one for v in ("n1", "n2") for one in (control(variant=v), make_judged(M, variant=v))]
+    assert cell(*judged, make_judged(NA, "aot_eager", "n1"), issue=own).workarounds["aot_eager"].applies
+
+
 def test_a_build_that_cannot_be_had_says_nothing_of_a_workaround() -> None:
     gone = [make_judged(NA, arm, no_build=True) for arm in (BASELINE, "aot_eager")]
     assert cell(*gone).workarounds["aot_eager"].applies
 
 
-def test_a_hang_beside_a_slow_control_is_only_a_timeout() -> None:
-    hang = make_issue(signature=Signature(SignatureKind.HANG, "pool"), timeout_s=60)
-    slow, quick = make_judged(Outcome.PASS, CONTROL, wall_s=7.0), make_judged(Outcome.PASS, CONTROL, wall_s=5.0)
-    assert cell(make_judged(Outcome.MATCH), slow, issue=hang).verdict is Verdict.INCONCLUSIVE
-    assert cell(make_judged(Outcome.MATCH), quick, issue=hang).verdict is Verdict.AFFECTED
-    lost = make_judged(Outcome.HARNESS_ERROR, CONTROL, wall_s=7.0)
-    assert cell(make_judged(Outcome.MATCH), quick, lost, issue=hang).verdict is Verdict.AFFECTED
+HANG = make_issue(signature=Signature(SignatureKind.HANG, "pool"), timeout_s=60)
+
+
+@pytest.mark.parametrize(
+    ("letters", "control_s", "verdict", "reason"),
+    [
+        ("M", 5.9, Verdict.AFFECTED, FAILS_ONCE),
+        ("M", 6.0, Verdict.INCONCLUSIVE, "did not end within 60 s, but the control took 6 s itself"),
+        (
+            "MP",
+            7.4,
+            Verdict.INCONCLUSIVE,
+            "passed and failed: did not end within 60 s, but the control took 7 s itself",
+        ),
+    ],
+)
+def test_a_hang_beside_a_slow_control_is_only_a_timeout(
+    letters: str, control_s: float, verdict: Verdict, reason: str
+) -> None:
+    judged = [make_judged(Outcome.PASS, CONTROL, wall_s=control_s), make_judged(Outcome.PASS, CONTROL, n=2, wall_s=1.0)]
+    judged.append(make_judged(Outcome.HARNESS_ERROR, CONTROL, wall_s=9.0))  # says nothing of how long it takes
+    judged += [make_judged(SAID[letter], n=n) for n, letter in enumerate(letters)]
+    found = cell(*judged, issue=HANG)
+    assert (found.verdict, found.reason) == (verdict, reason)
+
+
+def test_a_hang_without_a_control_is_no_timeout() -> None:
+    found = cell(make_judged(Outcome.MATCH), issue=replace(HANG, timeout_s=10))
+    assert found.reason == "control not run: without it neither a failure nor a pass says anything"
+
+
+def test_a_cell_holds_all_that_is_known_of_it() -> None:
+    reported = make_issue(variants=(Variant("n1", ""), Variant("n2", "", is_reported=True)))
+    judged = [control(variant="n1"), control(variant="n2"), make_judged(M, variant="n1", n=2)]
+    judged += [make_judged(ENV, variant="n1", n=3), make_judged(P, variant="n2", n=4), make_judged(P, "aot_eager", n=5)]
+    assert derive_cell(reported, BUILD, HARDWARE, judged, superseded=3, voided=2) == Cell(
+        reported.id,
+        BUILD.id,
+        HARDWARE,
+        Verdict.AFFECTED,
+        f"with n1: {FAILS_ONCE}; as reported (n2) it passes",
+        measured_at=NOON + timedelta(seconds=4),
+        control=Outcome.PASS,
+        attempts={"match": 1, "env_error": 1, "pass": 1},
+        line=SIGNATURE_TEXT,
+        variants=(
+            VariantFinding("n1", Verdict.AFFECTED, FAILS_ONCE, 1, 1),
+            VariantFinding("n2", Verdict.NOT_AFFECTED, "1 of 1 attempt because pass", 0, 1),
+        ),
+        workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet", untried=("n1",))},
+        superseded=3,
+        voided=2,
+        evidence="baseline-n1-match-2",
+        reported="n2",
+    )
+
+
+def test_a_cell_of_which_nothing_is_known_holds_nothing() -> None:
+    assert cell() == Cell(
+        ISSUE.id,
+        BUILD.id,
+        HARDWARE,
+        Verdict.NOT_RUN,
+        "not run yet",
+        variants=(VariantFinding("default", Verdict.NOT_RUN, "not run yet"),),
+        workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "the baseline here is not_run")},
+    )
+    assert cell(control()).evidence == control().attempt
+
+
+def test_what_does_not_count_is_said_of_a_cell_that_does_not_apply_too() -> None:
+    on_gpu = make_issue(requires=Requires(device=Device.CUDA))
+    found = derive_cell(on_gpu, BUILD, HARDWARE, [], superseded=3, voided=2)
+    expected = Cell(on_gpu.id, BUILD.id, HARDWARE, Verdict.NOT_APPLICABLE, found.reason, superseded=3, voided=2)
+    assert found == expected
+    assert cell(issue=on_gpu) == replace(expected, superseded=0, voided=0)
+
+
+@pytest.mark.parametrize(
+    ("judged", "voided", "reason"),
+    [
+        ([], 1, "1 attempt of a worker whose results were voided"),
+        ([], 2, "2 attempts of a worker whose results were voided"),
+        ([], 0, "not run yet"),
+        ([make_judged(ENV)], 2, "because env_error"),
+    ],
+)
+def test_results_that_were_voided_are_the_reason_where_there_are_no_others(
+    judged: list[Judged], voided: int, reason: str
+) -> None:
+    assert derive_cell(ISSUE, BUILD, HARDWARE, judged, voided=voided).reason == reason
 
 
 def test_old_evidence_is_marked_stale_by_the_kind_of_build() -> None:
     found = cell(make_judged(Outcome.PASS), control())
     nightly = make_build("2.12.0.dev20260401+cu130")
-    assert not is_stale(found, BUILD, NOON + timedelta(days=179))
-    assert is_stale(found, BUILD, NOON + timedelta(days=181))
+    assert found.measured_at is not None
+    assert not is_stale(found, BUILD, found.measured_at + timedelta(days=180))
+    assert is_stale(found, BUILD, found.measured_at + timedelta(days=180, seconds=1))
     assert is_stale(found, nightly, NOON + timedelta(days=8))
 
 
@@ -381,8 +668,10 @@ JUDGED = st.builds(
 )
 UNSERVED = st.builds(unserved, ARMS, st.integers(4, 9))
 EVIDENCE = st.lists(JUDGED, max_size=14)
+unhurried = settings(deadline=None)
 
 
+@unhurried
 @given(EVIDENCE)
 def test_not_affected_means_a_proven_pass_of_every_variant_on_this_build(judged: list[Judged]) -> None:
     if cell(*judged, issue=THREE).verdict is Verdict.NOT_AFFECTED:
@@ -394,6 +683,7 @@ def test_not_affected_means_a_proven_pass_of_every_variant_on_this_build(judged:
         assert not any(one.outcome in {Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH} for one in baseline)
 
 
+@unhurried
 @given(st.lists(JUDGED.filter(lambda one: one.outcome in INFRASTRUCTURE | {Outcome.TIMEOUT}), max_size=14))
 def test_nothing_infrastructural_says_anything_about_a_build(judged: list[Judged]) -> None:
     found = cell(*judged, issue=THREE)
@@ -401,6 +691,7 @@ def test_nothing_infrastructural_says_anything_about_a_build(judged: list[Judged
     assert {one.verdict for one in found.workarounds.values()} == {WorkaroundVerdict.UNVERIFIED}
 
 
+@unhurried
 @given(EVIDENCE, st.lists(UNSERVED, max_size=5))
 def test_what_a_host_turned_away_changes_no_verdict(judged: list[Judged], refused: list[Judged]) -> None:
     without, beside = cell(*judged, issue=THREE), cell(*judged, *refused, issue=THREE)
@@ -411,6 +702,7 @@ def test_what_a_host_turned_away_changes_no_verdict(judged: list[Judged], refuse
     )
 
 
+@unhurried
 @given(EVIDENCE)
 def test_unnecessary_is_said_only_where_the_baseline_is_not_affected(judged: list[Judged]) -> None:
     found = cell(*judged, issue=THREE)
@@ -418,6 +710,7 @@ def test_unnecessary_is_said_only_where_the_baseline_is_not_affected(judged: lis
         assert found.verdict is Verdict.NOT_AFFECTED
 
 
+@unhurried
 @given(EVIDENCE)
 def test_effective_is_said_only_where_the_baseline_is_affected(judged: list[Judged]) -> None:
     found = cell(*judged, issue=THREE)
@@ -425,6 +718,7 @@ def test_effective_is_said_only_where_the_baseline_is_affected(judged: list[Judg
         assert found.verdict is Verdict.AFFECTED
 
 
+@unhurried
 @given(EVIDENCE, st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(judged: list[Judged], random: object) -> None:
     unique = list({one.attempt: one for one in judged}.values())
@@ -433,6 +727,7 @@ def test_order_and_repetition_change_nothing(judged: list[Judged], random: objec
     assert cell(*shuffled, issue=THREE) == cell(*unique, issue=THREE)
 
 
+@unhurried
 @given(EVIDENCE, st.lists(JUDGED.filter(lambda one: one.outcome in INFRASTRUCTURE), max_size=5))
 def test_infrastructure_never_turns_a_conclusive_baseline_around(judged: list[Judged], noise: list[Judged]) -> None:
     before = cell(*judged, issue=THREE).verdict
