@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.errors import StoreUnusable
 from app.domain.verdict import RULES
-from app.store.tables import meta
+from app.store.tables import cells, meta
 
 __all__ = [
     "Connection",
@@ -219,6 +219,8 @@ def migrate(engine: Engine) -> None:
         with rebuilding(engine) as connection:
             refuse_foreign(connection)
             upgrade_to(connection, "head")
+            holds_none = ~sa.exists(sa.select(cells.c.issue))  # no verdict is of no older rules
+            connection.execute(sa.update(meta).where(meta.c.name == "rules", holds_none).values(value=RULES))
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
 
