@@ -38,7 +38,7 @@ from app.web.assets import edition, read_assets, static_router
 from app.web.doorkeeper import Doorkeeper
 from app.web.errors import ErrorPage
 from app.web.known import Knowledge
-from app.web.limits import BodyLimit
+from app.web.limits import Bodies
 from app.web.metrics import Instruments
 from app.web.pages import (
     attempt,
@@ -163,7 +163,9 @@ def create_app(
     app.add_middleware(Repeater)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
-        BodyLimit, limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit
+        Bodies,
+        limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit,
+        streamed={api_results.RESULTS},
     )
     app.add_middleware(Doorkeeper)
     app.add_middleware(ReadFromAnywhere)
