@@ -86,11 +86,6 @@ DESCRIPTION = (
 _COMPRESSION = 3
 _KEPT_BYTES = 32_000_000  # thirty such matrices
 
-LONGEST_HEAD_BYTES = 2 << 20
-"""What the server in front of this must read of a request's head, so that a list of names that is too long is told so
-in our words. uvicorn's own limit is 64 KiB, and its refusal names nothing.
-"""
-
 
 def create_app(
     engine: Engine,

@@ -6,7 +6,7 @@ send the tag for the next time.
 """
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +54,7 @@ class Streams:
     """
 
     count: int = 0
+    by_asker: Counter[str] = field(default_factory=Counter)
     is_closing: bool = False
     is_stopping: bool = False
 
