@@ -108,6 +108,7 @@ def create_app(
         generate_unique_id_function=document.name_operation,
     )
     document.install(app)
+    instruments = instruments or Instruments()
     app.state.house = House(
         engine,
         clock,
@@ -115,10 +116,10 @@ def create_app(
         f"{version}-{edition(assets)}",
         Streams(),
         Answers(_KEPT_BYTES),
-        Knowledge(engine, clock),
+        Knowledge(engine, clock, on_failure=instruments.fell_behind),
         rules,
         rules.buckets(),
-        instruments=instruments or Instruments(),
+        instruments=instruments,
     )
     app.state.results_buckets = rules.results_buckets()
     app.include_router(_api())

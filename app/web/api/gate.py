@@ -164,7 +164,7 @@ def gate_with_files(
 
 def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> Response:
     try:
-        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.now)
+        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.known_at)
     except BadField as error:
         raise BadQuestion(error.message, error.field) from None
     told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
