@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import digest
@@ -67,7 +68,9 @@ class Machine:
         """With names that a page has room for and GPUs that there can be: what another worker said of itself may be
         anything.
         """
-        texts = {name: value[:_LONGEST_NAME] for name, value in vars(self).items() if isinstance(value, str)}
+        texts: dict[str, Any] = {
+            name: value[:_LONGEST_NAME] for name, value in vars(self).items() if isinstance(value, str)
+        }
         return replace(
             self,
             **texts,
