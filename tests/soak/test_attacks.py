@@ -23,7 +23,7 @@ from tests.conftest import NewStore
 from tests.soak.attackers import Hostile, by_chance, worst
 from tests.test_serving import Served, serving
 
-HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "15"))
+HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))
 SLOW = int(os.environ.get("KNOWNGOOD_SOAK_SLOW", "60"))
 SLOW_S = float(os.environ.get("KNOWNGOOD_SOAK_SLOW_S", "4"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", "16"))
