@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 import pytest
@@ -58,10 +57,10 @@ class Watch:
         return times.user + times.system
 
 
-@pytest.fixture
-def served(tmp_path: Path, new_store: NewStore, filled_store: str) -> Iterator[Served]:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore, filled_store: str) -> Iterator[Served]:
     settings = {"KNOWNGOOD_DATABASE_URL": new_store(filled_store), "KNOWNGOOD_REQUESTS_PER_S": "0"}
-    with serving(tmp_path, 1, **settings) as served:
+    with serving(tmp_path_factory.mktemp("served"), 1, **settings) as served:
         for path in ("", "healthz", *BUSY):
             served.get(path)
         yield served
