@@ -47,6 +47,7 @@ from app.domain.matrix import Columns, choose_columns, complete
 from app.domain.plan import PlannedJob, Sample, Wanted, plan_jobs
 from app.domain.verdict import Cell, Verdict
 from app.domain.watched import find_issue, find_issues
+from app.encoding import write_what_can_be_read
 from app.garbage import collect_seldom
 from app.logs import configure
 
@@ -78,6 +79,7 @@ err = Console(stderr=True, highlight=False)
 def main() -> None:
     """Run the command line; our own errors end in one sentence and an exit code, never in a traceback."""
     collect_seldom()
+    write_what_can_be_read()
     configure("text", "warning")
     try:
         cli()

@@ -4,11 +4,14 @@
 
 import sys
 
+from app.encoding import write_what_can_be_read
+
 
 def main() -> None:
     if sys.argv[1:2] == ["gate"]:
         from app.commands.gate import main as gate
 
+        write_what_can_be_read()
         raise SystemExit(gate(sys.argv[2:]))
     from app.__main__ import main as everything
 

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from app.web.application import LONGEST_HEAD_BYTES, end_streams
+from app.web.application import end_streams
+from app.web.connections import Connection
 
 _GRACE_S = 30  # as in app/commands/serving.py
 
 
 @contextmanager
-def served(app: FastAPI, *, port: int = 0) -> Iterator[str]:
+def served(app: FastAPI, *, port: int = 0, http: type[Connection] = Connection) -> Iterator[str]:
     """Its address on loopback, at a free port unless one is named; in the end its event streams are let go first.
 
     uvicorn leaves the logging of this process alone: its own would stay for all tests that come after.
@@ -25,7 +26,7 @@ def served(app: FastAPI, *, port: int = 0) -> Iterator[str]:
             log_config=None,
             log_level=None,
             timeout_graceful_shutdown=_GRACE_S,
-            h11_max_incomplete_event_size=LONGEST_HEAD_BYTES,
+            http=http,
         )
     )
     thread = threading.Thread(target=server.run, daemon=True)

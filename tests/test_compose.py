@@ -92,6 +92,7 @@ def test_secrets_come_as_files_and_only_to_those_who_need_them() -> None:
         "postgres": {"postgres_password"},
         "migrate": {"database_url"},
         "web": {"database_url"},
+        "proxy": set(),
         "dispatcher": {"database_url", "ray_token"},
         "ray-head": {"ray_token"},
         "worker": {"ray_token"},

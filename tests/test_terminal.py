@@ -1,7 +1,11 @@
 """The matrix and a run as a terminal shows them, and a run as a log does."""
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +20,7 @@ from app.domain.plan import PlannedArm, PlannedJob
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from app.store.rows import JobRow, JobState
 from app.terminal import RunProgress, print_matrix, print_sizes, to_do_in_words
+from tests.conftest import NewStore
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -176,3 +181,39 @@ def test_a_log_has_a_line_for_each_job_that_ended(is_terminal: bool, problem: st
         progress.tell(Provisioning(job.id, 1, "sync", "", 0, 0))
         progress.tell(JobEnded(job.id, 1, problem))
     assert [line for line in told.getvalue().splitlines() if line.startswith(PLAIN.id)] == expected
+
+
+# -- terminals that lack our signs -------------------------------------------------------------------------------------
+
+TELLS = r"""
+import sys
+from app.encoding import write_what_can_be_read
+from app.formats.marks import CURED, MARKS, PARTIAL
+write_what_can_be_read()
+print(" ".join(mark.sign for mark in (*MARKS.values(), CURED, PARTIAL)), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
+print("\N{MULTIPLICATION X}", file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "written"),
+    [
+        ("ascii", "+ x ! ~ ? . 0  x' x- . ? ?"),
+        ("latin-1", "+ x ! ~ ? \xb7 0  x' x\xbd . ? ?"),
+        ("utf-8", "✓ ✕ ≠ ~ ? · ⊘  ✕' ✕½ … ? 测"),
+    ],
+)
+def test_a_sign_that_a_terminal_lacks_is_written_as_one_it_has(encoding: str, written: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", TELLS], capture_output=True, env=environment, check=True)
+    assert done.stdout.decode(encoding).strip() == written
+    assert done.stderr.decode(encoding).strip() == ("✕" if encoding == "utf-8" else "x")
+
+
+def test_the_matrix_is_whole_on_an_ascii_terminal(new_store: NewStore, filled_store: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "KNOWNGOOD_DATA_DIR": str(tmp_path)}
+    environment["KNOWNGOOD_DATABASE_URL"] = new_store(filled_store)
+    command = [sys.executable, "-m", "app.start", "matrix"]
+    done = subprocess.run(command, capture_output=True, env=environment, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ". does not apply" in done.stdout

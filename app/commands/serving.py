@@ -105,7 +105,7 @@ def _application(engine: "Engine", settings: "Settings", instruments: "Instrumen
 def _config(app: "FastAPI | str", **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late
     import uvicorn
 
-    from app.web.application import LONGEST_HEAD_BYTES
+    from app.web.connections import Connection
 
     return uvicorn.Config(
         app,
@@ -113,7 +113,7 @@ def _config(app: "FastAPI | str", **more: Any) -> Any:  # noqa: ANN401 - uvicorn
         log_level="warning",
         timeout_graceful_shutdown=_GRACE_S,
         server_header=False,
-        h11_max_incomplete_event_size=LONGEST_HEAD_BYTES,
+        http=Connection,
         **more,
     )
 

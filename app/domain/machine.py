@@ -1,12 +1,15 @@
 """What a worker's host is, as far as results depend on it. The worker finds these facts; here is only their shape."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import digest
 
 CPU_CLASS = "cpu-x86_64"
+
+_LONGEST_NAME, _MOST_GPUS = 200, 64
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,24 @@ class Machine:
     def isolation(self) -> Isolation:
         """How far it shuts arms off."""
         return isolation_of(self.sandbox)
+
+    @property
+    def brief(self) -> "Machine":
+        """With names that a page has room for and GPUs that there can be: what another worker said of itself may be
+        anything.
+        """
+        texts: dict[str, Any] = {
+            name: value[:_LONGEST_NAME] for name, value in vars(self).items() if isinstance(value, str)
+        }
+        return replace(
+            self,
+            **texts,
+            gpus=tuple(
+                replace(gpu, name=gpu.name[:_LONGEST_NAME])
+                for gpu in self.gpus[:_MOST_GPUS]
+                if all(0 <= part < 100 for part in gpu.capability)  # noqa: PLR2004 - two figures are what a class has
+            ),
+        )
 
     @property
     def in_words(self) -> str:

@@ -38,7 +38,7 @@ from app.web.assets import edition, read_assets, static_router
 from app.web.doorkeeper import Doorkeeper
 from app.web.errors import ErrorPage
 from app.web.known import Knowledge
-from app.web.limits import BodyLimit
+from app.web.limits import Bodies
 from app.web.metrics import Instruments
 from app.web.pages import (
     attempt,
@@ -86,11 +86,6 @@ DESCRIPTION = (
 _COMPRESSION = 3
 _KEPT_BYTES = 32_000_000  # thirty such matrices
 
-LONGEST_HEAD_BYTES = 2 << 20
-"""What the server in front of this must read of a request's head, so that a list of names that is too long is told so
-in our words. uvicorn's own limit is 64 KiB, and its refusal names nothing.
-"""
-
 
 def create_app(
     engine: Engine,
@@ -113,6 +108,7 @@ def create_app(
         generate_unique_id_function=document.name_operation,
     )
     document.install(app)
+    instruments = instruments or Instruments()
     app.state.house = House(
         engine,
         clock,
@@ -120,10 +116,10 @@ def create_app(
         f"{version}-{edition(assets)}",
         Streams(),
         Answers(_KEPT_BYTES),
-        Knowledge(engine, clock),
+        Knowledge(engine, clock, on_failure=instruments.fell_behind),
         rules,
         rules.buckets(),
-        instruments=instruments or Instruments(),
+        instruments=instruments,
     )
     app.state.results_buckets = rules.results_buckets()
     app.include_router(_api())
@@ -163,7 +159,9 @@ def create_app(
     app.add_middleware(Repeater)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
-        BodyLimit, limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit
+        Bodies,
+        limit_of=lambda path: rules.results_limit if path == api_results.RESULTS else rules.body_limit,
+        streamed={api_results.RESULTS},
     )
     app.add_middleware(Doorkeeper)
     app.add_middleware(ReadFromAnywhere)

@@ -47,6 +47,7 @@ MEDIA = {
     ".toml": "text/plain; charset=utf-8",
     ".webp": "image/webp",
     ".yaml": "text/plain; charset=utf-8",
+    ".conf": "text/plain; charset=utf-8",
     ".yml": "text/plain; charset=utf-8",
 }
 _OTHER_FILES = (

@@ -21,6 +21,7 @@ from app.store.session import reading, unit_of_work
 from app.store.tokens import Found, find_session, find_token, needs_noting, note_use
 from app.web.errors import is_for_a_program
 from app.web.limits import asker_at
+from app.web.plain import refuse_long
 from app.web.reader import NOBODY, SESSION_COOKIE, Reader, is_from_here, remember_reader, require
 from app.web.visit import House
 
@@ -54,6 +55,7 @@ class Doorkeeper:
 
     async def _let_in(self, request: Request, house: House) -> Reader:
         """The reader, once counted and found to be allowed to ask at all."""
+        refuse_long(request.scope)
         address = asker_at(request.client.host if request.client else "")
         presented, cookie = _bearer(request), request.cookies.get(SESSION_COOKIE, "")
         if presented is None and not cookie:

@@ -16,6 +16,7 @@ from app.domain.access import NotAllowed, NotSignedIn
 from app.domain.errors import KnownGoodError, StoreUnusable
 from app.domain.query import BadQuery
 from app.domain.watch_list import UnknownWatchList, WatchListTaken
+from app.web.bodies import BadBody
 from app.web.limits import TooMany
 from app.web.methods import methods_at
 from app.web.query_box import Marked, marked
@@ -228,6 +229,7 @@ def install(app: FastAPI, show: ShowError) -> None:
         detail = f"{request.method} is not taken here; this address takes {allow['Allow']}"
         return answer(request, ErrorPage(status, status.phrase, detail, ()), allow)
 
+    app.exception_handler(BadBody)(lambda request, error: refused(request, _question_of(error)))
     app.exception_handler(NotModified)(_unchanged)
     app.exception_handler(MadeBefore)(_repeated)
 
@@ -253,6 +255,11 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
     faults = error.fault if isinstance(error, BadQuestion) else ()
     query = error.marked if isinstance(error, QueryRefused) else None
     return ErrorPage(status, status.phrase, str(error), suggestions, faults, query)
+
+
+def _question_of(error: BadBody) -> BadQuestion:
+    is_unread = error.status_code == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    return (WrongKind if is_unread else BadQuestion)(error.detail, "body")
 
 
 async def _unchanged(_: Request, found: NotModified) -> Response:
@@ -316,4 +323,4 @@ def _faults(error: RequestValidationError) -> tuple[FieldFault, ...]:
 
 def _place(loc: Sequence[str | int]) -> str:
     """`limit` of ("query", "limit"); `body.policy.watch` of a place in the body; `body` alone for all of it."""
-    return ".".join(str(part) for part in (loc if loc[0] == "body" else loc[1:] or loc))
+    return ".".join(str(part)[:_LONGEST_NAME] for part in (loc if loc[0] == "body" else loc[1:] or loc))

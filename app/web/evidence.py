@@ -65,7 +65,7 @@ class CellEvidence:
     @property
     def machine(self) -> Machine | None:
         """Where the telling attempt ran."""
-        return self.telling.machine if self.telling else None
+        return self.telling.machine.brief if self.telling and self.telling.machine else None
 
     @property
     def seen(self) -> Mapping[str, int]:

@@ -15,6 +15,8 @@ from app.store.session import Engine, reading
 logger = structlog.get_logger(__name__)
 
 _PATIENCE_S = 0.25
+_AGAIN_S = 5.0  # after a failure; reading everything takes a second
+_STALE_S = 300.0
 
 
 class Knowledge:
@@ -23,44 +25,89 @@ class Knowledge:
     The store's generation is asked for at most every `look_every_s` seconds: the query takes 1 ms with its session
     (one core of a shared machine, 2026-11-21). One thread at a time brings what is known up
     to date; whoever asks meanwhile gets what was known before, after at most a quarter of a second. Only the first
-    load is waited for.
+    load is waited for. What cannot be brought up to date, for whatever reason, is told to `on_failure` and tried again;
+    after five minutes what was known before is no answer any more.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime], look_every_s: float = 0.2) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Callable[[], datetime],
+        look_every_s: float = 0.2,
+        *,
+        on_failure: Callable[[], None] = lambda: None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._engine = engine
         self._clock = clock
         self._look_every_s = look_every_s
+        self._on_failure = on_failure
+        self._monotonic = monotonic
+        self._failing_since: float | None = None
+        self._known_at: datetime | None = None
         self._edition: Edition | None = None
         self._look_at = 0.0
         self._first = threading.Lock()
         self._looking = threading.Lock()
 
+    @property
+    def known_at(self) -> datetime | None:
+        """When the store was last seen to say what is known here; None before anything was."""
+        return self._known_at
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the store has moved and could not be followed."""
+        return self._failing_since is not None
+
     def at_hand(self) -> Edition | None:
         """What is known; None where the store is to be asked first. Never waits."""
-        return self._edition if time.monotonic() < self._look_at else None
+        return self._edition if self._monotonic() < self._look_at and not self.is_behind else None
 
     def now(self) -> Edition:
-        """What is known. Raises StoreUnusable where the store cannot be asked."""
+        """What is known. Raises StoreUnusable where the store cannot be asked, or not be followed for too long."""
         edition = self._edition or self._load_first()
-        if time.monotonic() < self._look_at or not self._looking.acquire(blocking=False):
+        if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
+            self._look(edition)
+            if self._failing_since is not None:
+                raise StoreUnusable(f"what the gate knows is of {self._known_at} and cannot be brought up to date")
+        return self._look(edition)
+
+    def _look(self, edition: Edition) -> Edition:
+        if self._monotonic() < self._look_at or not self._looking.acquire(blocking=False):
             return edition
         try:
+            now = self._clock()
             has_moved = self._generation() != edition.generation
-            self._look_at = time.monotonic() + self._look_every_s
+            self._look_at = self._monotonic() + self._look_every_s
         except BaseException:
             self._looking.release()
             raise
         if has_moved:
             return self._brought_up(edition)
+        self._known_at, self._failing_since = now, None
         self._looking.release()
         return edition
 
     def _load_first(self) -> Edition:
         with self._first:
-            if self._edition is None:
-                with reading(self._engine) as session:
-                    self._edition = load_edition(session, self._clock())
-            return self._edition
+            return self._edition or self._load(None)
+
+    def _load(self, before: Edition | None) -> Edition:
+        """Raises StoreUnusable, whatever it was that could not be read."""
+        now = self._clock()
+        try:
+            with reading(self._engine) as session:
+                edition = load_edition(session, now, before)
+        except Exception as error:
+            self._failing_since = self._failing_since or self._monotonic()
+            self._on_failure()
+            logger.exception("what the gate knows could not be brought up to date")
+            if isinstance(error, StoreUnusable):
+                raise
+            raise StoreUnusable(f"what is stored cannot be read: {type(error).__name__}") from error
+        self._edition, self._known_at, self._failing_since = edition, now, None
+        return edition
 
     def _generation(self) -> int:
         with reading(self._engine) as session:
@@ -74,11 +121,9 @@ class Knowledge:
 
     def _bring_up(self, before: Edition, done: threading.Event) -> None:
         try:
-            with reading(self._engine) as session:
-                self._edition = load_edition(session, self._clock(), before)
-        except StoreUnusable as error:
-            self._look_at = 0.0  # the next reader asks again, and is told
-            logger.warning("what the gate knows could not be brought up to date", reason=str(error))
+            self._load(before)
+        except StoreUnusable:
+            self._look_at = self._monotonic() + _AGAIN_S
         finally:
             self._looking.release()
             done.set()

@@ -21,6 +21,10 @@ from app.domain.webhook import Answer, BadWebhook
 _LONGEST_URL = 2000
 _READ_BYTES = 200  # of the answer, for the log
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST = ipaddress.ip_network("2000::/3")  # all that IANA has given out of IPv6
+# What Python 3.11 calls global and IANA's registries of special addresses do not.
+_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
+_GLOBAL = tuple(map(ipaddress.ip_network, ("192.0.0.9/32", "192.0.0.10/32")))  # anycast within the first of these
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -122,6 +126,10 @@ def is_public(address: Ip) -> bool:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(inner)
+        if address not in _UNICAST:
+            return False
+    if any(address in special for special in _SPECIAL):
+        return any(address in one for one in _GLOBAL)
     return address.is_global and not address.is_multicast
 
 

@@ -43,6 +43,9 @@ class Instruments:
             buckets=_BUCKETS_S,
         )
         self._decisions = Counter("knowngood_gate_decisions", "Decisions of the gate.", ["decision"], registry=own)
+        self._behind = Counter(
+            "knowngood_refresh_failures", "Tries to bring what the gate knows up to date that failed.", registry=own
+        )
         self._results = Counter(
             "knowngood_ingest_requests", "Bundles sent here: accepted, refused, failed.", ["result"], registry=own
         )
@@ -57,6 +60,9 @@ class Instruments:
 
     def decided(self, decision: str) -> None:
         self._decisions.labels(decision).inc()
+
+    def fell_behind(self) -> None:
+        self._behind.inc()
 
     def took_in(self, received: int, status: int) -> None:
         self._bytes.inc(received)

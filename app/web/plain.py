@@ -14,11 +14,21 @@ from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.types import Scope
 
+from app.web.bodies import MOST_NAMES
 from app.web.errors import BadQuestion, WrongKind, nearest, or_nearest
 from app.web.visit import API
 
 _LONGEST_PATH = 2000
+
+
+def refuse_long(scope: Scope) -> None:
+    """Before anything in an address is decoded. Raises BadQuestion."""
+    query: bytes = scope["query_string"]
+    if query.count(b"&") >= MOST_NAMES:
+        told = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
+        raise BadQuestion(told, "query")
 
 
 async def read_plainly(request: Request) -> None:
@@ -61,18 +71,20 @@ def _refuse_unsteady(kind: str, body: bytes) -> None:
     if body and media != "application/json":
         raise WrongKind(f'"{media[:80]}" is not read here; send application/json', "body")
     try:
-        _refuse_nul(json.loads(body, object_pairs_hook=_once), "body")
+        _refuse_nul(json.loads(body, object_pairs_hook=once), "body")
     except RecursionError:
         raise BadQuestion("is nested too deeply", "body") from None
     except ValueError:
         return
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    twice = [name for name, n in Counter(name for name, _ in pairs).items() if n > 1]
-    if twice:
-        raise BadQuestion("stands there twice", f"body.{twice[0][:80]}")
-    return dict(pairs)
+def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """For `json.loads`: an object with no name twice, for which of the two would count is anybody's guess."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise BadQuestion("stands there twice", f"body.{twice[:80]}")
+    return fields
 
 
 def _refuse_nul(value: object, place: str) -> None:

@@ -6,7 +6,7 @@ send the tag for the next time.
 """
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +54,7 @@ class Streams:
     """
 
     count: int = 0
+    by_asker: Counter[str] = field(default_factory=Counter)
     is_closing: bool = False
     is_stopping: bool = False
 
@@ -145,6 +146,11 @@ class Visit:
         edition = self.house.knowledge.now()
         self.look_up(edition, asked)
         return edition
+
+    @property
+    def known_at(self) -> datetime:
+        """When what the gate knows was last seen to be what is stored."""
+        return self.house.knowledge.known_at or self.now
 
     def look_up(self, edition: Edition, asked: bytes = b"") -> None:
         """Raises NotModified or MadeBefore where the gate's answer to this question, given what is known, is there."""

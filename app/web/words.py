@@ -15,6 +15,7 @@ CATALOGUES = Path(__file__).parent / "locale"
 CHINESE: gettext.NullTranslations = gettext.translation(DOMAIN, CATALOGUES, languages=["zh"])
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_ABSURD_S, _ABSURD_BYTES = 1e10, 1e16  # three hundred years, ten thousand terabytes
 
 
 class Language(StrEnum):
@@ -45,7 +46,9 @@ def exact(then: datetime) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`: two figures that matter."""
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`: two figures that matter. Of what no clock can have said, `?`."""
+    if not 0 <= seconds < _ABSURD_S:
+        return "?"
     if seconds < 10:  # noqa: PLR2004 - below ten seconds the tenth matters
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -57,7 +60,9 @@ def duration(seconds: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit a person reads: `512 B`, `3.4 kB`, `1.2 GB` (decimal units)."""
+    """Bytes in the unit a person reads: `512 B`, `3.4 kB`, `1.2 GB` (decimal units). Of what no machine has, `?`."""
+    if not 0 <= count < _ABSURD_BYTES:
+        return "?"
     amount = float(count)
     for unit in ("B", "kB", "MB"):
         if amount < 1000:  # noqa: PLR2004 - decimal units

@@ -41,7 +41,12 @@ def load_working(session: Session, known: Known, window: Window, now: datetime) 
     since = now - window.span
     doing = load_doing(session, now)
     workers = workers_of(
-        load_tallies(session), load_machines(session), load_stays(session, since), doing, since=since, now=now
+        load_tallies(session),
+        {digest: machine.brief for digest, machine in load_machines(session).items()},
+        load_stays(session, since),
+        doing,
+        since=since,
+        now=now,
     )
     seen = [worker for worker in workers if worker.last_at >= since]
     lease = load_lease(session, DISPATCHER)

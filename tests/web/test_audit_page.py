@@ -4,8 +4,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.domain.access import Actor, Scope
+from app.domain.voiding import Span
 from app.store import audit
 from app.store.session import Engine, unit_of_work
+from app.store.voiding import void_results
 from app.web.pages.audit import SHOWN, AuditPage
 from tests.make import NOON
 from tests.web.asking import bearer, client_of, shown
@@ -79,3 +81,16 @@ def test_what_is_written_in_it_comes_back_as_text(boss: TestClient, own_engine: 
     assert "<img" not in text
     assert "<script>alert" not in text
     assert "ids: a, b" in text
+
+
+def test_whatever_an_entry_holds_is_shown(boss: TestClient, own_engine: Engine) -> None:
+    """A void writes its span down as parts; the page answered 500 from then on."""
+    with unit_of_work(own_engine) as s:
+        void_results(s, Span("", "0123456789ab", None, NOON), "it overheats", by=Actor("lead"), now=NOON)
+        audit.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
+    span = f"span: token 0123456789ab, clock measured, to {NOON.isoformat()}"
+    assert [line.details for line in shown(boss, "/audit", AuditPage).lines[:2]] == [
+        "odd: {'a': [1]}; flag: False; number: 0",
+        f"attempts: 0; cells: 0; changed: 0; reason: it overheats; {span}",
+    ]
+    assert boss.get("/api/v1/audit").json()["entries"][1]["data"]["span"]["clock"] == "measured"

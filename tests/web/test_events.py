@@ -75,6 +75,16 @@ def test_there_is_an_end_to_how_many_streams_are_open(own: TestClient, own_engin
     assert "/api/v1/runs" in response.json()["detail"]
 
 
+def test_one_address_cannot_have_them_all(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    house_of(own).streams.by_asker.update({"testclient": 20, "10.0.0.1": 40})
+    response = own.get("/api/v1/events")
+    assert (response.status_code, response.headers["retry-after"]) == (429, "10")
+    assert "from your address" in response.json()["detail"]
+    assert TestClient(own.app, client=("10.0.0.2", 1)).get("/api/v1/events?run=x").status_code == 404
+
+
 def test_a_stream_that_ended_is_not_counted_any_more(client: TestClient, finished: str) -> None:
     stream(client, f"/api/v1/events?run={finished}&after=0")
     assert house_of(client).streams.count == 0
+    assert not house_of(client).streams.by_asker

@@ -157,21 +157,56 @@ def test_an_address_that_cannot_be_is_refused_before_anything_is_sent(url: str, 
         "::ffff:169.254.169.254",
         "64:ff9b::a00:1",
         "2002:a00:1::",
+        "64:ff9b:1::a00:1",
+        "64:ff9b:1::101:101",
+        "64:ff9b::c000:8",
+        "192.0.0.8",
+        "192.0.0.170",
+        "::ffff:192.0.0.8",
+        "192.88.99.1",
+        "198.18.0.1",
+        "203.0.113.1",
+        "240.0.0.1",
+        "3fff::1",
+        "3fff:fff:ffff::1",
+        "5f00::1",
+        "2001:db8::1",
+        "2001:2::1",
+        "100::1",
+        "100:0:0:1::1",
+        "fec0::1",
+        "::10.0.0.1",
+        "::1.1.1.1",
+        "4000::1",
     ],
 )
 def test_an_address_inside_is_none_of_the_public_ones_however_it_is_written(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "192.0.0.9", "192.0.1.1", "2606:4700::1111", "2a00::1", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+)
 def test_a_public_address_is_one(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize(
-    "url", ["https://10.255.255.1/", "https://169.254.169.254/latest/meta-data", "https://[fe80::1]/"]
+    "url",
+    [
+        "https://10.255.255.1/",
+        "https://169.254.169.254/latest/meta-data",
+        "https://[fe80::1]/",
+        "https://192.0.0.8/",
+        "https://[64:ff9b:1::a00:1]/",
+        "https://[5f00::1]/",
+    ],
 )
-def test_a_private_address_is_not_connected_to(url: str) -> None:
+def test_a_private_address_is_not_connected_to(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*_: object, **__: object) -> object:
+        raise AssertionError("a connection was opened")
+
+    monkeypatch.setattr(socket, "create_connection", connect)
     told = post(url, Letterbox(limit_s=PATIENCE_S))
     assert told.status is None
     assert "no public address; set KNOWNGOOD_WEBHOOKS_PRIVATE=true" in told.said

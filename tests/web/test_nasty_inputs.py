@@ -279,13 +279,14 @@ def test_a_parameter_that_is_not_known_is_named_with_what_is(asker: TestClient, 
 @pytest.mark.parametrize("address", LISTS)
 def test_a_parameter_that_stands_twice_is_named(asker: TestClient, address: str) -> None:
     refusal(asker, "GET", with_parameter(address, "limit=1&limit=1"), named="limit")
-    refusal(asker, "GET", with_parameter(address, "&".join(["limit=1"] * 5000)), named="limit")
+    refusal(asker, "GET", with_parameter(address, "&".join(["limit=1"] * 1500)), named="limit")
 
 
 @pytest.mark.parametrize("address", ["matrix", "export/csv", "changes", "gate"])
 def test_ten_thousand_issues_are_too_many_for_an_address(asker: TestClient, address: str) -> None:
     refusal(asker, "GET", f"{address}?issues={MANY}", named="issues")
-    refusal(asker, "GET", f"{address}?{'&'.join(f'issues=x-{n}' for n in range(10_000))}", named="issues")
+    refusal(asker, "GET", f"{address}?{'&'.join(f'issues=x-{n}' for n in range(1_500))}", named="issues")
+    refusal(asker, "GET", f"{address}?{'&'.join(f'issues=x-{n}' for n in range(10_000))}", named="query")
 
 
 @pytest.mark.parametrize(

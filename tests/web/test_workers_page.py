@@ -1,20 +1,22 @@
 """`/workers` and its twin: who measures, and honest words where nothing is recorded."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from app.domain.issue import Device, Requires
 from app.store.session import Engine, unit_of_work
-from app.store.tables import machines
+from app.store.tables import attempts, machines
 from app.web.pages.workers import WorkersPage, percent
 from tests.conftest import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.asking import shown
+from tests.web.asking import client_of, shown
 from tests.web.given import BAD, CPU_MACHINE, DYNAMO, GOOD, GPU_CLASS, GPU_MACHINE, NOW, Asked
 
 
@@ -130,3 +132,41 @@ def test_the_page_takes_a_known_number_of_queries(
     with count_statements(notebook) as said:
         assert client.get("/workers").status_code == 200
     assert len(said) == 9, said  # the generation twice, doing, tallies, machines, stays, lease, queued, events
+
+
+ABSURD = {
+    "memory_bytes": 10**400,
+    "cores": 10**4000,
+    "cpu_model": "x" * 1_000_000,
+    "compiler": "y" * 1_000_000,
+    "gpus": [{"index": 10**400, "name": "z" * 1_000_000, "capability": [10**400, -1], "memory_bytes": -1}] * 100,
+}
+ABSURD_SECONDS = ["1e999", "NaN", "1e308", "-1e308"]
+ABSURD_RECORD = {
+    "wall_s": "WALL",
+    "own_s": -1e300,
+    "peak_bytes": 10**400,
+    "threads": 10**4000,
+    "exit_code": -(10**400),
+    "log_cut_bytes": 10**400,
+}
+
+
+def test_absurd_numbers_and_names_of_a_stored_bundle_break_no_page(own_notebook: Engine) -> None:
+    """Bundles are bounded when they come in; what an older release took in stays."""
+    with unit_of_work(own_notebook) as s:
+        for row in s.execute(sa.select(machines)).all():
+            doc = json.dumps({**json.loads(row.doc), **ABSURD})
+            s.execute(sa.update(machines).where(machines.c.digest == row.digest).values(doc=doc))
+        rows = s.execute(sa.select(attempts.c.id, attempts.c.record).where(attempts.c.issue == DYNAMO.id)).all()
+        for (id_, record), seconds in zip(rows, ABSURD_SECONDS, strict=False):
+            doc = json.dumps({**json.loads(record), **ABSURD_RECORD}).replace('"WALL"', seconds)
+            s.execute(sa.update(attempts).where(attempts.c.id == id_).values(record=doc))
+    client = client_of(own_notebook)
+    wheres = [f"/attempts/{id_}" for (id_, _), _ in zip(rows, ABSURD_SECONDS, strict=False)]
+    assert len(wheres) == len(ABSURD_SECONDS)
+    for page in ("/workers", *wheres, "/quality", f"/issues/{DYNAMO.id}"):
+        for address in (page, f"/api/v1{page}"):
+            answer = client.get(address)
+            assert answer.status_code == 200, (address, answer.text)
+            assert len(answer.content) < 200_000, address

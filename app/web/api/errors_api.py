@@ -23,10 +23,13 @@ class Sent:
     text: str
 
 
-async def _sent(request: Request) -> Sent:
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    body = await request.body()
     if not kind and not body:
         raise BadQuestion("holds the text that is to be explained", "body")
     if kind in {"text/plain", ""}:
@@ -35,8 +38,6 @@ async def _sent(request: Request) -> Sent:
         raise WrongKind(f'"{kind[:80]}" is not read here; send text/plain, or application/json with a text', "body")
     try:
         fields = json.loads(body)
-    except RecursionError:
-        raise BadQuestion("is nested too deeply", "body") from None
     except ValueError:
         raise BadQuestion("is no JSON", "body") from None
     if not isinstance(fields, dict) or set(fields) != {"text"} or not isinstance(fields["text"], str):

@@ -4,6 +4,7 @@ The table of events is asked again and again, which works on every database and 
 back says where it was (`Last-Event-ID`) and misses nothing. Each event's `data` is one EventBody.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from app.store.reads import EventRow, load_events, load_last_event
 from app.store.session import reading
 from app.web.errors import BadQuestion, Busy
 from app.web.finding import find_run
+from app.web.limits import TooMany, asker_at
 from app.web.selection import Words
 from app.web.shapes.runs import event_body
 from app.web.visit import House
@@ -30,7 +32,7 @@ _POLL_S = 1.0
 _PING_S = 15.0
 _AT_ONCE = 200
 _LAST_ID = 2**63 - 1  # of what both databases count
-_MOST_STREAMS = 100  # each asks the database once a second
+_MOST_STREAMS, _MOST_OF_ONE = 100, 20  # each asks the database once a second
 
 
 def _after(last_event_id: str) -> int:
@@ -43,8 +45,9 @@ def _after(last_event_id: str) -> int:
 class Following:
     """Where one stream stands: the events of `run` (empty: of all) after `after`."""
 
-    def __init__(self, house: House, run: str, after: int, *, is_over: bool) -> None:
+    def __init__(self, house: House, asker: str, run: str, after: int, *, is_over: bool) -> None:
         self.house = house
+        self.asker = asker
         self.run = run
         self.after = after
         self.is_over = is_over
@@ -69,10 +72,15 @@ def following(
     house: House = request.app.state.house
     if house.streams.count >= _MOST_STREAMS:
         raise Busy(f"{_MOST_STREAMS} event streams are open already; ask /api/v1/runs instead")
+    asker = asker_at(request.client.host if request.client else "")
+    if house.streams.by_asker[asker] >= _MOST_OF_ONE:
+        raise TooMany(
+            f"{_MOST_OF_ONE} event streams are open from your address already; close one, or ask /api/v1/runs", 10
+        )
     with reading(house.engine) as session:
         is_over = bool(run) and find_run(session, run).finished_at is not None
         start = _after(last_event_id) if last_event_id else after
-        return Following(house, run, load_last_event(session) if start is None else start, is_over=is_over)
+        return Following(house, asker, run, load_last_event(session) if start is None else start, is_over=is_over)
 
 
 # FastAPI's own event route ends in a logged exception whenever a reader leaves with events on their way (measured with
@@ -88,6 +96,7 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
     """Polls until the run is over or the reader goes. Says `: ping` now and then, so that proxies keep the line."""
     streams = follower.house.streams
     streams.count += 1
+    streams.by_asker[follower.asker] += 1
     quiet_s = 0.0
     try:
         while not streams.is_closing:
@@ -105,6 +114,8 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
                 await anyio.sleep(_POLL_S)
     finally:
         streams.count -= 1
+        streams.by_asker[follower.asker] -= 1
+        streams.by_asker += Counter()  # forgets who has none
 
 
 def _wire(event: EventRow) -> bytes:

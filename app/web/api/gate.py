@@ -3,19 +3,22 @@
 The decision is in the answer and in the header Knowngood-Decision; it never changes the status.
 """
 
+import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.formats.forms import MEDIA, Form, Telling, render
 from app.formats.question import Asked, BadField, Grounds, asked_of, rule
+from app.web.bodies import MOST_NAMES, look_at_json
 from app.web.errors import BadQuestion, WrongKind
+from app.web.plain import once
 from app.web.selection import Names, Words
 from app.web.shapes.gate import DecisionBody
 from app.web.visit import Visit, Visiting
@@ -25,7 +28,7 @@ router = APIRouter()
 DECISION = "Knowngood-Decision"
 
 _MOST_CHARACTERS = 6_000_000  # of a lock file; uv's own of a large project has 1,000,000
-_FORM_FIELDS = 5_000
+_MOST_FILES = 10
 
 
 class FileBody(BaseModel, extra="forbid"):
@@ -104,15 +107,20 @@ class Sent:
     body: bytes
 
 
-async def _sent(request: Request) -> Sent:
-    body = await request.body()
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == "multipart/form-data":
-        fields = await _form_fields(request)
-    elif kind in {"application/json", ""}:
-        fields = _json_fields(body)
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
+    """In a thread: what nobody means to send takes long to be read."""
+    kind = request.headers.get("content-type", "")
+    media = kind.partition(";")[0].strip().lower()
+    if media == "multipart/form-data":
+        fields = _form_fields(kind, body)
+    elif media in {"application/json", ""}:
+        fields = _json_fields(body, is_told=bool(media))
     else:
-        raise WrongKind(f'"{kind[:80]}" is not read here; send application/json or multipart/form-data', "body")
+        raise WrongKind(f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body")
     return Sent(asked_of(_checked(fields).model_dump()), body)
 
 
@@ -156,7 +164,7 @@ def gate_with_files(
 
 def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> Response:
     try:
-        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.now)
+        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.known_at)
     except BadField as error:
         raise BadQuestion(error.message, error.field) from None
     told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
@@ -167,14 +175,12 @@ def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> R
 # -- reading a body ----------------------------------------------------------------------------------------------------
 
 
-def _json_fields(body: bytes) -> Mapping[str, Any]:
-    """An object with no name twice: which of the two would count is anybody's guess."""
+def _json_fields(body: bytes, *, is_told: bool) -> Mapping[str, Any]:
+    """`is_told` where the question said that it is JSON, so that it was looked at as such."""
+    if not is_told:
+        look_at_json(body)
     try:
-        fields = json.loads(body.decode(), object_pairs_hook=_once)
-    except UnicodeDecodeError as error:
-        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", "body") from None
-    except RecursionError:
-        raise BadQuestion("is nested too deeply", "body") from None
+        fields = json.loads(body.decode(), object_pairs_hook=once)
     except ValueError as error:
         raise BadQuestion(f"is no JSON: {error!s:.200}", "body") from None
     if not isinstance(fields, dict):
@@ -184,26 +190,34 @@ def _json_fields(body: bytes) -> Mapping[str, Any]:
     return fields
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise BadQuestion("stands there twice", f"body.{twice[:80]}")
-    return fields
+class _InMemory(MultiPartParser):
+    spool_max_size = 1 << 30  # no body is as large, so that nothing is put into a file
 
 
-async def _form_fields(request: Request) -> Mapping[str, Any]:
-    fields: dict[str, Any] = {}
+def _form_fields(kind: str, body: bytes) -> Mapping[str, Any]:
     try:
-        # Closed by its end, or the files that it was kept in stay open.
-        async with request.form(max_files=10, max_fields=_FORM_FIELDS, max_part_size=_MOST_CHARACTERS) as form:
-            for name in form:
-                values = [await _value(name, value) for value in form.getlist(name)]
-                fields[name] = values if name in _LISTS else _only(name, values)
+        parts = asyncio.run(_parts(kind, body))
     except MultiPartException as error:
         raise BadQuestion(f"is no form: {error.message[:200]}", "body") from None
-    return fields
+    return {name: values if name in _LISTS else _only(name, values) for name, values in parts.items()}
+
+
+async def _parts(kind: str, body: bytes) -> Mapping[str, list[Any]]:
+    async def whole() -> AsyncGenerator[bytes, None]:
+        yield body
+
+    parser = _InMemory(
+        Headers({"Content-Type": kind}),
+        whole(),
+        max_files=_MOST_FILES,
+        max_fields=MOST_NAMES,
+        max_part_size=_MOST_CHARACTERS,
+    )
+    form = await parser.parse()
+    try:
+        return {name: [_value(name, value) for value in form.getlist(name)] for name in form}
+    finally:
+        await form.close()
 
 
 _LISTS = frozenset(name for name, field in GateBody.model_fields.items() if field.default_factory is list)
@@ -215,12 +229,12 @@ def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked wi
     return values[0]
 
 
-async def _value(name: str, value: str | UploadFile) -> Any:  # noqa: ANN401 - checked with the other fields
+def _value(name: str, value: str | UploadFile) -> Any:  # noqa: ANN401 - checked with the other fields
     """A file as its name and text; a text under a file's name is one without a name."""
     if isinstance(value, str):
         return {"content": value} if name in {"environment", "policy"} else value
     try:
-        return {"name": value.filename or "", "content": (await value.read()).decode()}
+        return {"name": value.filename or "", "content": value.file.read().decode()}
     except UnicodeDecodeError as error:
         raise BadQuestion(f"is no UTF-8 from byte {error.start} on", f"body.{name[:80]}") from None
 

@@ -1,4 +1,4 @@
-"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release, and goes on to do so."""
+"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release, follows it, and goes on."""
 
 from fastapi import APIRouter, Request
 
@@ -22,4 +22,9 @@ def readyz(request: Request) -> HealthBody:
     if house.streams.is_stopping:
         raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
     require_current(house.engine)
+    house.knowledge.now()
+    if house.knowledge.is_behind:
+        return HealthBody(
+            status=f"ready, but the gate knows nothing newer than {house.knowledge.known_at}; see the log"
+        )
     return HealthBody(status="ready")

@@ -59,7 +59,7 @@ class TakenBody(BaseModel):
 
 
 async def _received(request: Request) -> AsyncIterator[Path]:
-    """The body in a file, written as it comes: memory does not grow with it. `BodyLimit` ends one that is too long."""
+    """The body in a file, written as it comes: memory does not grow with it. `Bodies` ends one that is too long."""
     with tempfile.TemporaryDirectory(prefix="knowngood-bundle-") as folder:
         path = Path(folder) / "bundle"
         with path.open("wb") as file:

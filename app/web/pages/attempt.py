@@ -110,7 +110,7 @@ def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build
         issue_address=issue_address(issue.id),
         build_address=build_address(build.id, one.hardware),
         cell_address=cell_address(one.issue, one.build, one.hardware),
-        machine=detail.machine,
+        machine=detail.machine.brief if detail.machine else None,
         packages=dict(sorted(detail.packages.items())),
         log=marked(detail.log, judgement.line),
         traceback=Markup() if in_log else marked(raised, "" if judgement.line in detail.log else judgement.line),

@@ -56,5 +56,18 @@ def audit(visit: Visiting, request: Request, before: Annotated[int | None, Query
 
 
 def _details(data: Mapping[str, object]) -> str:
-    said = {name: ", ".join(map(str, value)) if isinstance(value, list) else value for name, value in data.items()}
-    return "; ".join(f"{name}: {value}" for name, value in said.items() if value not in {None, ""})
+    said = {name: _told(value) for name, value in data.items()}
+    return "; ".join(f"{name}: {value}" for name, value in said.items() if value)
+
+
+def _told(value: object) -> str:
+    """Whatever an entry holds: entries of one action have lists, those of another a span of times by its parts."""
+    match value:
+        case list():
+            return ", ".join(map(str, value))
+        case Mapping():
+            return ", ".join(f"{name} {part}" for name, part in value.items() if part not in (None, ""))
+        case None:
+            return ""
+        case _:
+            return str(value)

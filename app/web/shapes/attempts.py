@@ -154,7 +154,7 @@ def attempt_body(detail: AttemptDetail) -> AttemptBody:
         binding=attempt.binding,
         origin=attempt.origin,
         packages=dict(detail.packages),
-        machine=_machine(detail.machine) if detail.machine else None,
+        machine=_machine(detail.machine.brief) if detail.machine else None,
         log=detail.log,
         log_cut_bytes=record.log_cut_bytes,
         log_url=f"{attempt_address(attempt.id)}/log.txt",
