@@ -201,6 +201,7 @@ class _Job:
             root=place.root.resolve(),
             memory_bytes=place.memory_limit_bytes,
             sees_gpu=self._needs_gpu,
+            interpreter=environment.interpreter,
             is_mutable=self._spec.request.mutates,
             extra=() if is_ours else packages_of(environment.python),
         )
@@ -267,7 +268,8 @@ class _Job:
             self.stop.set()
 
     def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
-        return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu, fence)
+        pins, limits = tuple(self._spec.request.pins), self._workplace.limits
+        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:

@@ -22,6 +22,7 @@ from typing import Any
 
 from app.domain.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
 from workers import sandbox
+from workers.files import read_regular
 from workers.machine import find_compiler
 
 PROCESS = "process"
@@ -63,12 +64,17 @@ try:
     open(os.path.join(told["scratch"], "written"), "w").close()
 except OSError as failure:
     wrong.append("its scratch folder cannot be written: %s" % failure)
-try:
-    open(os.path.join(told["environment"], "knowngood-wrote-here"), "x").close()
-    os.unlink(os.path.join(told["environment"], "knowngood-wrote-here"))
-    wrong += [] if told["mutable"] else ["its environment can be written"]
-except OSError as failure:
-    wrong += ["its environment cannot be written: %s" % failure] if told["mutable"] else []
+def fails_to_write(folder):
+    path = os.path.join(folder, "knowngood-wrote-here")
+    try:
+        open(path, "x").close()
+        os.unlink(path)
+    except OSError as failure:
+        return str(failure)
+if not fails_to_write(told["environment"]) or not (told["mutable"] or fails_to_write(told["packages"])):
+    wrong.append("its environment can be written")
+if told["mutable"] and fails_to_write(told["packages"]):
+    wrong.append("its packages cannot be written: " + fails_to_write(told["packages"]))
 if told["compiler"] and subprocess.call([*told["compiler"], "--version"], stdout=2):
     wrong.append("its compiler does not run")
 if told["gpu"]:
@@ -122,11 +128,16 @@ OPEN = Fence(steps=(PROCESS,))
 
 @dataclass(frozen=True)
 class Premises:
-    """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown."""
+    """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown.
+
+    `interpreter` is the Python that an environment of ours was made of: an arm may have edited what would tell. Where
+    it is None the environment is not ours, and arms only ever see it.
+    """
 
     python: Path
     root: Path
     memory_bytes: int
+    interpreter: Path | None = None
     sees_gpu: bool = False
     is_mutable: bool = False
     extra: tuple[Path, ...] = ()
@@ -135,6 +146,11 @@ class Premises:
     @property
     def environment(self) -> Path:
         return self.python.parents[1]
+
+    @property
+    def packages(self) -> Path:
+        """All that an arm may edit of its environment: not what says which interpreter it is run by."""
+        return self.environment / "lib"
 
 
 @dataclass(frozen=True)
@@ -210,6 +226,7 @@ def _try(fence: Fence, premises: Premises, scratch: Path) -> tuple[str, int, str
         "kept": _kept([op[1] for op in fence.around(scratch)["ops"]]),
         "scratch": str(scratch),
         "environment": str(premises.environment),
+        "packages": str(premises.packages),
         "mutable": premises.is_mutable,
         "gpu": premises.sees_gpu,
         "compiler": compiler if _runs(compiler, premises.environ) else (),
@@ -319,10 +336,13 @@ def _ops(premises: Premises) -> Iterator[_Op]:
     yield from (("hide", path) for path in (str(premises.root), *_NEVER, *map(str, _homes(premises.environ))))
     yield from (("hide", path) for path in _unreadable())
     yield from (("show", path) for path in _ALSO)
-    yield "open" if premises.is_mutable else "show", str(premises.environment)
+    yield "show", str(premises.environment)
+    if premises.is_mutable:
+        yield "open", str(premises.packages)
     yield from (("hide", str(premises.environment / name)) for name in _OF_ENVIRONMENT)
     yield "show", str(Path(__file__).with_name("harness.py"))
-    for path in (*interpreter_places(premises.python), *_tools(premises.environ), *premises.extra):
+    interpreter = premises.interpreter or premises.python
+    for path in (*interpreter_places(interpreter), *_tools(premises.environ), *premises.extra):
         if not _is_too_wide(path, premises):
             yield "show", str(path)
     yield "room", "/tmp", _ROOM_BYTES  # noqa: S108 - the place inside
@@ -380,7 +400,7 @@ def interpreter_places(python: Path) -> list[Path]:
         step = step.parent / step.readlink()
     real = python.resolve()
     config = python.parents[1] / "pyvenv.cfg"
-    for line in _text(config).splitlines():
+    for line in read_regular(config).splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "home":
             places += _prefix(Path(value.strip()) / real.name)
