@@ -31,6 +31,7 @@ from app.domain.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
 from workers import keeper
 from workers.files import read_regular
 from workers.isolation import MOUNT, Fence
+from workers.sandbox import is_apart
 from workers.trees import remove_tree
 
 _KEEPER = Path(keeper.__file__)
@@ -295,6 +296,7 @@ def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygo
             "exercises": list(arm.exercises),
             "packages": list(place.packages),
             "dump_signal": int(keeper.DUMP_SIGNAL),
+            "is_private": not is_apart(place.fence.steps),
         },
     }
 
