@@ -79,6 +79,9 @@ def on_its_way_through_a_socket(size):
 
 
 def baseline(how, size):
-    kept = globals()[how](size)
+    try:
+        kept = globals()[how](size)
+    except OSError:
+        return {"kept": "nothing"}
     time.sleep(5)
     return {"kept": bool(kept) or "it"}
