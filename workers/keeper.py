@@ -480,7 +480,7 @@ class _Base:
 
     def __init__(self, above: _Base | None, path: str) -> None:
         self.steps: int = 0 if above is None else above.steps + 1
-        self.descriptor = os.open(path, _FOLDER, dir_fd=None if above is None else above.descriptor)
+        self.descriptor: int = os.open(path, _FOLDER, dir_fd=None if above is None else above.descriptor)
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError, OSError):
