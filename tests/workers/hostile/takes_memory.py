@@ -83,5 +83,5 @@ def baseline(how, size):
         kept = globals()[how](size)
     except OSError:
         return {"kept": "nothing"}
-    time.sleep(5)
+    time.sleep(1.5)
     return {"kept": bool(kept) or "it"}
