@@ -55,12 +55,13 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.store.reads import JobRow
     from app.store.rows import CellChange
-    from app.store.session import Engine
+    from app.store.session import Engine, Session
     from app.terminal import RunProgress
     from workers.carriers import LocalCarrier
     from workers.dispatcher import Dispatch
     from workers.pack import Opened
 
+_UP = "up"  # of a run: who asked for it; of a lease: who looks whether there is such a run
 _FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
 
 
@@ -828,25 +829,50 @@ def _run_planned(
     planned: Sequence[PlannedJob],
     asked: Mapping[str, object],
     stop: Callable[[], bool],
-) -> None:
-    """Queue the jobs and see them through, here or, where another dispatcher is at work, by it."""
+) -> bool:
+    """Queue the jobs and see them through, here or, where another dispatcher is at work, by it. False where those of
+    another `up` were seen through instead.
+    """
     from app.store.session import unit_of_work
-    from app.store.writes import cancel_run, create_run
+    from app.store.writes import cancel_run
     from app.terminal import to_do_in_words
     from workers.dispatcher import Dispatch
 
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
-        return
+        return True
     err.print(to_do_in_words(planned), highlight=False)
-    with unit_of_work(engine) as s:
-        run_id = create_run(s, planned, asked, _now())
+    run_id, is_own = _queue(engine, planned, asked)
+    if not is_own:
+        err.print("another `up` measures this already: following it")
     how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
     _see_through(engine, work, run_id, how, stop)
     if stop():
         with unit_of_work(engine) as s:
-            cancel_run(s, run_id, _now())
+            if is_own:
+                cancel_run(s, run_id, _now())
         raise typer.Exit(Exit.OK)
+    return is_own
+
+
+def _queue(engine: "Engine", planned: Sequence[PlannedJob], asked: Mapping[str, object]) -> tuple[str, bool]:
+    """A new run of these jobs and True; of two `up` at once the second is given the run of the first and False."""
+    from app.store.session import unit_of_work
+    from app.store.writes import create_run, take_lease
+
+    with unit_of_work(engine) as s:
+        if asked.get("by") == _UP:
+            take_lease(s, _UP, _UP, _now(), 0)  # not to hold it: the other one waits here until this is committed
+            queued = _unfinished_ups(s)
+            if queued:
+                return queued[0], False
+        return create_run(s, planned, asked, _now()), True
+
+
+def _unfinished_ups(s: "Session") -> list[str]:
+    from app.store.reads import load_runs
+
+    return [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == _UP]
 
 
 def _see_through(engine: "Engine", work: Work, run_id: str, how: "Dispatch", stop: Callable[[], bool]) -> None:
@@ -1043,14 +1069,17 @@ def up(
     listening, address = listen(host or settings.host, settings.port if port is None else port)
     with stoppable() as stop, Server(engine, settings, listening).beside():
         err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
-        _give_up_earlier(engine)
+        if not _is_led(engine):
+            _give_up_earlier(engine)
         every = _pick_issues(engine, None)
         small = tuple(issue for issue in every if issue.default)
         chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
-        planned = _plan(engine, chosen, Wanted(), only_local=True)
-        work = Work(settings)
-        tell_price(engine, work.place(), planned)
-        _run_planned(engine, work, planned, {"builds": [b.id for b in chosen.builds], "by": "up"}, stop)
+        work, is_own = Work(settings), False
+        while not is_own:  # after what another `up` measured, the rest
+            planned = _plan(engine, chosen, Wanted(), only_local=True)
+            tell_price(engine, work.place(), planned)
+            asked = {"builds": [b.id for b in chosen.builds], "by": _UP}
+            is_own = _run_planned(engine, work, planned, asked, stop)
         if once:
             return
         err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
@@ -1065,12 +1094,11 @@ def _shipped_evidence() -> list[Path]:
 
 def _give_up_earlier(engine: "Engine") -> None:
     """Cancel what an interrupted `up` left queued: its answers are known, and the rest is planned anew."""
-    from app.store.reads import load_runs
     from app.store.session import reading, unit_of_work
     from app.store.writes import cancel_run
 
     with reading(engine) as s:
-        left = [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == "up"]
+        left = _unfinished_ups(s)
     for run_id in left:
         with unit_of_work(engine) as s:
             cancel_run(s, run_id, _now())

@@ -204,6 +204,26 @@ def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(
     assert "nothing to run" in here.command("up", "--port", "0", "--once").stderr
 
 
+def test_two_ups_at_once_measure_everything_once(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
+    small = tmp_path / "catalogue"
+    small.mkdir()
+    (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
+    for toy in ("toy-passes-1", "toy-fixed-1"):
+        (small / toy).symlink_to(TOYS / toy)
+    here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
+    assert here.command("migrate").returncode == 0
+    command = [sys.executable, "-m", "app", "up", "--port", "0", "--once"]
+    both = [
+        subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [one.communicate(timeout=100)[1] for one in both]
+    assert [one.returncode for one in both] == [0, 0], said
+    found = _conclusive(here)
+    assert len(found) > 4
+    assert set(found.values()) == {1}, said
+
+
 def test_on_postgresql_and_shut_off_as_far_as_this_kernel_allows_cells_are_the_same(
     wheels: Path, tmp_path: Path, empty_postgres_url: str
 ) -> None:

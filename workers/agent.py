@@ -7,6 +7,7 @@ or its starter dies, everything it started dies with it. No database, no credent
 
 import contextlib
 import json
+import os
 import queue
 import signal
 import sys
@@ -40,7 +41,8 @@ from workers.guard import end_with_everything, run_guarded, take_stdout, watch_s
 from workers.host import kernel_trouble
 from workers.isolation import OPEN, Fence, Premises, Reach, inside, packages_of, reach, reach_of_host
 from workers.machine import code_trouble, describe_machine, driver_trouble
-from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, host_trouble
+from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, choose_cache, host_trouble
+from workers.sandbox import be_private
 
 _POLL_S = 0.1
 _TRIES_ON_GPU = 2
@@ -201,6 +203,8 @@ class _Job:
             root=place.root.resolve(),
             memory_bytes=place.memory_limit_bytes,
             sees_gpu=self._needs_gpu,
+            interpreter=environment.interpreter,
+            cache=choose_cache(place.root.absolute(), os.environ).resolve(),
             is_mutable=self._spec.request.mutates,
             extra=() if is_ours else packages_of(environment.python),
         )
@@ -267,7 +271,8 @@ class _Job:
             self.stop.set()
 
     def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
-        return Place(environment.python, tuple(self._spec.request.pins), self._workplace.limits, gpu, fence)
+        pins, limits = tuple(self._spec.request.pins), self._workplace.limits
+        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:
@@ -423,6 +428,7 @@ def main() -> None:
 
 
 def _serve() -> None:
+    be_private()
     cancelled = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
     words = take_stdout()

@@ -15,6 +15,7 @@ from time import time
 
 from workers.installer import Watch, run_watched
 from workers.site_packages import Distribution
+from workers.trees import remove_tree
 
 _INDEX = ".files"
 _MAKING = ".making-"
@@ -71,11 +72,16 @@ class BytecodeStore:
     def lay(self, tag: str, key: str, site: Path, *, copies: bool) -> int | None:
         """Put a wheel's bytecode beside its sources; gives the wheel's bytes with it, None where the store has none.
 
-        `copies` where the environment is going to be edited.
+        `copies` where the environment is going to be edited. Bytecode that is not as it was made is forgotten: it may
+        have been edited through an environment that links it.
         """
         folder = self.folder(tag, key)
         try:
-            size, *files = (folder / _INDEX).read_text(encoding="utf-8").splitlines()
+            size, *lines = (folder / _INDEX).read_text(encoding="utf-8").splitlines()
+            files = [line.rpartition("\t")[2] for line in lines]
+            if [_fact(folder, file) for file in files] != lines:
+                remove_tree(folder)
+                return None
             for parent in dict.fromkeys(os.path.dirname(file) for file in files):  # noqa: PTH120 - thousands of times
                 os.makedirs(f"{site}/{parent}", exist_ok=True)  # noqa: PTH103 - as above
             for file in files:
@@ -96,11 +102,12 @@ class BytecodeStore:
                 (making / file).parent.mkdir(parents=True, exist_ok=True)
                 _place(f"{site}/{file}", f"{making}/{file}", copies=copies)
             size += sum((making / file).stat().st_size for file in present)
-            (making / _INDEX).write_text("\n".join([str(size), *present]), encoding="utf-8")
+            facts = [_fact(making, file) for file in present]
+            (making / _INDEX).write_text("\n".join([str(size), *facts]), encoding="utf-8")
             making.chmod(0o755)
             making.replace(self.folder(tag, key))
         except OSError as problem:
-            shutil.rmtree(making, ignore_errors=True)
+            remove_tree(making)
             if problem.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
                 raise  # else another process was first, with the same content
         return size
@@ -111,7 +118,13 @@ class BytecodeStore:
         for folder in self.root.glob("*/*"):
             is_old = folder.stat().st_mtime < an_hour_ago
             if folder.name not in kept and (is_old or not folder.name.startswith(_MAKING)):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
+
+
+def _fact(folder: Path, file: str) -> str:
+    """A file of the store as it is now: an edit that forges no times shows."""
+    found = os.stat(f"{folder}/{file}")  # noqa: PTH116 - thousands of times
+    return f"{found.st_size}\t{found.st_mtime_ns}\t{file}"
 
 
 def _place(source: str, target: str, *, copies: bool) -> None:

@@ -13,10 +13,8 @@ import fcntl
 import json
 import os
 import select
-import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -31,7 +29,10 @@ from typing import Any, Self
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
 from workers import keeper
+from workers.files import read_regular
 from workers.isolation import MOUNT, Fence
+from workers.sandbox import is_apart
+from workers.trees import remove_tree
 
 _KEEPER = Path(keeper.__file__)
 _HARNESS = Path(__file__).with_name("harness.py")
@@ -58,7 +59,7 @@ _POLL_S = 0.1
 _STALE_S = 60.0
 
 _OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
-_TEARDOWN_BYTES = 16 * 1024
+_TEARDOWN_BYTES = 16 * 1024  # of what a forked arm wrote while its interpreter was torn down (see harness)
 _MOST = 1 << 53  # what every reader of JSON takes for a number
 
 _FIT = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
@@ -86,8 +87,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class Place:
-    """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), and
-    what shuts them off from the host.
+    """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), what
+    shuts them off from the host, and the interpreter that an environment of ours was made of.
     """
 
     python: Path
@@ -95,6 +96,7 @@ class Place:
     limits: Limits
     gpu: str = ""
     fence: Fence = field(default_factory=Fence)
+    interpreter: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ def scratch_folder(root: Path) -> Iterator[Path]:
             (folder / name).mkdir()
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_tree(folder)
         os.close(lock)
 
 
@@ -128,11 +130,11 @@ def sweep_scratch(root: Path) -> None:
     """Remove what was left by agents that were killed: folders whose lock nobody holds."""
     for folder in root.iterdir() if root.exists() else ():
         with contextlib.suppress(OSError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if time.time() - folder.stat().st_mtime > _STALE_S:
-                    shutil.rmtree(folder, ignore_errors=True)
+                if abs(time.time() - os.fstat(lock).st_mtime) > _STALE_S:  # an arm may have set it to the future
+                    remove_tree(folder)
             finally:
                 os.close(lock)
 
@@ -265,7 +267,7 @@ def execute(
     record, log = _record(report, list(_observations(report["observations"]))), report["log"]
     if is_forked:
         record = replace(record, sandbox=(*record.sandbox, "forked"))
-        log += "" if record.ending in _OWN_END else _teardown(scratch)
+        log += "" if record.ending in _OWN_END else read_regular(scratch / "teardown.txt", _TEARDOWN_BYTES)
     return Execution(record, _storable(log))
 
 
@@ -294,6 +296,7 @@ def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygo
             "exercises": list(arm.exercises),
             "packages": list(place.packages),
             "dump_signal": int(keeper.DUMP_SIGNAL),
+            "is_private": not is_apart(place.fence.steps),
         },
     }
 
@@ -344,23 +347,6 @@ def _supervised(
     except json.JSONDecodeError:
         return None
     return None if report["reason"] == _CANCELLED and not is_told else report
-
-
-def _teardown(scratch: Path) -> str:
-    """What a forked arm wrote while its interpreter was torn down (see harness).
-
-    The folder was the arm's: what stands there may be a link to a file of ours, or a pipe that never ends.
-    """
-    try:
-        fd = os.open(scratch / "teardown.txt", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    with os.fdopen(fd, "rb") as file:
-        told = os.fstat(fd)
-        if not stat.S_ISREG(told.st_mode):
-            return ""
-        file.seek(max(told.st_size - _TEARDOWN_BYTES, 0))
-        return file.read(_TEARDOWN_BYTES).decode(errors="replace")
 
 
 def _unreported(arm: ArmSpec) -> RunRecord:
@@ -425,7 +411,7 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
 def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> dict[str, Any]:
     """The report with this host's own paths by name: evidence is shipped, and reads alike wherever it was made."""
     names = {  # the later one stands where two are the same: an interpreter of /usr has no home of its own
-        str(_interpreter_home(place.python)): "$PYTHON",
+        str(_interpreter_home(place)): "$PYTHON",
         str(place.python.parents[1]): "$ENVIRONMENT",
         str(_HARNESS.parent): "$WORKER",
         str(scratch): "$SCRATCH",
@@ -439,13 +425,17 @@ def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> d
     return {**report, "log": named(report["log"]), "observations": named(report["observations"])}
 
 
-def _interpreter_home(python: Path) -> Path:
-    """Where the environment's interpreter is installed, as its pyvenv.cfg says; /usr tells nothing."""
-    config = python.parents[1] / "pyvenv.cfg"
-    lines = config.read_text(encoding="utf-8").splitlines() if config.exists() else []
-    parts = (line.partition("=") for line in lines)
-    home = next((Path(value.strip()).parent for key, _, value in parts if key.strip() == "home"), Path("/usr"))
-    return python.parents[1] if home == Path("/usr") else home
+def _interpreter_home(place: Place) -> Path:
+    """Where the environment's interpreter is installed; of one that is not ours, as its pyvenv.cfg says. /usr tells
+    nothing.
+    """
+    environment, home = place.python.parents[1], Path("/usr")
+    if place.interpreter is not None:
+        home = place.interpreter.parents[1]
+    else:
+        parts = (line.partition("=") for line in read_regular(environment / "pyvenv.cfg").splitlines())
+        home = next((Path(value.strip()).parent for key, _, value in parts if key.strip() == "home"), home)
+    return environment if home == Path("/usr") else home
 
 
 def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]) -> RunRecord:

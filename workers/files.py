@@ -1,6 +1,7 @@
-"""Files that are there whole or not at all, whoever dies while they are written."""
+"""Files that are there whole or not at all, whoever dies while they are written, and files that others may write."""
 
 import os
+import stat
 from pathlib import Path
 
 
@@ -9,3 +10,20 @@ def write_whole(path: Path, text: str) -> None:
     making = path.with_name(f"{path.name}.{os.getpid()}.making")
     making.write_text(text, encoding="utf-8")
     making.replace(path)
+
+
+def read_regular(path: Path, at_most: int = 1 << 16) -> str:
+    """The end of a text that an arm may have put there; of anything but a regular file, nothing.
+
+    A pipe in its place would never end, and a link may lead to a file of ours.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        told = os.fstat(descriptor)
+        if not stat.S_ISREG(told.st_mode):
+            return ""
+        file.seek(max(told.st_size - at_most, 0))
+        return file.read(at_most).decode(errors="replace")

@@ -15,13 +15,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from app.domain.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
 from workers import sandbox
+from workers.files import read_regular
 from workers.machine import find_compiler
 
 PROCESS = "process"
@@ -42,6 +43,7 @@ _NEVER = (
 )
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _GPU_DEVICES = ("nvidia*", "dri", "dxg", "nvhost*", "nvmap")
+_SHARED = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - not made by us
 _OF_ENVIRONMENT = ("pylock.toml", "pins.txt", "ready.json")  # they name hosts
 
 _WHERE_PACKAGES_ARE = """
@@ -55,7 +57,7 @@ print(json.dumps([path for path in (*sys.path, *origins) if os.path.isdir(path)]
 _LOOK_AROUND = """
 import json, os, subprocess, sys
 told = json.loads(sys.argv[1])
-wrong = [] if os.getpid() < 10 else ["other processes are seen"]
+wrong = [] if os.getpid() < 10 or not told["alone"] else ["other processes are seen"]
 for path in told["hidden"]:
     if os.path.isdir(path) and set(os.listdir(path)) - set(told["kept"].get(path, ())):
         wrong.append(path + " is seen")
@@ -63,12 +65,17 @@ try:
     open(os.path.join(told["scratch"], "written"), "w").close()
 except OSError as failure:
     wrong.append("its scratch folder cannot be written: %s" % failure)
-try:
-    open(os.path.join(told["environment"], "knowngood-wrote-here"), "x").close()
-    os.unlink(os.path.join(told["environment"], "knowngood-wrote-here"))
-    wrong += [] if told["mutable"] else ["its environment can be written"]
-except OSError as failure:
-    wrong += ["its environment cannot be written: %s" % failure] if told["mutable"] else []
+def fails_to_write(folder):
+    path = os.path.join(folder, "knowngood-wrote-here")
+    try:
+        open(path, "x").close()
+        os.unlink(path)
+    except OSError as failure:
+        return str(failure)
+if not fails_to_write(told["environment"]) or not (told["mutable"] or fails_to_write(told["packages"])):
+    wrong.append("its environment can be written")
+if told["mutable"] and fails_to_write(told["packages"]):
+    wrong.append("its packages cannot be written: " + fails_to_write(told["packages"]))
 if told["compiler"] and subprocess.call([*told["compiler"], "--version"], stdout=2):
     wrong.append("its compiler does not run")
 if told["gpu"]:
@@ -122,11 +129,17 @@ OPEN = Fence(steps=(PROCESS,))
 
 @dataclass(frozen=True)
 class Premises:
-    """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown."""
+    """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown.
+
+    `interpreter` is the Python that an environment of ours was made of: an arm may have edited what would tell. Where
+    it is None the environment is not ours, and arms only ever see it. `cache` is uv's, whose files it links.
+    """
 
     python: Path
     root: Path
     memory_bytes: int
+    interpreter: Path | None = None
+    cache: Path | None = None
     sees_gpu: bool = False
     is_mutable: bool = False
     extra: tuple[Path, ...] = ()
@@ -135,6 +148,11 @@ class Premises:
     @property
     def environment(self) -> Path:
         return self.python.parents[1]
+
+    @property
+    def packages(self) -> Path:
+        """All that an arm may edit of its environment: not what says which interpreter it is run by."""
+        return self.environment / "lib"
 
 
 @dataclass(frozen=True)
@@ -167,9 +185,17 @@ def reach(premises: Premises, scratch: Path, at_most: Isolation = Isolation.FILT
             steps = fewer
     if at_most.rank >= Isolation.NETWORK.rank:
         if _can_leave_network(scratch):
-            return Reach(Fence(), "; ".join(why))
+            return Reach(_kept_from_writing(Fence(), premises, scratch), "; ".join(why))
         why = why or [_in_words("user namespace", 1)]
-    return Reach(OPEN, "; ".join(why))
+    return Reach(_kept_from_writing(OPEN, premises, scratch), "; ".join(why))
+
+
+def _kept_from_writing(fence: Fence, premises: Premises, scratch: Path) -> Fence:
+    """Without namespaces Landlock keeps an arm from what others run and from looking into them, where all works so."""
+    if sandbox.landlock_version() <= 1:
+        return fence
+    kept = replace(fence, steps=(*fence.steps, sandbox.LANDLOCK), ops=tuple(_writable(premises)))
+    return fence if _try(kept, premises, scratch) else kept
 
 
 def _without(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
@@ -196,7 +222,7 @@ def _steps(at_most: Isolation) -> tuple[str, ...]:
 
 def inside(fence: Mapping[str, Any]) -> tuple[str, ...]:
     """What to put before a command so that it runs inside a fence; nothing where the fence lets it run as it is."""
-    if NAMESPACES not in fence["steps"]:
+    if set(fence["steps"]) == {PROCESS}:
         return ()
     return (sys.executable, "-I", "-S", sandbox.__file__, json.dumps(fence))
 
@@ -205,11 +231,14 @@ def _try(fence: Fence, premises: Premises, scratch: Path) -> tuple[str, int, str
     """None where the inside is made and is as it should be, else the step, the kernel's number and what was found."""
     (scratch / MOUNT).mkdir(exist_ok=True)
     compiler = find_compiler(premises.environ)
+    is_alone = NAMESPACES in fence.steps
     told = {
-        "hidden": [str(premises.root), *map(str, _homes(premises.environ))],
+        "alone": is_alone,
+        "hidden": [str(premises.root), *map(str, _homes(premises.environ))] if is_alone else [],
         "kept": _kept([op[1] for op in fence.around(scratch)["ops"]]),
         "scratch": str(scratch),
         "environment": str(premises.environment),
+        "packages": str(premises.packages),
         "mutable": premises.is_mutable,
         "gpu": premises.sees_gpu,
         "compiler": compiler if _runs(compiler, premises.environ) else (),
@@ -319,10 +348,13 @@ def _ops(premises: Premises) -> Iterator[_Op]:
     yield from (("hide", path) for path in (str(premises.root), *_NEVER, *map(str, _homes(premises.environ))))
     yield from (("hide", path) for path in _unreadable())
     yield from (("show", path) for path in _ALSO)
-    yield "open" if premises.is_mutable else "show", str(premises.environment)
+    yield "show", str(premises.environment)
+    if premises.is_mutable:
+        yield "open", str(premises.packages)
     yield from (("hide", str(premises.environment / name)) for name in _OF_ENVIRONMENT)
     yield "show", str(Path(__file__).with_name("harness.py"))
-    for path in (*interpreter_places(premises.python), *_tools(premises.environ), *premises.extra):
+    interpreter = premises.interpreter or premises.python
+    for path in (*interpreter_places(interpreter), *_tools(premises.environ), *premises.extra):
         if not _is_too_wide(path, premises):
             yield "show", str(path)
     yield "room", "/tmp", _ROOM_BYTES  # noqa: S108 - the place inside
@@ -330,10 +362,19 @@ def _ops(premises: Premises) -> Iterator[_Op]:
     yield from _device_ops(premises)
 
 
+def _writable(premises: Premises) -> Iterator[_Op]:
+    """Without namespaces: the host's own places, but never one that holds the data folder or the environment."""
+    if premises.is_mutable:
+        yield "open", str(premises.packages)
+    kept = [path for path in (premises.root, premises.environment, premises.cache) if path is not None]
+    for place in map(Path, _SHARED):
+        if place.exists() and not any(place == path or place in path.parents for path in kept):
+            yield "open", str(place)
+    yield from (("use", str(path)) for path in (*_devices(premises), Path("/dev/pts"), Path("/dev/ptmx")))
+
+
 def _device_ops(premises: Premises) -> Iterator[_Op]:
-    patterns = (*_DEVICES, *(_GPU_DEVICES if premises.sees_gpu else ()))
-    for pattern in patterns:
-        yield from (("show", path) for path in sorted(map(str, Path("/dev").glob(pattern))))
+    yield from (("show", str(path)) for path in _devices(premises))
     for name, text in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         yield "link", f"/dev/{name}", f"/proc/self/fd{text}"
     yield "room", "/dev/shm", premises.memory_bytes // 2  # noqa: S108
@@ -349,6 +390,11 @@ def _homes(environ: Mapping[str, str]) -> list[Path]:
         *(Path(environ[name]) for name in ("HOME",) if environ.get(name)),
     }
     return sorted(path for path in homes if path.is_absolute() and path != Path("/"))
+
+
+def _devices(premises: Premises) -> Iterator[Path]:
+    for pattern in (*_DEVICES, *(_GPU_DEVICES if premises.sees_gpu else ())):
+        yield from sorted(Path("/dev").glob(pattern))
 
 
 @cache
@@ -380,7 +426,7 @@ def interpreter_places(python: Path) -> list[Path]:
         step = step.parent / step.readlink()
     real = python.resolve()
     config = python.parents[1] / "pyvenv.cfg"
-    for line in _text(config).splitlines():
+    for line in read_regular(config).splitlines():
         key, _, value = line.partition("=")
         if key.strip() == "home":
             places += _prefix(Path(value.strip()) / real.name)

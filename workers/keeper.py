@@ -1,4 +1,4 @@
-# ruff: noqa: PTH110, PTH120, PTH123, PTH208
+# ruff: noqa: PTH110, PTH116, PTH120, PTH123, PTH208
 # Looked at ten times a second, /proc is read by plain calls: pathlib's share would show in the timings.
 """Supervise one arm: limits while it runs, evidence of how it ended, and nothing of it left alive afterwards.
 
@@ -53,6 +53,13 @@ _DRAIN_S = 5.0  # what is left in the pipes after everything is dead
 _REAP_S = 30.0  # a process in the kernel's hands (a lost GPU) may never die: give up, and say so
 _OBSERVATIONS_BYTES = 1 << 20
 _OPEN_FILES = 65536
+_SPARE_FILES = 10000  # and so many more must be possible
+_SHARED_BYTES = 16 << 20  # growth of the host's shared memory from which on it is asked whose it is
+_PATH_SIGNS = 2048
+_STEPS = 64
+_UNCOUNTABLE = 1 << 62
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_IPC_RMID = 0
 
 _page = resource.getpagesize()
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -77,6 +84,7 @@ def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn
     except sandbox.Refused as refused:
         _report(control, _refusal(refused))
         return
+    sandbox.be_private()
     arm = _Arm(order, control, inherited)
     arm.start(begin)
     if is_cancelled:
@@ -189,9 +197,13 @@ class _Arm:
         self._steps: list[tuple[float, Callable[[], None]]] = []
         self._peak_bytes = 0
         self._killed_at: float | None = None
+        self._least_shared = _shared_on_host()
+        self._known: set[int] = set()
+        self._began = int(time.time())
         self._walk_at = time.monotonic() + 10 * _SAMPLE_S
         told = os.statvfs(order["cwd"])
         self._free_at_start = told.f_bavail * told.f_frsize // 2
+        self._files_at_start = told.f_favail // 2
 
     def start(self, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
         keeper = os.getpid()
@@ -223,6 +235,7 @@ class _Arm:
     def _become(self, begin: Callable[[dict[str, Any], int], NoReturn], keeper: int) -> NoReturn:
         """In the child: a session of its own, its limits, its pipes; then be the arm."""
         try:
+            sandbox.be_private(is_private=False)  # it may else not say who is to go first
             signal.set_wakeup_fd(-1)
             for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
@@ -275,6 +288,8 @@ class _Arm:
             self._hear(min([sample_at, *(due for due, _ in self._steps)]) - now)
         ended = time.monotonic()
         survivors = destroy()
+        for segment, _ in self._segments():  # else they outlive everybody
+            _libc.shmctl(segment, _IPC_RMID, None)
         self._drain()
         return {
             "reason": self._reason,
@@ -368,8 +383,10 @@ class _Arm:
         tree = [pid for pid in descendants() if pid != self._init]
         limit = self._limits["memory_bytes"]
         used = sum(_memory_bytes(pid) for pid in tree)
-        if len(tree) > 1 and used > min(limit, self._peak_bytes):
+        is_shared_once = len(tree) > 1 and used > min(limit, self._peak_bytes)
+        if is_shared_once:
             used = sum(_memory_bytes(pid, shared_once=True) for pid in tree)
+        used += self._unmapped_bytes(tree, shared_once=is_shared_once)
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limit:
             self._stop("over_memory", self._kill_now)
@@ -378,10 +395,37 @@ class _Arm:
         elif self._is_over_disk():
             self._stop("over_disk", self._kill_now)
 
+    def _unmapped_bytes(self, tree: list[int], *, shared_once: bool) -> int:
+        """What the arm holds in memory as files and segments beyond what it has mapped, which is counted already.
+
+        Looked for where the host's shared memory has grown since it was at its least, and never more than by that.
+        """
+        self._known.update(tree)
+        now = _shared_on_host()
+        self._least_shared = min(self._least_shared, now)
+        grown = now - self._least_shared
+        if grown < _SHARED_BYTES:
+            return 0
+        fence = self._order["fence"]
+        rooms = [op[1] for op in fence["ops"] if op[0] == "room"] if sandbox.NAMESPACES in fence["steps"] else []
+        held = _bytes_in_files(tree) + _bytes_in_rooms(tree, rooms) + sum(size for _, size in self._segments())
+        mapped = sum(_shared_bytes(pid, shared_once=shared_once) for pid in tree)
+        return max(min(held, grown) - mapped, 0)
+
+    def _segments(self) -> Iterator[tuple[int, int]]:
+        """Number and bytes of each segment of System V that the arm made."""
+        is_alone = sandbox.NAMESPACES in self._order["fence"]["steps"]
+        for line in (_read("/proc/sysvipc/shm") or "").splitlines()[1:]:
+            fields = line.split()
+            if is_alone or (int(fields[4]) in self._known and int(fields[13]) >= self._began):
+                yield int(fields[1]), int(fields[14])
+
     def _is_over_disk(self) -> bool:
         """Too little left on the disk: looked at each time. Too much in the scratch folder: as often as it is cheap."""
         told = os.statvfs(self._order["cwd"])
         if told.f_bavail * told.f_frsize < min(_SPARE_BYTES, self._free_at_start):
+            return True
+        if told.f_files and told.f_favail < min(_SPARE_FILES, self._files_at_start):
             return True
         now = time.monotonic()
         if now < self._walk_at:
@@ -402,17 +446,120 @@ class _Arm:
 
 
 def _disk_bytes(folder: str) -> int:
-    """What the files below a folder take on its disk, holes not counted. Files come and go while it looks."""
+    """What the files below a folder take on its disk, holes not counted. Files come and go while it looks.
+
+    A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them
+    cannot be counted, which is more than may be: no program makes such a thing by mistake.
+    """
     used = 0
-    unread = [folder]
+    unread: list[tuple[_Base | None, str]] = [(None, folder)]
     while unread:
-        with contextlib.suppress(OSError), os.scandir(unread.pop()) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    used += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        unread.append(entry.path)
+        base, path = unread.pop()
+        try:
+            if base is None or len(path) > _PATH_SIGNS:
+                base, path = _Base(base, path), "."
+            if base.steps > _STEPS:
+                return _UNCOUNTABLE
+            descriptor = os.open(path, _FOLDER, dir_fd=base.descriptor)
+        except OSError:
+            continue
+        try:
+            with os.scandir(descriptor) as entries:
+                for entry in entries:
+                    with contextlib.suppress(OSError):
+                        used += entry.stat(follow_symlinks=False).st_blocks * 512
+                        if entry.is_dir(follow_symlinks=False):
+                            unread.append((base, f"{path}/{entry.name}"))
+        finally:
+            os.close(descriptor)
     return used
+
+
+class _Base:
+    """An open folder, for as long as something below it is still to be looked at."""
+
+    def __init__(self, above: _Base | None, path: str) -> None:
+        self.steps: int = 0 if above is None else above.steps + 1
+        self.descriptor: int = os.open(path, _FOLDER, dir_fd=None if above is None else above.descriptor)
+
+    def __del__(self) -> None:
+        with contextlib.suppress(AttributeError, OSError):
+            os.close(self.descriptor)
+
+
+def _shared_on_host() -> int:
+    for line in (_read("/proc/meminfo") or "").splitlines():
+        if line.startswith("Shmem:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _bytes_in_files(tree: list[int]) -> int:
+    """Of all files in memory that these processes hold open, and the length of what they have mapped of others."""
+    device = _device_of_memory()
+    if device is None:
+        return 0
+    devices = {device, _device_of("/dev/shm")}  # noqa: S108 - asked about, not written to
+    opened: dict[tuple[int, int], int] = {}
+    mapped: dict[tuple[int, int], int] = {}
+    for pid in tree:
+        with contextlib.suppress(OSError):
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    told = os.stat(f"/proc/{pid}/fd/{fd}")
+                    if told.st_dev in devices:
+                        opened[told.st_dev, told.st_ino] = told.st_blocks * 512
+        mapped.update(_mapped_of(pid, device))
+    return sum({**mapped, **opened}.values())
+
+
+def _mapped_of(pid: int, device: int) -> Iterator[tuple[tuple[int, int], int]]:
+    number = f"{os.major(device):02x}:{os.minor(device):02x}"
+    found: dict[tuple[int, int], int] = {}
+    for line in (_read(f"/proc/{pid}/maps") or "").splitlines():
+        place, _, _, on, inode, *name = line.split(maxsplit=5)
+        if on == number and not (name and name[0].startswith("/SYSV")):
+            first, _, last = place.partition("-")
+            key = (device, int(inode))
+            found[key] = found.get(key, 0) + int(last, 16) - int(first, 16)
+    return iter(found.items())
+
+
+def _device_of_memory() -> int | None:
+    """The device number under which the kernel keeps memory that is a file of no folder."""
+    try:
+        descriptor = os.memfd_create("knowngood")
+    except (AttributeError, OSError):
+        return None
+    try:
+        return os.fstat(descriptor).st_dev
+    finally:
+        os.close(descriptor)
+
+
+def _device_of(path: str) -> int:
+    try:
+        return os.stat(path).st_dev
+    except OSError:
+        return -1
+
+
+def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
+    """What lies in the arm's own places in memory, seen through the first process that still has them."""
+    for pid in tree:
+        with contextlib.suppress(OSError):
+            told = [os.statvfs(f"/proc/{pid}/root{room}") for room in rooms]
+            return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in told)
+    return 0
+
+
+def _shared_bytes(pid: int, *, shared_once: bool) -> int:
+    """Of the memory that `_memory_bytes` tells, what is shared memory."""
+    file, name = ("smaps_rollup", "Pss_Shmem:") if shared_once else ("status", "RssShmem:")
+    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _limit(name: str, wanted: int) -> None:

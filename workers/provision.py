@@ -7,10 +7,12 @@ raises ProvisionFailure with the reason. What goes wrong here says something abo
 import errno
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_hex
 from time import monotonic, sleep
 from types import TracebackType
 from typing import Self
@@ -59,7 +61,8 @@ class Environment:
 
     `lock` is the pylock.toml (it names hosts); `imported` what a process in it reported: torch, cuda, triton, python,
     git, arch (what the kernels were compiled for), numpy, setuptools and each pinned extra package. `seconds` is what
-    this call took, `sources` where its packages came from, in words without hosts.
+    this call took, `sources` where its packages came from, in words without hosts. `interpreter` is the Python that
+    we made it of, None where it was found.
     """
 
     python: Path
@@ -71,6 +74,7 @@ class Environment:
     seconds: float
     reused: bool
     sources: tuple[str, ...] = ()
+    interpreter: Path | None = None
     _lease: Lease | None = field(default=None, repr=False, compare=False)
 
     def __enter__(self) -> Self:
@@ -144,12 +148,15 @@ class Provisioner:
     ) -> Environment:
         """A lease on the environment of `build` with `request`, made where there is none. Safe in many processes.
 
+        One that a repro edits is made for this lease alone and gone with it, so that no edit is ever found by another.
         `on_progress(phase, detail, done_bytes, total_bytes)` hears of resolve, sync, compile and probe, and of wait
         while others make theirs. Raises ProvisionFailure, and Cancelled soon after `is_cancelled` says so.
         """
         began, made = monotonic(), 0
         if self._is_adopted(build, request):
             return self._as_found(build, Watch(is_cancelled=is_cancelled), on_progress)
+        if request.mutates:
+            return self._make_for_one_lease(build, request, Watch(is_cancelled=is_cancelled), on_progress)
         key = environment_key(build, request)
         while made < _TRIES:
             borrowed = self.shelf.borrow(key, is_fresh=made > 0)
@@ -200,8 +207,34 @@ class Provisioner:
             seconds=round(seconds, 3),
             reused=not is_made,
             sources=ready.sources,
+            interpreter=Path(ready.interpreter),
             _lease=lease,
         )
+
+    def _make_for_one_lease(
+        self, build: Build, request: EnvironmentRequest, watch: Watch, on_progress: OnProgress
+    ) -> Environment:
+        """What is never said to be ready is removed by the next one to tidy up, should this process be killed."""
+        self.trim()
+        began, own = monotonic(), f"{environment_key(build, request)}-{token_hex(4)}"
+        lease = self.shelf.take(own)
+        try:
+            watch = replace(watch, inherited=(lease.descriptor,))
+            with self._download_turn(watch, on_progress):
+                ready = self._make(build, request, own, watch, on_progress)
+        except BaseException:
+            lease.release()
+            raise
+        return self._environment(ready, lease, seconds=monotonic() - began, is_made=True)
+
+    @contextmanager
+    def _download_turn(self, watch: Watch, on_progress: OnProgress) -> Iterator[None]:
+        def wait() -> None:
+            watch.check()
+            on_progress("wait", "others download on this host", 0, 0)
+
+        with turn("downloads", _DOWNLOADS, wait):
+            yield
 
     def _make_alone(
         self,
@@ -216,52 +249,50 @@ class Provisioner:
             if descriptor is None or self.shelf.load(key) is not None:
                 return False  # another process is making it, or made it just now
             watch = Watch(is_cancelled=is_cancelled, inherited=(descriptor,))
-
-            def wait() -> None:
-                watch.check()
-                on_progress("wait", "others download on this host", 0, 0)
-
             try:
-                with turn("downloads", _DOWNLOADS, wait):
-                    self._make(build, request, key, watch, on_progress)
+                with self._download_turn(watch, on_progress):
+                    self.shelf.finish(self._make(build, request, key, watch, on_progress))
             except BaseException:
                 self.shelf.discard(key)
                 raise
         self.trim(keep=(key,))
         return True
 
-    def _make(self, build: Build, request: EnvironmentRequest, key: str, watch: Watch, on_progress: OnProgress) -> None:
-        interpreter = self._interpreter(build)
+    def _make(
+        self, build: Build, request: EnvironmentRequest, key: str, watch: Watch, on_progress: OnProgress
+    ) -> Ready:
+        """`key` is what the environment is known by on the shelf."""
+        interpreter, asked = self._interpreter(build), environment_key(build, request)
         on_progress("resolve", build.id, 0, 0)
-        is_stored = self._resolver.load(key) is not None
+        is_stored = self._resolver.load(asked) is not None
         lock = self._resolver.resolve(build, request, interpreter, watch)
         order = Order(build, request, key, interpreter, lock, self.shelf.folder(key))
         try:
-            self._assemble(order, watch, on_progress)
+            return self._assemble(order, watch, on_progress)
         except InstallerFailed as failed:
             if not is_stored or failed.fault in {Fault.DISK_FULL, Fault.UNREACHABLE}:
                 raise ProvisionFailure(self._explain(failed, build)) from failed
             # What was resolved long ago may have left the index; the same date gives the same versions of what is left.
             self.shelf.discard(key)
-            self._resolver.forget(key)
+            self._resolver.forget(asked)
             lock = self._resolver.resolve(build, request, interpreter, watch)
-            self._assemble_or_explain(replace(order, lock=lock), watch, on_progress)
+            return self._assemble_or_explain(replace(order, lock=lock), watch, on_progress)
 
-    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
+    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> Ready:
         try:
-            self._assemble(order, watch, on_progress)
+            return self._assemble(order, watch, on_progress)
         except InstallerFailed as failed:
             raise ProvisionFailure(self._explain(failed, order.build)) from failed
 
-    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
+    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> Ready:
         self._make_room(order)
         try:
             try:
-                ready = self._assembler.assemble(order, watch, on_progress)
+                return self._assembler.assemble(order, watch, on_progress)
             except EditedCache as edited:
                 self.shelf.discard(order.key)
                 self.shelf.heal_cache(edited.inodes, watch.check)
-                ready = self._assembler.assemble(order, watch, on_progress)
+                return self._assembler.assemble(order, watch, on_progress)
         except EditedCache as edited:
             sentence = f"{edited} in uv's cache is edited again and again; look who writes into site-packages"
             raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence)) from edited
@@ -269,7 +300,6 @@ class Provisioner:
             if problem.errno in {errno.ENOSPC, errno.EDQUOT}:
                 raise ProvisionFailure(self._disk_full("the disk became full")) from problem
             raise
-        self.shelf.finish(ready)
 
     def _interpreter(self, build: Build) -> Path:
         found = find_interpreter(build.python, self._environ)

@@ -9,9 +9,10 @@ Standard library only, Python 3.9 and newer, and Linux. Two ways in:
 
 `fence` is JSON: `steps` names the means; `ops` says what is to be seen, in the order of mounting, parents first:
 ("show", path) read-only, ("open", path) writable, ("hide", path) an empty place, ("room", path, bytes) a writable one
-in memory, ("link", path, text), ("terminals", path). `mount` is an empty folder to build the new root on, `cwd` where
-the process then stands, `tasks` the most threads and processes, where the kernel counts them by namespace (Linux 6.14
-and newer; 0: not limited).
+in memory, ("link", path, text), ("terminals", path). Without namespaces everything is seen, and ("open", path) and
+("use", path), where nothing may be made, are what Landlock lets an arm write. `mount` is an empty folder to build the
+new root on, `cwd` where the process then stands, `tasks` the most threads and processes, where the kernel counts them
+by namespace (Linux 6.14 and newer; 0: not limited).
 
 Why not bubblewrap: an arm is most often forked from a process that has imported torch, and bwrap can only start
 programs. What it does is done here in the same order.
@@ -99,10 +100,11 @@ def leave(fence: dict[str, Any]) -> tuple[str, ...]:
             raise Refused("user namespace", ctypes.get_errno())
         _raise_loopback()
         return tuple(step for step in fence["steps"] if step != "process")
+    filters = tuple(step for step in fence["steps"] if step == LANDLOCK)
     if NO_NETWORK in fence["steps"] and (_libc.unshare(_NEWNET) == 0 or _unshare_as_owner(_NEWUSER | _NEWNET)):
         _raise_loopback()
-        return (NO_NETWORK,)
-    return ()
+        return (NO_NETWORK, *filters)
+    return filters
 
 
 def _unshare_as_owner(flags: int) -> bool:
@@ -110,13 +112,29 @@ def _unshare_as_owner(flags: int) -> bool:
     uid, gid = os.geteuid(), os.getegid()
     if _libc.unshare(flags) != 0:
         return False
+    be_private(is_private=False)  # else these files belong to root
     for name, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
         try:
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
                 file.write(text)
         except OSError as failure:
             raise Refused("ids in a user namespace", failure.errno or 0) from None
+    try:
+        with open("/proc/sys/user/max_user_namespaces", "w", encoding="ascii") as file:
+            file.write("0")  # of this one: no way into another, in which an arm would be root and could mount
+    except OSError:
+        pass
     return True
+
+
+def be_private(*, is_private: bool = True) -> None:
+    """Let no process but root's look into this one, or write through its descriptors, until it becomes a program."""
+    _libc.prctl(_PR_SET_DUMPABLE, int(not is_private), 0, 0, 0)
+
+
+def is_apart(steps: Sequence[str]) -> bool:
+    """Whether the kernel keeps an arm from looking into others. Where it does not, the others must hide."""
+    return NAMESPACES in steps or LANDLOCK in steps
 
 
 def _raise_loopback() -> None:
@@ -164,10 +182,13 @@ def enter(fence: dict[str, Any]) -> None:
         _must("mount namespace", _libc.unshare(_NEWNS))
         _build_root(fence)
         _drop_capabilities(())
-    elif NO_NETWORK in steps:
+    else:
         _drop_capabilities(_CAPS_ABOUT_FILES)
+    be_private(is_private=not is_apart(steps))
     if LANDLOCK in steps:
-        _restrict_writing([op[1] for op in fence["ops"] if op[0] in ("open", "room")])
+        own = ["/dev", "/proc"] if NAMESPACES in steps else ["/proc/self"]
+        rooms = [op[1] for op in fence["ops"] if op[0] in ("open", "room")]
+        _restrict_writing(rooms, [*(op[1] for op in fence["ops"] if op[0] == "use"), *own])
     if SECCOMP in steps:
         _filter_calls()
 
@@ -285,11 +306,14 @@ def _drop_capabilities(kept: Sequence[int]) -> None:
     _must("dropping capabilities", _libc.capset(header, left))
 
 
-# Landlock: a second lock on the same door. Writing is allowed below what is open, whatever a mount may have left.
+# Landlock: in namespaces a second lock on the same door, without them the only one. Writing is allowed below what is
+# open, whatever a mount may have left. Whoever is restricted by it can look into nobody outside, and from version 6 on
+# neither signal them nor speak to them by abstract sockets: each arm has its own.
 _WRITE_FILE, _TRUNCATE, _REFER = 1 << 1, 1 << 14, 1 << 13
 _CHANGES = sum(1 << bit for bit in (4, 5, 7, 8, 9, 10, 12))  # remove and make all but devices
 _MAKE_DEVICES = 1 << 6 | 1 << 11
-_KNOWS_TRUNCATE = 3
+_KNOWS_TRUNCATE, _KNOWS_SCOPES = 3, 6
+_ABSTRACT_SOCKETS, _SIGNALS = 1, 2
 
 
 def landlock_version() -> int:
@@ -297,19 +321,21 @@ def landlock_version() -> int:
     return max(int(_libc.syscall(_SYS_LANDLOCK[0], None, 0, 1)), 0)
 
 
-def _restrict_writing(places: Sequence[str]) -> None:
-    truncate = _TRUNCATE if landlock_version() >= _KNOWS_TRUNCATE else 0
+def _restrict_writing(rooms: Sequence[str], used: Sequence[str]) -> None:
+    """Anything may be made in `rooms`; what is there already may be written to in `used`."""
+    version = landlock_version()
+    truncate = _TRUNCATE if version >= _KNOWS_TRUNCATE else 0
     handled = struct.pack("Q", _WRITE_FILE | _CHANGES | _REFER | _MAKE_DEVICES | truncate)
+    if version >= _KNOWS_SCOPES:
+        handled += struct.pack("QQ", 0, _ABSTRACT_SOCKETS | _SIGNALS)
     ruleset = _must("Landlock", _libc.syscall(_SYS_LANDLOCK[0], handled, len(handled), 0))
     everything = _WRITE_FILE | _CHANGES | _REFER | truncate
-    rules = [(place, everything) for place in places]
-    rules += [(place, _WRITE_FILE | truncate) for place in ("/dev", "/proc")]
-    for place, rights in rules:
+    of_files = _WRITE_FILE | truncate
+    for place, rights in (*((room, everything) for room in rooms), *((one, of_files) for one in used)):
         try:
             fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
         except FileNotFoundError:
             continue
-        of_files = _WRITE_FILE | truncate
         rule = struct.pack("=Qi", rights if os.path.isdir(place) else rights & of_files, fd)
         _must("Landlock", _libc.syscall(_SYS_LANDLOCK[1], ruleset, 1, rule, 0))
         os.close(fd)

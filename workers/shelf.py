@@ -8,17 +8,21 @@ without its `ready.json`, which is written last, is half-made, and the next one 
 import fcntl
 import json
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from secrets import token_hex
 from time import sleep, time_ns
 
 from workers.files import write_whole
-from workers.site_packages import find_distributions, open_folders, seal, site_of
+from workers.site_packages import find_distributions, seal, site_of
+from workers.trees import remove_tree
 
 _READY = "ready.json"
+_LOCK = ".lock"
+_ONCE = ".once"  # the lock of an environment for one lease
+_LEFT = "removed-"
 _POLL_S = 0.1
 
 
@@ -26,11 +30,13 @@ _POLL_S = 0.1
 class Ready:
     """What is known of a finished environment. `wheels` maps each wheel's key to the bytes it takes, shared with every
     environment that holds the same wheel; `own_bytes` is what belongs to this one alone. `seals` tell edits.
+    `interpreter` is the Python that its maker linked: nothing in the environment is asked for it.
     """
 
     key: str
     build: str
     python: str
+    interpreter: str
     lock_digest: str
     packages: Mapping[str, str]
     imported: Mapping[str, str]
@@ -41,17 +47,23 @@ class Ready:
     seconds: float
 
 
+def _nothing() -> None:
+    return None
+
+
 @dataclass
 class Lease:
-    """The right to use an environment until `release`. `descriptor` holds the shared lock."""
+    """The right to use an environment until `release`. `descriptor` holds its lock."""
 
     descriptor: int
     is_released: bool = False
+    on_release: Callable[[], None] = _nothing
 
     def release(self) -> None:
         if not self.is_released:
             self.is_released = True
             _touch(self.descriptor)
+            self.on_release()
             os.close(self.descriptor)
 
 
@@ -78,6 +90,16 @@ class Shelf:
         _touch(descriptor)
         return ready, Lease(descriptor)
 
+    def take(self, key: str) -> Lease:
+        """The right to make an environment that nobody else will ever be lent: it goes with its lease."""
+        descriptor = self._open(key, _ONCE)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return Lease(descriptor, on_release=lambda: self._forget(key))
+
+    def _forget(self, key: str) -> None:
+        self.discard(key)
+        (self.root / f"{key}{_ONCE}").unlink(missing_ok=True)
+
     @contextmanager
     def own(self, key: str, on_wait: Callable[[], None]) -> Iterator[int | None]:
         """Hold an environment alone, to make or mend it; what another left half-made or edited is removed first.
@@ -94,9 +116,9 @@ class Shelf:
         finally:
             os.close(descriptor)
 
-    def _open(self, key: str) -> int:
+    def _open(self, key: str, ending: str = _LOCK) -> int:
         self.root.mkdir(parents=True, exist_ok=True)
-        return os.open(self.root / f"{key}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        return os.open(self.root / f"{key}{ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
     def load(self, key: str) -> Ready | None:
         try:
@@ -110,12 +132,13 @@ class Shelf:
         write_whole(self.folder(ready.key) / _READY, json.dumps(asdict(ready)))
 
     def discard(self, key: str) -> None:
-        """Remove an environment's files. The caller owns it."""
+        """Remove an environment's files. The caller owns it. What cannot be removed is out of the way at least."""
         folder = self.folder(key)
         if folder.exists():
             (folder / _READY).unlink(missing_ok=True)
-            open_folders(folder)
-            shutil.rmtree(folder)
+            left = folder.with_name(f"{_LEFT}{token_hex(8)}")
+            folder.rename(left)
+            remove_tree(left)
 
     def _is_intact(self, ready: Ready) -> bool:
         return self._changed(ready) == set()
@@ -123,7 +146,7 @@ class Shelf:
     def _changed(self, ready: Ready) -> set[str]:
         """The top-level entries that are not as they were when the environment was finished."""
         try:
-            found = seal(site_of(self.folder(ready.key), ready.python)).digests
+            found = seal(site_of(self.folder(ready.key), ready.python)).of_environment
         except OSError:
             found = {}
         return {name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)}
@@ -158,8 +181,8 @@ class Shelf:
 
     def load_all(self) -> list[Ready]:
         """The ready environments, least recently used first."""
-        locks = sorted(self.root.glob("*.lock"), key=lambda path: path.stat().st_mtime_ns)
-        found = (self.load(path.name.removesuffix(".lock")) for path in locks)
+        locks = sorted(self.root.glob(f"*{_LOCK}"), key=lambda path: path.stat().st_mtime_ns)
+        found = (self.load(path.name.removesuffix(_LOCK)) for path in locks)
         return [ready for ready in found if ready is not None]
 
     def trim(self, *, is_enough: Callable[[int], bool], keep: Collection[str] = ()) -> list[str]:
@@ -180,10 +203,18 @@ class Shelf:
         return removed
 
     def _sweep(self) -> None:
-        for lock in self.root.glob("*.lock"):
-            key = lock.name.removesuffix(".lock")
+        for left in self.root.glob(f"{_LEFT}*"):
+            remove_tree(left)
+        for path in self.root.glob(f"*{_ONCE}"):
+            key = path.name.removesuffix(_ONCE)
+            descriptor = self._open(key, _ONCE)
+            if _try_lock(descriptor, fcntl.LOCK_EX):  # its job was killed
+                self._forget(key)
+            os.close(descriptor)
+        for lock in self.root.glob(f"*{_LOCK}"):
+            key = lock.name.removesuffix(_LOCK)
             if self.folder(key).exists() and self.load(key) is None:
-                with self.own(key, _wait):
+                with self.own(key, _nothing):
                     pass  # owning it removes what is half-made
 
     def _evict(self, ready: Ready) -> bool:
@@ -219,7 +250,7 @@ class Shelf:
         removed = set()
         for folder in self.cache.glob("archive-v*/*"):
             if _is_unpacked_from(folder, inodes, even_if_linked=even_if_linked):
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
                 removed.add(folder.name)
         for link in (path for path in self.cache.glob("wheels-v*/**/*") if removed and path.is_symlink()):
             if link.readlink().name in removed:
@@ -264,10 +295,6 @@ def _touch(lock: int) -> None:
     """Say that an environment is used now. The kernel's own clock for files ticks every 4 ms only."""
     now = time_ns()
     os.utime(lock, ns=(now, now))
-
-
-def _wait() -> None:
-    return None
 
 
 def _bytes_of(environments: Collection[Ready]) -> int:

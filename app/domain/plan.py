@@ -95,6 +95,19 @@ class PlannedJob:
     arms: tuple[PlannedArm, ...]
 
 
+_Grouped = dict[tuple[EnvironmentRequest, str], list[PlannedArm]]
+
+
+def _shared(issue: Issue, build: Build) -> tuple[EnvironmentRequest, str]:
+    """What the arms of one job share: an environment, and where a repro edits its own, the issue too."""
+    request = environment_request(issue, build)
+    return request, issue.id if request.mutates else ""
+
+
+def _in_jobs(build: Build, hardware: str, grouped: _Grouped) -> list[PlannedJob]:
+    return [PlannedJob(build, hardware, request, tuple(arms)) for (request, _), arms in grouped.items() if arms]
+
+
 def plan_jobs(
     issues: Iterable[Issue],
     builds: Sequence[Build],
@@ -115,12 +128,12 @@ def plan_jobs(
     jobs = []
     for build in builds:
         for class_ in hardware:
-            grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
+            grouped: _Grouped = {}
             for issue in issues:
                 if is_measured_on(issue, build, class_):
                     arms = missing_arms(issue, build, class_, known, wanted, changes)
-                    grouped.setdefault(environment_request(issue, build), []).extend(arms)
-            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
+                    grouped.setdefault(_shared(issue, build), []).extend(arms)
+            jobs += _in_jobs(build, class_, grouped)
     return tuple(jobs)
 
 
@@ -180,12 +193,12 @@ def recheck_jobs(
     jobs = []
     for build in twins.values():
         for class_ in sorted({hardware for _, id_, hardware in wanted if id_ == build.id}):
-            grouped: dict[EnvironmentRequest, list[PlannedArm]] = {}
+            grouped: _Grouped = {}
             for issue in issues:
                 if (issue.id, build.id, class_) in wanted:
                     arms = _once_more(issue, build, class_, known, is_twin=build.id not in twins)
-                    grouped.setdefault(environment_request(issue, build), []).extend(arms)
-            jobs += [PlannedJob(build, class_, request, tuple(arms)) for request, arms in grouped.items() if arms]
+                    grouped.setdefault(_shared(issue, build), []).extend(arms)
+            jobs += _in_jobs(build, class_, grouped)
     return tuple(jobs)
 
 

@@ -406,3 +406,15 @@ def test_a_row_that_does_not_depend_on_the_device_is_measured_on_the_cpu_alone()
     issue = make_issue(requires=Requires(device=Device.ANY))
     jobs = plan_jobs([issue], BUILDS[:1], [HARDWARE, "cuda-sm_90"], Known(), Wanted())
     assert [job.hardware for job in jobs] == [HARDWARE]
+
+
+def test_issues_that_edit_their_packages_share_no_job() -> None:
+    """One would find what the other edited, and the environment lives as long as its job."""
+    editing = [replace(make_issue(), id=f"edits-{n}", packages=Packages(mutates=True)) for n in (1, 2)]
+    plain = [replace(make_issue(), id=f"plain-{n}") for n in (1, 2)]
+    jobs = plan_jobs([*editing, *plain], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    assert sorted(sorted({arm.issue for arm in job.arms}) for job in jobs) == [
+        ["edits-1"],
+        ["edits-2"],
+        ["plain-1", "plain-2"],
+    ]

@@ -164,7 +164,9 @@ def test_other_processes_are_not_even_seen(attempt: Attempt) -> None:
 def test_home_database_tokens_locks_and_other_runs_cannot_be_read(attempt: Attempt, host: Host) -> None:
     known = [host.home, host.data, host.database, host.others, host.folder / "run", host.python.parents[1]]
     places = ":".join(map(str, known))
-    observed = attempt("reads_files", places=places, home=str(host.home), word="hunter2").record.observed
+    done = attempt("reads_files", places=places, home=str(host.home), word="hunter2")
+    observed = done.record.observed
+    assert done.record.ending is Ending.RETURNED, told(done)
     assert int(observed["looked"]) > 500
     assert observed["found"] == ""
 

@@ -1,6 +1,7 @@
 """Provisioning with the real uv against an index on this machine; the toy torch is a few hundred bytes."""
 
 import json
+import marshal
 import os
 import py_compile
 import re
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -99,6 +101,13 @@ def provision(provisioner: Provisioner, build: Build, *requirements: str, mutate
     """A lease that is given back at once: these tests look at what lies on disk."""
     with provisioner.provision(build, request_of(build, *requirements, mutates=mutates), silent) as environment:
         return environment
+
+
+@contextmanager
+def edited_by_a_repro(provisioner: Provisioner) -> Iterator[Environment]:
+    """An environment for one job, while that job runs."""
+    with provisioner.provision(build_of(), request_of(build_of(), mutates=True), silent) as environment:
+        yield environment
 
 
 def trouble_with(provisioner: Provisioner, build: Build, *requirements: str) -> tuple[TroubleCode, str]:
@@ -225,11 +234,11 @@ def test_nothing_is_taken_for_edited_that_uv_writes_anew_for_each_environment(ma
 
 
 def test_bytecode_is_not_believed_where_its_source_was_edited(make: Make) -> None:
-    environment = provision(make(), build_of(), mutates=True)
-    file_in(environment, "torch/graph.py").write_text("def trace(f):\n    return 'edited'\n")
-    script = "from torch.graph import trace; print(trace(1))"
-    said = subprocess.run([environment.python, "-c", script], capture_output=True, check=True)
-    assert said.stdout == b"edited\n"
+    with edited_by_a_repro(make()) as environment:
+        file_in(environment, "torch/graph.py").write_text("def trace(f):\n    return 'edited'\n")
+        script = "from torch.graph import trace; print(trace(1))"
+        said = subprocess.run([environment.python, "-c", script], capture_output=True, check=True)
+        assert said.stdout == b"edited\n"
 
 
 def test_bytecode_begins_as_pythons_own_compiler_writes_it(make: Make, tmp_path: Path) -> None:
@@ -328,14 +337,54 @@ def test_a_file_added_to_an_environment_costs_no_new_download(make: Make, regist
 
 def test_a_repro_that_edits_gets_copies_that_leak_nowhere(make: Make) -> None:
     shared = provision(make(), build_of())
-    copied = provision(make(), build_of(), mutates=True)
-    file_in(copied, "torch/graph.py").write_text("edited = 1\n")
-    file_in(copied, "torch/new.py").write_text("")
-    assert "edited" not in file_in(shared, "torch/graph.py").read_text()
+    bytecode = Path(cache_from_source("torch/graph.py")).as_posix()
+    with edited_by_a_repro(make()) as copied, edited_by_a_repro(make()) as another:
+        for path in ("torch/graph.py", bytecode, "torch/new.py"):
+            file_in(copied, path).write_text("edited = 1\n")
+        for environment in (shared, another):
+            for path in ("torch/graph.py", bytecode):
+                assert b"edited" not in file_in(environment, path).read_bytes()
+            assert not file_in(environment, "torch/new.py").exists()
     assert provision(make(), build_of()).reused
-    again = provision(make(), build_of(), mutates=True)
-    assert not again.reused, "the next run must not find what the last one edited"
-    assert "edited" not in file_in(again, "torch/graph.py").read_text()
+    with edited_by_a_repro(make()) as again:
+        assert not again.reused, "the next job must not find what the last one edited"
+        assert b"edited" not in file_in(again, bytecode).read_bytes()
+
+
+def test_an_environment_that_a_repro_edited_is_gone_with_its_job(make: Make, tmp_path: Path) -> None:
+    with edited_by_a_repro(make()) as environment:
+        site = file_in(environment, "torch")
+        (site / "locked").mkdir(mode=0)
+        os.mkfifo(site / "pipe")
+    assert list((tmp_path / "root" / "environments").iterdir()) == []
+
+
+def test_an_environment_of_a_job_that_was_killed_goes_with_the_next_one(make: Make) -> None:
+    """It was never said to be ready, and its lock died with its holder."""
+    provisioner = make()
+    left = provisioner.provision(build_of(), request_of(build_of(), mutates=True), silent)
+    assert left._lease is not None
+    os.close(left._lease.descriptor)
+    with edited_by_a_repro(provisioner):
+        assert not left.root.exists()
+
+
+def test_bytecode_that_was_edited_in_place_heals_in_every_environment(make: Make) -> None:
+    """Where nothing keeps an arm from it: its file is the store's, and that of every environment with this wheel."""
+    make_trace = "from torch.graph import trace; print(trace(1))"
+    first, bytecode = provision(make(), build_of()), cache_from_source("torch/graph.py")
+    code = marshal.dumps(compile("def trace(f): return 'poisoned'", "graph.py", "exec"))
+    with file_in(first, bytecode).open("r+b") as file:  # in place, and still of the source that lies beside it
+        head = file.read(16)
+        file.seek(0)
+        file.write(head + code)
+    said = subprocess.run([first.python, "-c", make_trace], capture_output=True, check=True)
+    assert said.stdout == b"poisoned\n"
+    for build in (build_of(triton="3.3.0"), build_of()):  # made anew, and lent before
+        environment = provision(make(), build)
+        assert not environment.reused
+        said = subprocess.run([environment.python, "-c", make_trace], capture_output=True, check=True)
+        assert said.stdout != b"poisoned\n"
 
 
 # -- the wrong wheel ---------------------------------------------------------------------------------------------------
