@@ -307,12 +307,14 @@ def check(
     ] = None,
 ) -> None:
     """Validate the whole catalogue at once; every problem comes with file and line."""
+    from app.catalogue.hostile import refuse_slow_signatures
     from app.catalogue.problems import CatalogueProblems
     from app.catalogue.read import read_catalogue
 
     asked = list(folders or _folders(read_settings()))
     try:
         catalogue = read_catalogue(asked)
+        refuse_slow_signatures(asked, catalogue.issues)
     except CatalogueProblems as found:
         for problem in found.problems:
             out.print(str(problem), markup=False, soft_wrap=True)

@@ -214,7 +214,7 @@ class _Intake:
         row = evidence.attempt_row(attempt, evidence.Reception(self._now, sender.token, void))
         if sender.vouched or attempt.origin == LOCAL:
             row["origin"] = sender.origin
-        row["counts_as"] = self.arrivals.take(attempt, texts, is_voided=void is not None)
+        row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None))
         self.added += 1
         return _COLUMNS(row)
 

@@ -150,12 +150,12 @@ def _keep(
     void = void_over(attempt, "", now, load_standing_voids(s))
     catalogue = Catalogue(s)
     arrivals = Arrivals(catalogue)
-    counts_as = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
-    row = evidence.attempt_row(attempt, evidence.Reception(now, void=void)) | {"counts_as": counts_as}
+    taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
+    row = evidence.attempt_row(attempt, evidence.Reception(now, void=void)) | vars(taken)
     if insert_missing(s, attempts, [row]):
         counters.count(s, arrivals.counters)
         rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
-        return counts_as
+        return taken.counts_as
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)
     kept: str | None = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
     return kept
