@@ -129,13 +129,13 @@ def _sample(tree: Sequence[Any]) -> str:
 def _sample_of(part: tuple[Any, Any]) -> str:
     name, given = str(part[0]), part[1]
     if name == "LITERAL":
-        return chr(given)
+        return chr(int(given))
     if name in {"IN", "ANY", "NOT_LITERAL"}:
         return _members(part)[0]
     if name == "BRANCH":
         return _sample(given[1][0])
     if name.endswith("_REPEAT"):
-        return _sample(given[2]) * max(1, given[0])
+        return _sample(given[2]) * max(1, int(given[0]))
     if name == "SUBPATTERN":
         return _sample(given[-1])
     return _sample(given) if name == "ATOMIC_GROUP" else ""
@@ -156,9 +156,9 @@ def _is_member(sign: str, tests: Sequence[tuple[Any, Any]]) -> bool:
 def _is_one(sign: str, name: str, given: Any) -> bool:  # noqa: ANN401 - Python's own tree, one kind after the other
     match name:
         case "LITERAL":
-            return ord(sign) == given
+            return ord(sign) == int(given)
         case "NOT_LITERAL":
-            return ord(sign) != given
+            return ord(sign) != int(given)
         case "RANGE":
             return bool(given[0] <= ord(sign) <= given[1])
         case "ANY":
