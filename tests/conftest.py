@@ -25,6 +25,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.catalogue.read import read_catalogue, shipped_catalogue
+from app.domain.verdict import RULES
 from app.garbage import collect_seldom
 from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.tables import metadata
@@ -196,7 +197,7 @@ def postgres_url(migrated_postgres: sa.URL) -> Iterator[str]:
     administer(
         migrated_postgres,
         f"TRUNCATE {names} RESTART IDENTITY",
-        "INSERT INTO meta VALUES ('generation', 0), ('rules', 2)",
+        f"INSERT INTO meta VALUES ('generation', 0), ('rules', {RULES})",  # noqa: S608 - a number of ours
     )
 
 

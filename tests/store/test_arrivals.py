@@ -212,7 +212,7 @@ def test_what_comes_in_is_not_read_back(engine: Engine, tmp_path: Path, count_st
     is_as_recomputed(engine)
 
 
-def test_a_result_of_an_attempt_that_a_bundle_brought_before_leaves_it_as_it_was(
+def test_a_result_of_ours_takes_the_place_of_what_a_bundle_brought_under_its_number(
     engine: Engine, tmp_path: Path
 ) -> None:
     run = given_run(engine)
@@ -226,9 +226,9 @@ def test_a_result_of_an_attempt_that_a_bundle_brought_before_leaves_it_as_it_was
     with reading(engine) as s:
         (cell,) = reads.load_cells(s)
         told = [event.data["outcome"] for event in reads.load_events(s, 0, run, 100) if event.kind == "arm_finished"]
-    assert (cell.verdict, cell.attempts) == (Verdict.AFFECTED, {"match": 1})
-    assert told == ["pass", "match"]
-    assert counted(engine) == {("match",): 1, ("pass",): 1}
+    assert (cell.verdict, cell.attempts) == (Verdict.NOT_AFFECTED, {"pass": 1})
+    assert told == ["pass", "pass"]
+    assert counted(engine) == {("match",): 1, ("pass",): 2}
     is_as_recomputed(engine)
 
 

@@ -1,7 +1,7 @@
 """`/api/v1/results`: evidence from workers elsewhere, as the bundle that `knowngood run` writes there."""
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,7 +62,7 @@ class TakenBody(BaseModel):
     clashes: list[str] = []
 
 
-async def _received(request: Request) -> AsyncIterator[Path]:
+async def _received(request: Request) -> AsyncGenerator[Path]:
     """The body in a file, written as it comes: memory does not grow with it. `BodyLimit` ends one that is too long."""
     with tempfile.TemporaryFile() as file:  # without a name: it goes with this process, however that ends
         async for chunk in request.stream():
