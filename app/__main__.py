@@ -310,12 +310,14 @@ def check(
     ] = None,
 ) -> None:
     """Validate the whole catalogue at once; every problem comes with file and line."""
+    from app.catalogue.hostile import refuse_slow_signatures
     from app.catalogue.problems import CatalogueProblems
     from app.catalogue.read import read_catalogue
 
     asked = list(folders or _folders(read_settings()))
     try:
         catalogue = read_catalogue(asked)
+        refuse_slow_signatures(asked, catalogue.issues)
     except CatalogueProblems as found:
         for problem in found.problems:
             out.print(str(problem), markup=False, soft_wrap=True)
@@ -402,16 +404,18 @@ def import_(
 
 
 def _import_one(engine: "Engine", file: Path) -> None:
-    from app.store.session import unit_of_work
-    from app.store.writes import import_bundle
+    from app.store.writes import take_in_bundle
 
-    with unit_of_work(engine) as s:
-        report = import_bundle(s, file, _now(), by=operator())
+    report = take_in_bundle(engine, file, _now(), by=operator())
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
     notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
     notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
+    notes += [f"{report.replaced} in the place of others"] if report.replaced else []
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
+    for one in report.refused:
+        words = f"attempt {one.id} says something else than the one that is here, which came from {one.origin}"
+        err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)
 
 
 @cli.command()

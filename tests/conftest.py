@@ -207,7 +207,7 @@ def postgres_url(migrated_postgres: sa.URL) -> Iterator[str]:
     administer(
         migrated_postgres,
         f"TRUNCATE {names} RESTART IDENTITY",
-        f"INSERT INTO meta VALUES ('generation', 0), ('rules', {RULES})",  # noqa: S608 - a number of our own
+        f"INSERT INTO meta VALUES ('generation', 0), ('rules', {RULES})",  # noqa: S608 - a number of ours
     )
 
 

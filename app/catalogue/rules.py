@@ -7,10 +7,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+import regex
 from packaging.utils import canonicalize_name
 
 from app.catalogue.outline import Outline, VariantOutline
 from app.domain.issue import BASELINE, CONTROL, Device, SignatureKind
+from app.domain.search import search
 from app.formats.documents import Finding
 from app.formats.toml_lines import KeyPath
 
@@ -63,7 +65,11 @@ def _pattern_problems(pattern: str) -> Iterator[str]:
     if compiled.search(""):
         yield '"pattern" matches the empty text, and so everything'
         return
-    hit = next((text for text in host_failures() if compiled.search(text)), None)
+    try:
+        hit = next((text for text in host_failures() if search(pattern, (text,)).line is not None), None)
+    except regex.error as error:
+        yield f'"pattern" is no regular expression to the library that verdicts are made with: {error}'
+        return
     if hit is not None:
         yield f'"pattern" also matches a failure of the host: "{" ".join(hit.split())[:100]}"; make it narrower'
 

@@ -106,16 +106,20 @@ def _post(address: str, token: str, file: Path) -> dict[str, object]:
         with _opener.open(request, timeout=_TIMEOUT_S) as answer:
             try:
                 told = json.loads(answer.read(1 << 20))
-                return {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
+                named = {name: told[name] for name in ("added", "known", "voided", "superseded", "unknown", "changed")}
+                return {**named, **{name: told.get(name, 0) for name in ("replaced", "refused")}}
             except (ValueError, TypeError, KeyError):
                 raise ServerUnusable(
                     f"{_place(address)} does not answer as a Known Good server would; is the address right?"
                 ) from None
 
 
+_TOLD = ("superseded", "unknown", "voided", "replaced", "refused")
+
+
 def _told(report: dict[str, object]) -> str:
     said = [f"{report['added']} attempts added", f"{report['known']} were there already"]
-    said += [f"{report[what]} {what}" for what in ("superseded", "unknown", "voided") if report[what]]
+    said += [f"{report[what]} {what}" for what in _TOLD if report[what]]
     return ", ".join([*said, f"{report['changed']} cells changed"])
 
 

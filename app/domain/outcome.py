@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from app.domain.build import Build, difference
 from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
+from app.domain.search import LIMIT_S, Searched, digest_of, search
 
 
 class Outcome(StrEnum):
@@ -111,23 +112,40 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Judgement:
-    """An outcome with its reason in a sentence and, where one matched, the line of the evidence that did."""
+    """An outcome with its reason in a sentence and, where one matched, the line of the evidence that did.
+
+    `searched` is what looking for the signature came to (None: nobody had to look).
+    """
 
     outcome: Outcome
     reason: str
     line: str = ""
+    searched: Searched | None = field(default=None, compare=False)
 
 
 _NO_MODULE = re.compile(r"No module named '(?P<root>[A-Za-z0-9_]+)")
 _ABSENT = frozenset({TroubleCode.NO_BUILD, TroubleCode.NO_CODE_FOR_CARD})
 _NO_SPACE = "[Errno 28]"
 _LINE_SIGNS = 400
+_LATE = (
+    "failed, and looking for the issue's signature in what it wrote took too long; `knowngood reclassify` tries anew"
+)
 
 
-def classify(record: RunRecord, issue: Issue, arm: str, build: Build, log: str) -> Judgement:
+def classify(  # noqa: PLR0913 - what an outcome rests on
+    record: RunRecord,
+    issue: Issue,
+    arm: str,
+    build: Build,
+    log: str,
+    kept: Searched | None = None,
+    *,
+    limit_s: float = LIMIT_S,
+) -> Judgement:
     """Say what one attempt means.
 
-    `log` is what the process wrote, as kept. Total: every record has an outcome, nothing is raised.
+    `log` is what the process wrote, as kept. `kept` is what looking for a signature in this record and log came to
+    before; while the signature is the same, nobody looks again. Total: every record has an outcome, nothing is raised.
     Two rules decide arguments: a failure that does not carry the issue's own text is never the issue, and trouble found
     by a structured probe is never the issue even where the text matches.
     Source: DECISIONS.md 3 (evidence is stored, verdicts are derived) and 4 (the order of the rules).
@@ -137,8 +155,7 @@ def classify(record: RunRecord, issue: Issue, arm: str, build: Build, log: str) 
         or _wrong_environment(record, issue, build)
         or _returned(record, issue, arm)
         or _trouble(record)
-        or _signature(record, issue.signature, log)
-        or _failure(record, issue)
+        or _failed(record, issue, _searched(record, issue.signature, log, kept, limit_s))
     )
 
 
@@ -220,44 +237,46 @@ def _trouble(record: RunRecord) -> Judgement | None:
     return None
 
 
-def _signature(record: RunRecord, signature: Signature, log: str) -> Judgement | None:
-    fits = False
+def _searched(
+    record: RunRecord, signature: Signature, log: str, kept: Searched | None, limit_s: float
+) -> Searched | None:
+    """What looking for the signature came to; None where this failure cannot be the issue's.
+
+    An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
+    """
+    if not _is_of_its_kind(record, signature):
+        return None
+    raised = record.raised
+    if not signature.pattern:
+        return Searched("", _first_line(raised.message) if raised else record.signal)
+    if kept and kept.of == digest_of(signature.pattern):
+        return kept
+    return search(signature.pattern, (f"{raised.message}\n{raised.text}" if raised else "", log), limit_s)
+
+
+def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:
     match signature.kind:
         case SignatureKind.WRONG_RESULT:
-            fits = record.raised is not None and record.raised.marked == "wrong_result"
+            return record.raised is not None and record.raised.marked == "wrong_result"
         case SignatureKind.MESSAGE:
-            fits = record.ending in {Ending.RAISED, Ending.SIGNALLED} or _failed_exit(record)
+            return record.ending in {Ending.RAISED, Ending.SIGNALLED} or _failed_exit(record)
         case SignatureKind.SIGNAL:
-            fits = record.ending is Ending.SIGNALLED and record.signal in signature.signals
+            return record.ending is Ending.SIGNALLED and record.signal in signature.signals
         case SignatureKind.HANG:
-            fits = record.ending is Ending.TIMED_OUT
-    if not fits:
-        return None
-    line = matching_line(signature, record, log)
-    if line is None:
-        return None
-    return Judgement(Outcome.MATCH, "ended with the issue's own signature", line)
+            return record.ending is Ending.TIMED_OUT
 
 
 def _failed_exit(record: RunRecord) -> bool:
     return record.ending is Ending.EXITED and record.exit_code != 0
 
 
-def matching_line(signature: Signature, record: RunRecord, log: str) -> str | None:
-    """The line of the evidence that carries the signature; None where none does. At most 400 signs.
-
-    An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
-    """
-    raised = record.raised
-    if not signature.pattern:
-        return _first_line(raised.message) if raised else record.signal
-    for text in (f"{raised.message}\n{raised.text}" if raised else "", log):
-        found = re.search(signature.pattern, text)
-        if found:
-            start = text.rfind("\n", 0, found.start()) + 1
-            end = text.find("\n", found.end())
-            return text[start : end if end >= 0 else len(text)].strip()[:_LINE_SIGNS]
-    return None
+def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:
+    """Whether a failure is the issue's. One that nobody could hold against the signature in time is neither."""
+    if searched and searched.is_late:
+        return Judgement(Outcome.TIMEOUT, _LATE, searched=searched)
+    if searched and searched.line is not None:
+        return Judgement(Outcome.MATCH, "ended with the issue's own signature", searched.line, searched)
+    return replace(_failure(record, issue), searched=searched)
 
 
 def _failure(record: RunRecord, issue: Issue) -> Judgement:

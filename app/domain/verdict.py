@@ -13,6 +13,7 @@ from app.domain.build import Build
 from app.domain.issue import BASELINE, CONTROL, Issue, SignatureKind, arm_inapplicable, inapplicable, variants_of
 from app.domain.job import Attempt
 from app.domain.outcome import Outcome, TroubleCode, classify
+from app.domain.search import Searched
 
 
 class Verdict(StrEnum):
@@ -65,7 +66,7 @@ class Judged:
     """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
 
     `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
-    the digest of that host.
+    the digest of that host; `searched` what looking for the signature came to, where somebody had to.
     """
 
     attempt: str
@@ -80,6 +81,7 @@ class Judged:
     marked: str = ""
     unserved: bool = False
     machine: str = ""
+    searched: Searched | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,9 @@ class Cell:
         return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
 
 
-def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
-    """Classify a stored attempt with today's rules and today's signature."""
-    judgement = classify(attempt.record, issue, attempt.arm, build, log)
+def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
+    """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
+    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept)
     trouble, raised = attempt.record.trouble, attempt.record.raised
     return Judged(
         attempt=attempt.id,
@@ -193,6 +195,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judged:
         marked=raised.marked if raised else "",
         unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
         machine=attempt.machine,
+        searched=judgement.searched,
     )
 
 

@@ -54,7 +54,7 @@ class Total:
 
     rows: int
     sha256: str
-    last_id: int | None = None
+    last_id: int | None
 
 
 @dataclass(frozen=True)

@@ -10,19 +10,20 @@ wrongly comes with the next one, and is refused with the release that reads it. 
 
 import gzip
 import hashlib
+import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BufferedReader
 from itertools import islice
-from math import isfinite
 from pathlib import Path
-from typing import Any, BinaryIO
+from tempfile import TemporaryFile
+from typing import IO, Any, BinaryIO
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
@@ -32,6 +33,7 @@ from app.domain.errors import BadBundle, UnknownBuild
 from app.domain.issue import digest
 from app.domain.job import Attempt
 from app.domain.machine import Machine
+from app.formats.bounds import entries_problem, machine_problem, record_problem
 
 FORMAT = "knowngood-bundle"
 PRODUCT = "knowngood"
@@ -46,6 +48,7 @@ _LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
 _TOTAL_LIMIT_BYTES = 16 << 30
 _KEPT_BYTES = 8 << 20  # of lines, as they stand in the file; about 5,000 attempts
 _MOST_ORDINAL = 1_000_000  # the next one is planned from it, and its column ends at two thousand million
+_MOST_ISSUES = 100_000
 _EARLIEST = datetime(2016, 1, 1, tzinfo=UTC)  # before there was any torch; the first years of all have no UTC
 _BUFFER_BYTES = 1 << 18  # lines are read from it without asking Python's gzip for each
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -66,7 +69,9 @@ class Header:
 
 @dataclass(frozen=True)
 class Lock:
-    """A pylock.toml under the digest of its full text; the text here names files where that named addresses."""
+    """A pylock.toml under the digest of its full text; the text here names files where that named addresses. Whoever
+    reads it cannot check the digest: see `Checked.locks`.
+    """
 
     digest: str
     text: str
@@ -87,19 +92,23 @@ class Log:
 
 Item = Machine | Lock | Environment | Log | Attempt
 
+_Place = tuple[str, str, str, int, int, int]  # the cell of an attempt, where its line begins, its length and number
+
 
 @dataclass(frozen=True)
 class Checked:
     """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds.
 
-    `lines` are what stands in it after its first line, where that is little enough to be kept; else None, and the file
-    is unpacked once more.
+    `locks` are, by the digest that the bundle names a lock by, the one that its contents have (`lock_key`). `lines` are
+    what stands in it after its first line, where that is little enough to be kept; else None, and the file is unpacked
+    once more.
     """
 
     path: Path
     header: Header
     counts: Mapping[str, int]
     sha256: str
+    locks: Mapping[str, str] = field(default_factory=dict)
     lines: tuple[bytes, ...] | None = None
 
 
@@ -154,18 +163,68 @@ def check_bundle(path: Path) -> Checked:
     header = _header(path, first)
     read.update(first)
     counts: Counter[str] = Counter()
-    kept = _Kept()
+    kept, locks = _Kept(), _Locks(path)
     for number, line in enumerate(lines, start=2):
-        kind, _ = _parsed(path, number, line)
+        kind, found = _parsed(path, number, line)
         if kind == "footer":
             if next(lines, None) is not None:
-                raise BadBundle(f"{path.name} goes on after its last line; it was put together from several files")
+                raise BadBundle(f"{_named(path)} goes on after its last line; it was put together from several files")
             checked = _checked(path, header, counts, read.hexdigest(), orjson.loads(line))
-            return replace(checked, lines=kept.lines)
+            return replace(checked, lines=kept.lines, locks=locks.keys)
+        if kind in {"lock", "environment"}:
+            locks.add(number, _item(path, number, kind, found))
         read.update(line)
         counts[kind] += 1
         kept.add(line)
     raise _cut_off(path)
+
+
+def lock_key(text: str | None, environment: Environment | None) -> str:
+    """What a lock, and what was found installed by it, are known by elsewhere: a digest that follows from the contents,
+    so that nobody can put others in their place. Addresses are no part of it. Empty where neither is known.
+    """
+    return _joined(_text_key(text) if text else "", _environment_key(environment) if environment else "")
+
+
+def _text_key(text: str) -> str:
+    return digest(without_addresses(text))
+
+
+def _environment_key(found: Environment) -> str:
+    return digest(json.dumps([dict(found.packages), dict(found.imported)], sort_keys=True))
+
+
+def _joined(text: str, environment: str) -> str:
+    return digest(f"{text} {environment}") if text or environment else ""
+
+
+class _Locks:
+    """What a bundle says of each lock: at most one text and one environment."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._texts: dict[str, str] = {}
+        self._environments: dict[str, str] = {}
+
+    def add(self, number: int, item: Item) -> None:
+        match item:
+            case Lock():
+                self._put(number, self._texts, item.digest, _text_key(item.text))
+            case Environment():
+                self._put(number, self._environments, item.lock_digest, _environment_key(item))
+            case _:
+                pass
+
+    def _put(self, number: int, known: dict[str, str], name: str, said: str) -> None:
+        if known.setdefault(name, said) != said:
+            raise BadBundle(
+                f"{_named(self._path)}, line {number}: says of the lock {name} what it said otherwise before"
+            )
+
+    @property
+    def keys(self) -> Mapping[str, str]:
+        named = self._texts.keys() | self._environments.keys()
+        return {name: _joined(self._texts.get(name, ""), self._environments.get(name, "")) for name in named}
 
 
 class _Kept:
@@ -199,6 +258,59 @@ def read_items(checked: Checked) -> Iterator[Item]:
             yield _item(checked.path, number, kind, found)
 
 
+_UNNAMED = Path("/proc/self/fd")
+
+
+def _named(path: Path) -> str:
+    """As sentences call it. A file that is written as it comes over the network has no name that says anything."""
+    return "the bundle" if path.parent == _UNNAMED else path.name
+
+
+def read_in_steps(checked: Checked, step_bytes: int, look: Callable[[Item], None]) -> Iterator[tuple[Item, ...]]:
+    """The items of a bundle that is too large to be held, each looked at before the first is given out: what attempts
+    refer to first, then attempts cell by cell, in tuples of about so many bytes as they stand in the file.
+
+    Raises BadBundle as `read_items` does, and what `look` raises, all of it before anything is given out. Unpacked
+    lines wait in a file without a name, which goes with this process.
+    """
+    with TemporaryFile() as file:
+        places: list[_Place] = []
+        lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
+        at = 0
+        for number, line in enumerate(lines, start=2):
+            kind, found = _parsed(checked.path, number, line)
+            if kind in _KINDS:
+                item = _item(checked.path, number, kind, found)
+                look(item)
+                file.write(line)
+                cell = (item.issue, item.build, item.hardware) if isinstance(item, Attempt) else ("", "", "")
+                places.append((*cell, at, len(line), number))
+                at += len(line)
+        places.sort()
+        for step in _steps(places, step_bytes):
+            yield tuple(_read_back(checked.path, file, *place[3:]) for place in step)
+
+
+def _steps(places: Iterable[_Place], step_bytes: int) -> Iterator[list[_Place]]:
+    """A cell in one step, as far as it is not larger than two."""
+    step: list[_Place] = []
+    held = 0
+    for place in places:
+        is_next = not step or place[:3] != step[-1][:3] or place[:3] == ("", "", "")
+        if held >= step_bytes and (is_next or held >= 2 * step_bytes):
+            yield step
+            step, held = [], 0
+        step.append(place)
+        held += place[4]
+    if step:
+        yield step
+
+
+def _read_back(path: Path, file: IO[bytes], at: int, length: int, number: int) -> Item:
+    file.seek(at)
+    return _item(path, number, *_parsed(path, number, file.read(length)))
+
+
 def _lines(path: Path) -> Iterator[bytes]:
     try:
         with _open(path) as file:
@@ -213,7 +325,7 @@ def _lines(path: Path) -> Iterator[bytes]:
     except EOFError:
         raise _cut_off(path) from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise BadBundle(f"{path.name} is damaged ({error}); copy it again from where it was made") from None
+        raise BadBundle(f"{_named(path)} is damaged ({error}); copy it again from where it was made") from None
     except OSError as error:
         raise BadBundle(f"{path} cannot be read: {error.strerror or error}") from None
 
@@ -232,11 +344,11 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def _cut_off(path: Path) -> BadBundle:
-    return BadBundle(f"{path.name} ends in the middle: it was cut off on its way; copy it again")
+    return BadBundle(f"{_named(path)} ends in the middle: it was cut off on its way; copy it again")
 
 
 def _too_large(path: Path) -> BadBundle:
-    return BadBundle(f"{path.name} holds more than any bundle of ours would; nothing of it was imported")
+    return BadBundle(f"{_named(path)} holds more than any bundle of ours would; nothing of it was imported")
 
 
 def _header(path: Path, line: bytes) -> Header:
@@ -246,19 +358,23 @@ def _header(path: Path, line: bytes) -> Header:
     except orjson.JSONDecodeError:
         fields = None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise BadBundle(f"{path.name} is no Known Good bundle: its first line does not say so")
+        raise BadBundle(f"{_named(path)} is no Known Good bundle: its first line does not say so")
     if fields.get("product") != PRODUCT:
-        raise BadBundle(f'{path.name} is a bundle of another product ("{fields.get("product")}")')
+        raise BadBundle(f'{_named(path)} is a bundle of another product ("{str(fields.get("product"))[:40]}")')
     version = fields.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise BadBundle(
-            f"{path.name} is of bundle format {version} and this release reads up to {VERSION}; "
-            f"Known Good {fields.get('needs', 'of a later release')} or newer reads it"
+            f"{_named(path)} is of bundle format {str(version)[:40]} and this release reads up to {VERSION}; "
+            f"Known Good {str(fields.get('needs', 'of a later release'))[:40]} or newer reads it"
         )
     try:
-        return _HEADER.validate_python(fields)
+        header = _HEADER.validate_python(fields)
     except ValidationError as error:
-        raise BadBundle(f"{path.name}, line 1: {_first(error)}") from None
+        raise BadBundle(f"{_named(path)}, line 1: {_first(error)}") from None
+    problem = None if _ORIGIN.match(header.origin) else f'"{header.origin[:40]}" is no origin'
+    if problem or len(header.catalogue) > _MOST_ISSUES:
+        raise BadBundle(f"{_named(path)}, line 1: {problem or f'it names more than {_MOST_ISSUES} issues'}")
+    return header
 
 
 def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str, Any]]:
@@ -269,17 +385,19 @@ def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise BadBundle(f"{path.name}, line {number} is no JSON ({error}); the file is damaged") from None
+        raise BadBundle(f"{_named(path)}, line {number} is no JSON ({error}); the file is damaged") from None
     if not isinstance(fields, dict) or not isinstance(fields.get("kind"), str):
-        raise BadBundle(f"{path.name}, line {number} does not say its kind; the file is damaged")
+        raise BadBundle(f"{_named(path)}, line {number} does not say its kind; the file is damaged")
     return fields.pop("kind"), fields
 
 
 def _checked(path: Path, header: Header, counts: Counter[str], sha256: str, footer: Mapping[str, Any]) -> Checked:
     if footer.get("sha256") != sha256:
-        raise BadBundle(f"{path.name} is not what was written: its contents do not have the checksum in its last line")
+        raise BadBundle(
+            f"{_named(path)} is not what was written: its contents do not have the checksum in its last line"
+        )
     if footer.get("counts") != counts:
-        raise BadBundle(f"{path.name} is not what was written: its last line counts other items than it holds")
+        raise BadBundle(f"{_named(path)} is not what was written: its last line counts other items than it holds")
     return Checked(path=path, header=header, counts=dict(counts), sha256=sha256)
 
 
@@ -292,21 +410,23 @@ def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any])
         return _READ_JSON[kind](found) if isinstance(found, bytes) else _KINDS[kind].validate_python(found)
     except ValidationError as error:
         if error.errors(include_url=False, include_context=False)[0]["type"] == "json_invalid":
-            raise BadBundle(f"{path.name}, line {number} is no JSON ({_first(error)}); the file is damaged") from None
-        raise BadBundle(f"{path.name}, line {number}, {kind}: {_first(error)}") from None
+            raise BadBundle(
+                f"{_named(path)}, line {number} is no JSON ({_first(error)}); the file is damaged"
+            ) from None
+        raise BadBundle(f"{_named(path)}, line {number}, {kind}: {_first(error)}") from None
 
 
 def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
     item = _valid(path, number, kind, found)
     problem = _problem(item)
     if problem:
-        raise BadBundle(f"{path.name}, line {number}, {kind}: {problem}")
+        raise BadBundle(f"{_named(path)}, line {number}, {kind}: {problem}")
     return item
 
 
 def _first(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+    return f"{'.'.join(str(part) for part in found['loc'])[:80]}: {found['msg'][:200]}"
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32}\Z")
@@ -322,7 +442,7 @@ def _problem(item: Item) -> str | None:
         case Attempt():  # first: nearly all are
             return _attempt_problem(item)
         case Machine():
-            return None
+            return machine_problem(item)
         case Log():
             return _text_problem(item.text) or (
                 None if digest(item.text) == item.digest else f"{item.digest} is not the digest of its text"
@@ -330,7 +450,8 @@ def _problem(item: Item) -> str | None:
         case Lock():
             return _text_problem(item.text) or _digest_problem(item.digest)
         case Environment():
-            return _digest_problem(item.lock_digest)
+            found = entries_problem(item.packages) or entries_problem(item.imported)
+            return _digest_problem(item.lock_digest) or found
 
 
 def _text_problem(text: str) -> str | None:
@@ -352,8 +473,9 @@ def _attempt_problem(attempt: Attempt) -> str | None:
         return f'id "{attempt.id[:40]}" of job "{attempt.job[:40]}" is no id of ours'
     if not 1 <= attempt.ordinal <= _MOST_ORDINAL:
         return f"its ordinal {attempt.ordinal} is none of ours; they count from 1"
-    if not isfinite(attempt.record.wall_s) or not isfinite(attempt.record.own_s):
-        return "its seconds are no number"
+    too_much = record_problem(attempt.record) or entries_problem(attempt.labels)
+    if too_much:
+        return too_much
     if not _ORIGIN.match(attempt.origin) or not _DIGEST.match(attempt.binding):
         return "its origin or binding is no such thing"
     return _time_problem(attempt)
@@ -375,7 +497,7 @@ def _build_problem(build: str) -> str | None:
         parsed = str(parse_build_id(build))
     except UnknownBuild as error:
         return str(error)
-    return None if parsed == build else f'build "{build}" is written {parsed}'
+    return None if parsed == build else f'build "{build[:80]}" is written {parsed[:80]}'
 
 
 def _time_problem(attempt: Attempt) -> str | None:

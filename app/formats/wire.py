@@ -25,6 +25,7 @@ from app.domain.job import (
 )
 from app.domain.machine import Machine
 from app.domain.outcome import RunRecord
+from app.domain.search import Searched
 from app.domain.verdict import Cell
 
 _T = TypeVar("_T")
@@ -37,6 +38,7 @@ RECORD = TypeAdapter(RunRecord)
 ATTEMPT = TypeAdapter(Attempt)
 CELL = TypeAdapter(Cell)
 SPEC = TypeAdapter(JobSpec)
+SEARCHED = TypeAdapter(Searched)
 
 _EVENTS: dict[str, TypeAdapter[Event]] = {
     "job_started": TypeAdapter(JobStarted),

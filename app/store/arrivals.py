@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC
 
 from app.domain.job import Attempt
@@ -13,6 +13,16 @@ from app.store.cells import Arrived, Catalogue, CellKey
 from app.store.counters import attempt_counter
 
 _HELD_AT_ONCE = 100_000  # attempts whose judgement is kept: about 100 MB
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The outcome that a new attempt counts as from now on (None: it does not count, or is read back), and what looking
+    for the signature came to, as it is kept.
+    """
+
+    counts_as: str | None = None
+    searched: str | None = None
 
 
 class Arrivals:
@@ -31,17 +41,14 @@ class Arrivals:
         self._left_out: set[CellKey] = set()
         self._held = 0
 
-    def take(self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool) -> str | None:
-        """The outcome that a new attempt counts as from now on; None where it does not count, or is read back.
-
-        `logs` are those at hand, by digest.
-        """
+    def take(self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool) -> Taken:
+        """What to store beside a new attempt. `logs` are those at hand, by digest."""
         key = CellKey(attempt.issue, attempt.build, attempt.hardware)
         place = self._catalogue.find(key)
         self.voided += is_voided
         if place is None:
             self.unknown += 1
-            return None
+            return Taken()
         self.keys.add(key)
         is_current = evidence.counts(attempt, place.bindings)
         self.superseded += not is_current
@@ -50,17 +57,18 @@ class Arrivals:
         if is_voided or not is_current:
             arrived.voided += is_voided
             arrived.superseded += not is_voided
-            return None
+            return Taken()
         if attempt.log_digest not in logs and attempt.log_digest and heeds_log(attempt.record):
             self.arrived.pop(key, None)
             self._left_out.add(key)
-            return None
-        judged = judge(attempt, place.issue, place.build, logs.get(attempt.log_digest, ""))
+            return Taken()
+        log = logs.get(attempt.log_digest, "")
+        judged = judge(attempt, place.issue, place.build, log)
         if judged.measured_at.utcoffset():
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)
         self.counters[attempt_counter(attempt, judged.outcome)] += 1
-        return judged.outcome.value
+        return Taken(judged.outcome.value, evidence.searched_whole(attempt, log, judged))
 
     def _arrived(self, key: CellKey) -> Arrived:
         """Where to note what is said of a cell; of one that is left out, where nobody looks."""

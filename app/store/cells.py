@@ -1,7 +1,7 @@
 """Cells as stored: derived whenever evidence or catalogue changes, so that reading them costs no history."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeVar
@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from app.domain.build import Build
 from app.domain.issue import Issue
-from app.domain.job import Attempt
 from app.domain.triage import Note, NoteKind, standing_void, voided
 from app.domain.verdict import Cell, Judged, derive_cell
 from app.formats import wire
@@ -214,18 +213,19 @@ class _Held:
     """What the store holds of a cell beside what arrived: all of it, and what counts with its logs."""
 
     listed: Sequence[_Listed] = ()
-    counted: Sequence[tuple[Attempt, str]] = ()
+    counted: Sequence[evidence.Told] = ()
 
 
 @dataclass(frozen=True)
 class _Derived:
-    """A cell with its text (none where there is no attempt), and the attempts whose mark is out of date. `counters`
-    are those of the attempts that did not count before.
+    """A cell with its text (none where there is no attempt), the attempts whose mark is out of date, and those in which
+    somebody had to look for the signature. `counters` are those of the attempts that did not count before.
     """
 
     cell: Cell | None
     doc: str | None
     marks: tuple[dict[str, str | None], ...]
+    searched: tuple[dict[str, str | None], ...] = ()
     counters: tuple[str, ...] = ()
 
 
@@ -254,6 +254,7 @@ def _derive(catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note
             for one in held.listed
             if outcomes.get(one.id) != one.counts_as
         ),
+        searched=tuple(_new_searches(held, judged)),
         counters=_new_counters(held, judged),
     )
 
@@ -261,7 +262,14 @@ def _derive(catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note
 def _new_counters(held: _Held, judged: Sequence[Judged]) -> tuple[str, ...]:
     new = {one.id for one in held.listed if one.counts_as is None}
     pairs = zip(held.counted, judged, strict=True)
-    return tuple(attempt_counter(attempt, one.outcome) for (attempt, _), one in pairs if attempt.id in new)
+    return tuple(attempt_counter(told.attempt, one.outcome) for told, one in pairs if told.attempt.id in new)
+
+
+def _new_searches(held: _Held, judged: Sequence[Judged]) -> Iterator[dict[str, str | None]]:
+    for told, one in zip(held.counted, judged, strict=True):
+        found = evidence.searched_whole(told.attempt, told.log, one)
+        if one.searched is not told.searched and found:
+            yield {"key": told.attempt.id, "found": found}
 
 
 def _given(s: Session, keys: Sequence[CellKey]) -> sa.FromClause:
@@ -297,7 +305,9 @@ def _load_held(
         place = catalogue.find(key)
         bindings = place.bindings if place else {}
         counting[key] = [one.id for one in listed[key] if one.void is None and evidence.counts(one, bindings)]
-    told = evidence.load_told(s, [id_ for ids in counting.values() for id_ in ids])
+    places = [place for place in map(catalogue.find, keys) if place]
+    patterns = {place.issue.id: place.issue.signature.pattern for place in places}
+    told = evidence.load_told(s, [id_ for ids in counting.values() for id_ in ids], patterns)
     return {key: _Held(listed[key], [told[id_] for id_ in counting[key]]) for key in keys}
 
 
@@ -352,11 +362,15 @@ def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
     return {CellKey(issue, build, hardware): doc for issue, build, hardware, doc in s.execute(query)}
 
 
-def _mark(s: Session, derived: Iterable[_Derived]) -> None:
+def _mark(s: Session, derived: Collection[_Derived]) -> None:
     marks = [mark for one in derived for mark in one.marks]
     if marks:
         update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
         s.connection().execute(update.values(counts_as=sa.bindparam("outcome")), marks)
+    searched = [each for one in derived for each in one.searched]
+    if searched:
+        update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
+        s.connection().execute(update.values(searched=sa.bindparam("found")), searched)
 
 
 def _delete(s: Session, keys: Sequence[CellKey]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
@@ -14,6 +14,7 @@ from app.domain.build import Build
 from app.domain.issue import Issue, binding, digest, environment_request, variants_of
 from app.domain.job import Attempt
 from app.domain.outcome import Judgement, Outcome, classify, heeds_log
+from app.domain.search import Searched, digest_of
 from app.domain.verdict import Cell, Judged, judge
 from app.formats import wire
 from app.formats.bundle import LOG_LIMIT_BYTES
@@ -49,18 +50,35 @@ def parse_attempt(row: sa.RowMapping) -> Attempt:
     return Attempt(record=wire.RECORD.validate_json(row["record"]), **fields)
 
 
-TOLD = tuple(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels")
+TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "labels"), attempts.c.searched)
 """The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
+
+
+class Told(NamedTuple):
+    """An attempt as far as verdicts rest on it, with its log where judging may look at it, and what looking came to."""
+
+    attempt: Attempt
+    log: str
+    searched: Searched | None
 
 
 _RECORD_AT = [column.name for column in TOLD].index("record")
 
 
-def parse_told(row: Sequence[Any]) -> Attempt:
-    """An attempt from the columns TOLD: a hundred thousand of these are judged at once."""
-    values = list(row)
+def parse_told(row: Sequence[Any]) -> Told:
+    """An attempt from the columns TOLD, without its log: a hundred thousand of these are judged at once."""
+    *values, searched = row
     values[_RECORD_AT] = wire.RECORD.validate_json(values[_RECORD_AT])
-    return Attempt(*values)
+    return Told(Attempt(*values), "", parse_searched(searched))
+
+
+def parse_searched(doc: str | None) -> Searched | None:
+    return wire.SEARCHED.validate_json(doc) if doc else None
+
+
+def dump_searched(searched: Searched | None) -> str | None:
+    """What `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
+    return wire.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
 
 
 @dataclass(frozen=True)
@@ -137,11 +155,18 @@ def counts(attempt: Bound, bindings: Mapping[tuple[str, str], str]) -> bool:
 
 @dataclass(frozen=True)
 class Stored:
-    """An attempt with its log and, where it is voided, the number of the void."""
+    """An attempt with its log, what looking for a signature in it came to and, where it is voided, the number of the
+    void.
+    """
 
     attempt: Attempt
     log: str
+    searched: Searched | None
     void: int | None
+
+
+def _stored(row: sa.RowMapping) -> Stored:
+    return Stored(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
 
 
 def load_evidence(s: Session, issue: str, build: str, hardware: str, newest: int | None = None) -> list[Stored]:
@@ -153,7 +178,7 @@ def load_evidence(s: Session, issue: str, build: str, hardware: str, newest: int
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
         .limit(newest)
     ).mappings()
-    return [Stored(parse_attempt(row), unpack(row["zlib"]), row["void"]) for row in rows]
+    return [_stored(row) for row in rows]
 
 
 def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
@@ -164,18 +189,25 @@ def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
         .where(attempts.c.id.in_(ids))
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
     ).mappings()
-    return [Stored(parse_attempt(row), unpack(row["zlib"]), row["void"]) for row in rows]
+    return [_stored(row) for row in rows]
 
 
-def load_told(s: Session, ids: Sequence[str]) -> dict[str, tuple[Attempt, str]]:
-    """These attempts by id as far as verdicts rest on them, each with its log where judging may look at it."""
+def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, Told]:
+    """These attempts by id as far as verdicts rest on them. `patterns` are those of their issues today: where one was
+    looked for already, the log is left out.
+    """
     if not ids:
         return {}
     given = bulk.given(s, ["id"], [(id_,) for id_ in ids])
     query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
     told = [parse_told(row) for row in s.execute(query)]
-    texts = load_logs(s, sorted({one.log_digest for one in told if one.log_digest and heeds_log(one.record)}))
-    return {one.id: (one, texts.get(one.log_digest, "")) for one in told}
+    texts = load_logs(s, sorted({one.attempt.log_digest for one in told if _wants_log(one, patterns)} - {""}))
+    return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
+
+
+def _wants_log(one: Told, patterns: Mapping[str, str]) -> bool:
+    kept = one.searched and one.searched.of == digest_of(patterns[one.attempt.issue])
+    return not kept and heeds_log(one.attempt.record)
 
 
 def load_logs(s: Session, digests: Sequence[str]) -> dict[str, str]:
@@ -187,15 +219,26 @@ def load_logs(s: Session, digests: Sequence[str]) -> dict[str, str]:
     return {digest: unpack(zlib) for digest, zlib in s.execute(query)}
 
 
-def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str) -> Judgement:
-    """What an attempt means today, for showing it; also where its arm has left the issue since."""
+_SHOWN_LIMIT_S = 0.1
+
+
+def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searched: Searched | None) -> Judgement:
+    """What an attempt means today, for showing it; also where its arm has left the issue since.
+
+    Of all that counts, what looking for the signature came to is kept; of the rest, somebody may have to look now.
+    """
     if attempt.arm not in {arm.id for arm in issue.arms}:
         return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
-    judged = classify(attempt.record, issue, attempt.arm, build, log)
-    if attempt.log_digest and not log:
+    judged = classify(attempt.record, issue, attempt.arm, build, log, searched, limit_s=_SHOWN_LIMIT_S)
+    if attempt.log_digest and not log and judged.searched is not searched:
         return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")
     return judged
 
 
-def judge_all(evidence: Sequence[tuple[Attempt, str]], issue: Issue, build: Build) -> list[Judged]:
-    return [judge(attempt, issue, build, log) for attempt, log in evidence]
+def judge_all(evidence: Sequence[Told], issue: Issue, build: Build) -> list[Judged]:
+    return [judge(attempt, issue, build, log, searched) for attempt, log, searched in evidence]
+
+
+def searched_whole(attempt: Attempt, log: str, judged: Judged) -> str | None:
+    """What to keep of a search: nothing where the log that the attempt names was not there to be looked through."""
+    return dump_searched(judged.searched) if log or not attempt.log_digest else None

@@ -1,7 +1,8 @@
 """Bundles in and out of the store: all of a bundle or nothing, and a second time changes nothing."""
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
@@ -17,11 +18,12 @@ from app.domain.machine import Machine
 from app.domain.outcome import heeds_log
 from app.domain.voiding import Void
 from app.formats import bundle, wire
-from app.store import audit, bulk, evidence
+from app.store import audit, bulk, collisions, evidence
 from app.store.arrivals import Arrivals
 from app.store.cells import IMPORTED, Catalogue, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.counters import count
-from app.store.rows import ArmState, CellChange, ImportReport, Selection
+from app.store.rows import ArmState, CellChange, Clash, ImportReport, Selection
+from app.store.session import Engine, unit_of_work
 from app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
 from app.store.voiding import load_standing_voids, void_over
 
@@ -29,6 +31,9 @@ _CLOCKS_DIFFER = timedelta(days=1)
 _ROWS_AT_ONCE = 200
 _BATCH_BYTES = 8 << 20  # what is held before it is written; an item without a text is taken for as much as an attempt
 _ITEM_BYTES = 4096
+_CLASHES_TOLD = 20
+_STEP_BYTES = 2 << 20  # of a large bundle in one transaction: half a second on one slow core
+_PAUSE_S = 0.15  # SQLite has no queue: who waits for the lock asks for it every tenth of a second
 _LOG_BYTES = 16 << 20  # of packed logs; unpacked they are seven times as much
 
 
@@ -90,45 +95,156 @@ def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:
     yield from s.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)).mappings()
 
 
+def take_in_bundle(engine: Engine, path: Path, now: datetime, *, by: Actor, vouched: bool = False) -> ImportReport:
+    """`import_bundle` in transactions of its own: one for most bundles, and for a large one many, each short, between
+    which others write. Whatever is wrong with a bundle is found before the first of them. A cell is taken in whole;
+    of an import that was broken off in the middle, what was in stays, and the same bundle goes on from there.
+    """
+    try:
+        coming = _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched)
+        if coming.checked.lines is None:
+            return _import_in_steps(engine, coming)
+        with unit_of_work(engine) as s:
+            return _import_whole(s, coming)
+    except BadBundle as refusal:
+        with unit_of_work(engine) as s:
+            audit.note(s, by, "results.refuse", str(refusal), now)
+        raise
+
+
 def import_bundle(
     s: Session, path: Path, now: datetime, *, by: Actor | None = None, vouched: bool = False
 ) -> ImportReport:
     """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
-    another state of a repro come in as superseded, those that a void covers as voided. A bundle that was taken in
-    before is not even looked through. Raises BadBundle, also after part of it was written: the unit of work that this
+    another state of a repro come in as superseded, those that a void covers as voided. What says something else than
+    what stands here under its number takes its place or is refused, by the rule of `collisions`; a bundle of which
+    something was refused may come again. One that was taken in whole is not even looked through, unless something here
+    is voided and may have to give way. Raises BadBundle, also after part of it was written: the unit of work that this
     is called in takes that back, as it does whenever it raises.
-    `by` is whom the audit log names. With `vouched` every attempt's origin is their name, whatever the bundle says of
-    itself, and each keeps the token that it came through: a bundle that came over the network is known by that alone.
+    `by` is whom the audit log names: it has an entry of every import, whatever came of it. With `vouched` every
+    attempt's origin is their name, whatever the bundle says of itself, and each keeps the token that it came through: a
+    bundle that came over the network is known by that alone.
     """
-    checked = bundle.check_bundle(path)
-    origin = by.name if by and vouched else checked.header.origin
-    n = checked.counts.get("attempt", 0)
-    if _is_known(s, checked.sha256):
-        return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
-    intake = _Intake(s, _Sender(origin, by.token if by and vouched else "", vouched=vouched), now)
-    for item in bundle.read_items(checked):
+    return _import_whole(s, _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched))
+
+
+@dataclass(frozen=True)
+class _Coming:
+    """A bundle on its way in, who brings it and when."""
+
+    checked: bundle.Checked
+    sender: "_Sender"
+    by: Actor | None
+    now: datetime
+
+    @classmethod
+    def of(cls, checked: bundle.Checked, now: datetime, by: Actor | None, *, vouched: bool) -> "_Coming":
+        origin = by.name if by and vouched else checked.header.origin
+        return cls(checked, _Sender(origin, by.token if by and vouched else "", vouched=vouched), by, now)
+
+
+def _import_whole(s: Session, coming: _Coming) -> ImportReport:
+    if _is_known(s, coming.checked.sha256):
+        return _known_already(s, coming)
+    report = _take_in(s, coming, bundle.read_items(coming.checked))
+    _end(s, coming, report)
+    return report
+
+
+def _import_in_steps(engine: Engine, coming: _Coming) -> ImportReport:
+    with unit_of_work(engine) as s:
+        if _is_known(s, coming.checked.sha256):
+            return _known_already(s, coming)
+    ids: list[str] = []
+
+    def look(item: bundle.Item) -> None:
+        if isinstance(item, Attempt):
+            _refuse_future(item, coming.now)
+            ids.append(item.id)
+
+    total = ImportReport(coming.sender.origin, added=0, known=0, unknown=0, superseded=0, voided=0, changed=())
+    for items in bundle.read_in_steps(coming.checked, _STEP_BYTES, look):
+        with unit_of_work(engine) as s:
+            if ids:
+                _refuse_planned(s, coming.sender, ids)
+                _note(s, coming, "results.begin", attempts=len(ids))
+                ids.clear()
+            total = _sum(total, _take_in(s, coming, items))
+        time.sleep(_PAUSE_S)
+    with unit_of_work(engine) as s:
+        _end(s, coming, total)
+    return total
+
+
+def _take_in(s: Session, coming: _Coming, items: Iterable[bundle.Item]) -> ImportReport:
+    intake = _Intake(s, coming.sender, coming.checked.locks, coming.now)
+    for item in items:
         intake.take(item)
     changed = intake.end()
-    row = {"digest": checked.sha256, "at": now, "origin": origin, "attempts": intake.added}
-    insert_missing(s, imports, [row])
-    if by and intake.added:
-        audit.note(s, by, "results.import", checked.sha256, now, origin=origin, added=intake.added)
-    announce(s, IMPORTED, now, origin=origin, added=intake.added, changed=len(changed))
+    if intake.came:
+        announce(s, IMPORTED, coming.now, origin=coming.sender.origin, added=intake.added, changed=len(changed))
     return ImportReport(
-        origin=origin,
+        origin=coming.sender.origin,
         added=intake.added,
-        known=n - intake.added,
+        known=intake.came - intake.added - len(intake.refused),
         unknown=intake.arrivals.unknown,
         superseded=intake.arrivals.superseded,
         voided=intake.arrivals.voided,
         changed=changed,
+        replaced=intake.replaced,
+        refused=tuple(intake.refused),
     )
 
 
+def _sum(one: ImportReport, other: ImportReport) -> ImportReport:
+    names = ("added", "known", "unknown", "superseded", "voided", "changed", "replaced", "refused")
+    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in names})
+
+
+def _end(s: Session, coming: _Coming, report: ImportReport) -> None:
+    if not report.refused:
+        row = {"digest": coming.checked.sha256, "at": coming.now, "origin": report.origin, "attempts": report.added}
+        insert_missing(s, imports, [row])
+    told = {"added": report.added, "known": report.known, "replaced": report.replaced, "refused": len(report.refused)}
+    clashes = [vars(one) for one in report.refused[:_CLASHES_TOLD]]
+    _note(s, coming, "results.import", origin=report.origin, **told, **({"clashes": clashes} if clashes else {}))
+
+
+def _known_already(s: Session, coming: _Coming) -> ImportReport:
+    n, origin = coming.checked.counts.get("attempt", 0), coming.sender.origin
+    _note(s, coming, "results.import", origin=origin, added=0, known=n)
+    return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
+
+
+def _note(s: Session, coming: _Coming, action: str, **told: object) -> None:
+    if coming.by:
+        audit.note(s, coming.by, action, coming.checked.sha256, coming.now, **told)
+
+
 def _is_known(s: Session, digest: str) -> bool:
-    return s.execute(sa.select(imports.c.digest).where(imports.c.digest == digest)).first() is not None
+    """Whether all that this bundle says is here."""
+    came = s.execute(sa.select(imports.c.digest).where(imports.c.digest == digest)).first() is not None
+    return came and s.execute(sa.select(attempts.c.id).where(attempts.c.void.is_not(None)).limit(1)).first() is None
+
+
+def _refuse_future(attempt: Attempt, now: datetime) -> None:
+    if attempt.finished_at > now + _CLOCKS_DIFFER:
+        raise BadBundle(f"attempt {attempt.id} finished at {attempt.finished_at}, which is still to come")
+
+
+def _refuse_planned(s: Session, sender: "_Sender", ids: Collection[str]) -> None:
+    """What a dispatcher of ours is to measure has its number already, and everybody can read it in the events: a
+    result that comes first under that number would be taken for the measured one.
+    """
+    if not sender.vouched or not ids:
+        return
+    given = bulk.given(s, ["id"], [(id_,) for id_ in sorted(ids)])
+    planned = sa.select(arms.c.attempt).join_from(given, arms, arms.c.attempt == given.c.id)
+    found = s.execute(planned.where(arms.c.state != ArmState.DONE).limit(1)).scalar()
+    if found is not None:
+        raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
 
 
 @dataclass(frozen=True)
@@ -143,9 +259,10 @@ class _Sender:
 class _Intake:
     """Items on their way into the tables, in batches, so that memory does not grow with the bundle."""
 
-    def __init__(self, s: Session, sender: _Sender, now: datetime) -> None:
+    def __init__(self, s: Session, sender: _Sender, lock_keys: Mapping[str, str], now: datetime) -> None:
         self._s = s
         self._sender = sender
+        self._lock_keys = lock_keys
         self._now = now
         self._catalogue = Catalogue(s)
         self._voids: tuple[Void, ...] | None = None
@@ -153,15 +270,30 @@ class _Intake:
         self._held_bytes = 0
         self._logs = _Logs(s)
         self.arrivals = Arrivals(self._catalogue)
-        self.added = 0
+        self.came = self.added = self.replaced = 0
+        self.refused: list[Clash] = []
 
     def take(self, item: bundle.Item) -> None:
-        if isinstance(item, Attempt) and item.finished_at > self._now + _CLOCKS_DIFFER:
-            raise BadBundle(f"attempt {item.id} finished at {item.finished_at}, which is still to come")
+        item = self._under_its_own_key(item)
+        if isinstance(item, Attempt):
+            _refuse_future(item, self._now)
+            self.came += 1
         self._held.setdefault(type(item), {}).setdefault(_key_of(item), item)
         self._held_bytes += _ITEM_BYTES + (len(item.text) if isinstance(item, bundle.Lock | bundle.Log) else 0)
         if self._held_bytes >= _BATCH_BYTES:
             self._store()
+
+    def _under_its_own_key(self, item: bundle.Item) -> bundle.Item:
+        """A lock is kept under what its contents say, and so is what was found by it: not under what a bundle says."""
+        match item:
+            case Attempt() if item.lock_digest in self._lock_keys:
+                return replace(item, lock_digest=self._lock_keys[item.lock_digest])
+            case bundle.Lock():
+                return replace(item, digest=self._lock_keys[item.digest])
+            case bundle.Environment():
+                return replace(item, lock_digest=self._lock_keys[item.lock_digest])
+            case _:
+                return item
 
     def end(self) -> tuple[CellChange, ...]:
         """Write the rest and derive the cells of all that was new; tell which came out differently."""
@@ -178,10 +310,23 @@ class _Intake:
             items = self._held.pop(kind, {})
             known = self._known(table, items)
             if kind is Attempt:
-                self._refuse_planned(items.keys() - known)
+                _refuse_planned(self._s, self._sender, items.keys() - known)
+                known -= self._settle([items[id_] for id_ in sorted(known)])
             # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
             bulk.insert(self._s, table, self._rows([item for id_, item in items.items() if id_ not in known]))
         self._held_bytes = 0
+
+    def _settle(self, came: Sequence[bundle.Item]) -> set[str]:
+        """Of attempts whose number is taken, those that take the place of what stands under it, which is gone."""
+        some = [one for one in came if isinstance(one, Attempt)]
+        voided = {
+            one.id for one in some if void_over(one, self._sender.token, self._now, self._voids or ()) is not None
+        }
+        settled = collisions.settle(self._s, some, token=self._sender.token, voided=voided)
+        self.arrivals.keys |= settled.left
+        self.refused += settled.refused
+        self.replaced += len(settled.replaced)
+        return settled.replaced
 
     def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
         if not ids:
@@ -214,20 +359,9 @@ class _Intake:
         row = evidence.attempt_row(attempt, evidence.Reception(self._now, sender.token, void))
         if sender.vouched or attempt.origin == LOCAL:
             row["origin"] = sender.origin
-        row["counts_as"] = self.arrivals.take(attempt, texts, is_voided=void is not None)
+        row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None))
         self.added += 1
         return _COLUMNS(row)
-
-    def _refuse_planned(self, ids: Collection[str]) -> None:
-        """What a dispatcher of ours is to measure has its number already, and everybody can read it in the events: a
-        result that comes first under that number would be taken for the measured one.
-        """
-        if not self._sender.vouched:
-            return
-        planned = sa.select(arms.c.attempt).where(arms.c.attempt.in_(sorted(ids)), arms.c.state != ArmState.DONE)
-        found = self._s.execute(planned.limit(1)).scalar()
-        if found is not None:
-            raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
 
 
 class _Logs:

@@ -118,4 +118,7 @@ def load_provisioned(s: Session) -> Provisioned:
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
     """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
     found = [one for one in evidence.load_evidence(s, issue.id, build.id, hardware) if one.void is None]
-    return tuple((one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log)) for one in found)
+    return tuple(
+        (one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log, one.searched))
+        for one in found
+    )

@@ -168,7 +168,7 @@ def _attempt_row(
 ) -> AttemptRow:
     return AttemptRow(
         one.attempt,
-        evidence.judgement_of(one.attempt, issue, build, one.log),
+        evidence.judgement_of(one.attempt, issue, build, one.log, one.searched),
         one.void is None and evidence.counts(one.attempt, bindings),
         voids.get(one.void),
     )
@@ -233,7 +233,7 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
     is_current = evidence.counts(attempt, evidence.current_bindings(*known))
     return AttemptDetail(
         attempt=attempt,
-        judgement=evidence.judgement_of(attempt, *known, log),
+        judgement=evidence.judgement_of(attempt, *known, log, evidence.parse_searched(found["searched"])),
         counted=found["void"] is None and is_current,
         void=load_named_voids(s, {found["void"]}).get(found["void"]),
         log=log,

@@ -7,7 +7,10 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from app.domain.access import Actor
+from app.domain.issue import digest
 from app.domain.job import (
+    LOCAL,
     ArmFinished,
     ArmStarted,
     Attempt,
@@ -19,13 +22,15 @@ from app.domain.job import (
 )
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
-from app.store import counters, evidence
+from app.store import audit, counters, evidence
 from app.store.arrivals import Arrivals
 from app.store.cells import Catalogue, CellKey, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.jobs import HeldJob, arms_left, held_job, settle
 from app.store.rows import ArmState, JobState, StaleEvent
 from app.store.tables import arms, attempts, environments, jobs, locks, logs, machines
 from app.store.voiding import load_standing_voids, void_over
+
+_DISPATCHER = Actor("dispatcher")
 
 LOSS_LIMIT = 3
 """After how many losses in a row an arm, or a job that starts none, is given up."""
@@ -76,9 +81,10 @@ def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> 
 
 
 def _environment_ready(s: Session, job: HeldJob, event: EnvironmentReady, now: datetime) -> None:
-    insert_missing(s, locks, [{"digest": event.lock_digest, "zlib": evidence.pack(event.lock)}])
-    observed = {"packages": dict(event.packages), "imported": dict(event.imported)}
-    insert_missing(s, environments, [{"lock_digest": event.lock_digest, **observed}])
+    if digest(event.lock) == event.lock_digest:  # else it could be put in the place of another
+        insert_missing(s, locks, [{"digest": event.lock_digest, "zlib": evidence.pack(event.lock)}])
+        observed = {"packages": dict(event.packages), "imported": dict(event.imported)}
+        insert_missing(s, environments, [{"lock_digest": event.lock_digest, **observed}])
     counters.count(s, {counters.PROVISIONED: 1, counters.PROVISION_MS: int(event.seconds * 1000)})
     announce(
         s,
@@ -145,20 +151,32 @@ def _keep(
 ) -> str | None:
     """Store an attempt and derive its cell, and these; tell what it counts as.
 
-    One of its number that came in a bundle before stays as it is.
+    One of its number that came in a bundle before gives way: we know that this one was measured.
     """
     void = void_over(attempt, "", now, load_standing_voids(s))
+    left = _remove_foreign(s, attempt.id, now)
+    also = {*also, *left}
     catalogue = Catalogue(s)
     arrivals = Arrivals(catalogue)
-    counts_as = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
-    row = evidence.attempt_row(attempt, evidence.Reception(now, void=void)) | {"counts_as": counts_as}
+    taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
+    row = evidence.attempt_row(attempt, evidence.Reception(now, void=void)) | vars(taken)
     if insert_missing(s, attempts, [row]):
         counters.count(s, arrivals.counters)
         rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
-        return counts_as
+        return taken.counts_as
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)
     kept: str | None = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
     return kept
+
+
+def _remove_foreign(s: Session, id_: str, now: datetime) -> list[CellKey]:
+    """Remove what stands under the number of an attempt of ours and is not; tell the cell that it was in."""
+    foreign = sa.and_(attempts.c.id == id_, attempts.c.origin != LOCAL)
+    told = (attempts.c.issue, attempts.c.build, attempts.c.hardware, attempts.c.origin, attempts.c.token)
+    rows = s.execute(sa.delete(attempts).where(foreign).returning(*told)).all()
+    for row in rows:
+        audit.note(s, _DISPATCHER, "results.replace", id_, now, origin=row.origin, token=row.token)
+    return [CellKey(row.issue, row.build, row.hardware) for row in rows]
 
 
 def _planned(s: Session, job: HeldJob, attempt: str) -> _Arm:

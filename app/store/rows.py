@@ -173,10 +173,20 @@ def _workarounds(cell: Cell | None) -> dict[str, WorkaroundVerdict]:
 
 
 @dataclass(frozen=True)
+class Clash:
+    """An attempt that was not taken: another stands under its number, which came from `origin`, through `token`."""
+
+    id: str
+    origin: str
+    token: str
+
+
+@dataclass(frozen=True)
 class ImportReport:
     """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
-    this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count.
-    `changed` are the cells that came out differently.
+    this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count;
+    `replaced` took the place of another under their number. `refused` say something else than what is here. `changed`
+    are the cells that came out differently.
     """
 
     origin: str
@@ -186,6 +196,8 @@ class ImportReport:
     superseded: int
     voided: int
     changed: tuple[CellChange, ...]
+    replaced: int = 0
+    refused: tuple[Clash, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,8 @@ attempts = sa.Table(
     sa.Column("void", sa.BigInteger),
     # Derived, like cells: the outcome it counts as now; NULL where it is superseded, voided or its issue is unknown.
     sa.Column("counts_as", sa.String(20)),
+    # The JSON of what looking for its issue's signature came to (NULL: nobody had to), so that pages look for none.
+    sa.Column("searched", sa.Text),
     sa.Index(None, "issue", "build", "hardware", "finished_at"),
     # The newest of an issue, on whatever build, are shown on its page.
     sa.Index(None, "issue", "finished_at"),

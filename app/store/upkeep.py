@@ -28,11 +28,14 @@ from app.store.tables import (
 
 
 def reclassify(s: Session, now: datetime) -> tuple[CellChange, ...]:
-    """Derive every cell from its evidence with this release's rules, store what differs, and tell it.
+    """Derive every cell from its evidence with this release's rules, store what differs, and tell it. A signature is
+    looked for only where none, or another one, was.
 
     Right after a run it finds nothing: cells are kept up to date as evidence comes in.
     """
     touch(s)
+    # What took too long once may be found on a machine that is less busy.
+    s.execute(sa.update(attempts).where(attempts.c.searched.contains('"is_late":true')).values(searched=None))
     places = sa.union(
         sa.select(attempts.c.issue, attempts.c.build, attempts.c.hardware),
         sa.select(cells.c.issue, cells.c.build, cells.c.hardware),

@@ -5,7 +5,7 @@ The verbs live by subject: `catalogue` (what people wrote), `jobs` (the queue), 
 """
 
 from app.store.catalogue import save_catalogue
-from app.store.exchange import export_bundle, import_bundle
+from app.store.exchange import export_bundle, import_bundle, take_in_bundle
 from app.store.jobs import (
     DISPATCHER,
     cancel_run,
@@ -45,5 +45,6 @@ __all__ = [
     "release_job",
     "renew_jobs",
     "save_catalogue",
+    "take_in_bundle",
     "take_lease",
 ]

@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-SIGNATURE = r'in load_library\s+File "\S*torchao\S*__init__\.py"'
+SIGNATURE = r'in load_library\s+File "\S{0,300}torchao\S{0,300}__init__\.py"'
 
 
 class WrongResult(Exception):

@@ -13,7 +13,7 @@ import contextlib
 import torch
 import torch.nn.functional as F
 
-SIGNATURE = r"expected an output laid out as the query, strides \(.*\), got strides \("
+SIGNATURE = r"expected an output laid out as the query, strides \([^)x\n]*\), got strides \("
 
 BATCH, SEQUENCE, HEADS, DIM = 2, 128, 16, 64
 

@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"as_strided_scatter: sizes .* out of bounds for storage|expected the elements .*, got .* \(tolerance 0\)"
+SIGNATURE = r"as_strided_scatter: sizes [^:\n]* out of bounds for storage|expected the elements [^gx\n]* in the storage [^gx\n]*, got [^x\n]* \(tolerance 0\)"
 
 
 class WrongResult(Exception):

@@ -8,7 +8,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"pointless_cumsum_replacement[\s\S]*IndexError: tuple index out of range"
+SIGNATURE = r"pointless_cumsum_replacement[^p]*(?:p(?!ointless_cumsum_replacement)[^p]*){0,2000}IndexError: tuple index out of range"
 
 
 class WrongResult(Exception):

@@ -1,11 +1,13 @@
 """The truth table of `classify`: one row, one reason."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from app.domain.issue import BASELINE, Signature, SignatureKind
 from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode, classify
+from app.domain.search import Searched, digest_of
 from tests.make import SIGNATURE_TEXT, make_build, make_issue, make_record
 
 WRONG = Raised("WrongResult", "expected 1, got 2", "Traceback", marked="wrong_result")
@@ -214,3 +216,30 @@ def test_a_match_shows_the_line_that_carries_the_signature() -> None:
 def test_a_pass_says_what_proves_it() -> None:
     found = classify(make_record(), make_issue(), BASELINE, make_build(), "")
     assert found.reason == "passed; path proven (dynamo_graph 1x, inductor_cpp 1x)"
+
+
+SLOW = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b"))
+
+
+@pytest.mark.parametrize("record", [make_record(Outcome.OTHER_FAILURE), make_record(Outcome.CRASH)], ids=repr)
+def test_what_cannot_be_held_against_the_signature_in_time_is_neither_the_issue_nor_another_failure(
+    record: RunRecord,
+) -> None:
+    found = classify(replace(record, ending=Ending.RAISED), SLOW, BASELINE, make_build(), "a" * 5_000, limit_s=0.05)
+    assert (found.outcome, found.searched) == (Outcome.TIMEOUT, Searched(digest_of(r"(a+)+$b"), is_late=True))
+    assert "took too long" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kept", "outcome"),
+    [
+        pytest.param(Searched(digest_of(r"(a+)+$b"), "the line"), Outcome.MATCH, id="it was there"),
+        pytest.param(Searched(digest_of(r"(a+)+$b")), Outcome.OTHER_FAILURE, id="it was not there"),
+        pytest.param(Searched(digest_of(r"(a+)+$b"), is_late=True), Outcome.TIMEOUT, id="nobody knows"),
+        pytest.param(Searched(digest_of("another"), "the line"), Outcome.TIMEOUT, id="of another signature"),
+    ],
+)
+def test_what_was_looked_for_once_is_not_looked_for_again(kept: Searched, outcome: Outcome) -> None:
+    record = make_record(Outcome.OTHER_FAILURE)
+    found = classify(record, SLOW, BASELINE, make_build(), "a" * 5_000, kept, limit_s=0.05)
+    assert (found.outcome, found.line) == (outcome, kept.line if outcome is Outcome.MATCH else "")

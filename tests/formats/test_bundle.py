@@ -1,5 +1,6 @@
 import gzip
 import io
+import json
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,9 @@ def repacked(lines: list[dict[str, Any]]) -> bytes:
     import hashlib
     from collections import Counter
 
-    body = b"".join(orjson.dumps(line) + b"\n" for line in lines if line["kind"] != "footer")
+    # Not orjson, which writes no number of more than 64 bits.
+    written = (json.dumps(line, separators=(",", ":")) for line in lines if line["kind"] != "footer")
+    body = "".join(f"{line}\n" for line in written).encode()
     counts = Counter(line["kind"] for line in lines if line["kind"] not in {"header", "footer"})
     footer = {"kind": "footer", "counts": counts, "sha256": hashlib.sha256(body).hexdigest()}
     return gzip.compress(body + orjson.dumps(footer) + b"\n")
@@ -152,6 +155,8 @@ def test_a_bundle_cut_off_says_so(write: Any) -> None:
             id="a newer format",
         ),
         pytest.param({"created_at": "yesterday"}, "line 1: created_at", id="a header that is none"),
+        pytest.param({"origin": "x" * 5_000_000}, "line 1: .* is no origin", id="an origin of five megabytes"),
+        pytest.param({"product": "x" * 5_000_000}, "another product .{0,60}$", id="a product of five megabytes"),
     ],
 )
 def test_a_bundle_we_cannot_read_says_what_it_is(write: Any, change: dict[str, Any], sentence: str) -> None:
@@ -183,6 +188,15 @@ def test_fields_and_kinds_of_a_later_writer_are_passed_over(write: Any) -> None:
     assert list(read_items(checked)) == ITEMS
 
 
+GPU = {"index": 0, "name": "H100", "capability": [9, 0], "memory_bytes": 80}
+RAISED = {"kind": "E", "message": "m", "text": "t"}
+TROUBLE = {"code": "no_compiler", "sentence": "x" * 20_000}
+
+
+def recorded(**said: Any) -> dict[str, Any]:
+    return {"record": {"ending": "raised", **said}}
+
+
 BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("an outcome nobody knows", "attempt", {"record": {"ending": "exploded"}}, "record.ending"),
     ("a field that is missing", "attempt", {"issue": None}, "issue"),
@@ -200,6 +214,37 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("a start before all of UTC", "attempt", {"started_at": "0001-01-01T00:00:00+10:00"}, "before there was"),
     ("an ordinal that no column holds", "attempt", {"ordinal": 1 << 40}, "is none of ours"),
     ("an ordinal before the first", "attempt", {"ordinal": 0}, "is none of ours"),
+    ("memory beyond counting", "machine", {"memory_bytes": 10**400}, "not within 0 and"),
+    ("cores beyond counting", "machine", {"cores": 1 << 60}, "not within 0 and"),
+    ("less than no memory", "machine", {"memory_bytes": -1}, "not within 0 and"),
+    ("a processor of five megabytes", "machine", {"cpu_model": "x" * 5_000_000}, "more than 300 signs"),
+    ("a thousand GPUs", "machine", {"gpus": [GPU] * 1000}, "more than 64"),
+    ("a GPU with a long name", "machine", {"gpus": [GPU | {"name": "x" * 301}]}, "more than 300 signs"),
+    ("a GPU of no capability", "machine", {"gpus": [GPU | {"capability": [10**30, 0]}]}, "is none"),
+    ("means of isolation without end", "machine", {"sandbox": ["x" * 1000]}, "more than 300 signs"),
+    ("a package with a long version", "environment", {"packages": {"torch": "1" * 301}}, "more than 300 signs"),
+    ("packages without end", "environment", {"imported": dict.fromkeys(map(str, range(5001)), "1")}, "more than 5000"),
+    ("labels without end", "attempt", {"labels": {"x" * 301: "1"}}, "more than 300 signs"),
+    ("an exit code beyond counting", "attempt", recorded(exit_code=-(10**400)), "exit code"),
+    ("a memory peak beyond counting", "attempt", recorded(peak_bytes=10**400), "not within 0 and"),
+    ("threads beyond counting", "attempt", recorded(threads=1 << 60), "not within 0 and"),
+    ("a log cut beyond counting", "attempt", recorded(log_cut_bytes=1 << 60), "not within 0 and"),
+    ("a probe seen too often", "attempt", recorded(probes={"eager": 10**400}), "not within 0 and"),
+    ("a probe with a long name", "attempt", recorded(probes={"x" * 301: 1}), "more than 300 signs"),
+    ("seconds without end", "attempt", recorded(wall_s=1e300), "no time"),
+    ("seconds below none", "attempt", recorded(wall_s=-1.0), "no time"),
+    ("own seconds without end", "attempt", recorded(own_s=1e300), "no time"),
+    ("a signal of a megabyte", "attempt", recorded(signal="x" * (1 << 20)), "more than 300 signs"),
+    ("a long version of what was imported", "attempt", recorded(imported={"torch": "x" * 301}), "more than 300 signs"),
+    (
+        "an observation of two megabytes",
+        "attempt",
+        recorded(observed={"x": "y" * (2 << 20)}),
+        "longer than any of ours",
+    ),
+    ("a traceback of two megabytes", "attempt", recorded(raised=RAISED | {"text": "y" * (2 << 20)}), "longer than"),
+    ("a class of a megabyte", "attempt", recorded(raised=RAISED | {"kind": "y" * (1 << 20)}), "the class of"),
+    ("a long sentence of trouble", "attempt", recorded(trouble=TROUBLE), "the sentence of its trouble"),
     ("a log under another digest", "log", {"text": "something else"}, "is not the digest of its text"),
     ("a log without end", "log", {"text": "x" * (LOG_LIMIT_BYTES + 1)}, "is longer than any of ours"),
     ("a lock under no digest", "lock", {"digest": "1"}, "is no digest"),
@@ -214,9 +259,9 @@ def test_what_could_not_be_stored_or_shown_is_refused_with_its_line(
     lines = lines_of(packed())
     number = next(n for n, line in enumerate(lines) if line["kind"] == kind)
     lines[number] |= change
-    checked = check_bundle(write(repacked(lines)))
-    with pytest.raises(BadBundle, match=rf"results\.jsonl\.gz, line {number + 1}, {kind}: .*{sentence}"):
-        list(read_items(checked))
+    with pytest.raises(BadBundle, match=rf"results\.jsonl\.gz, line {number + 1}, {kind}: .*{sentence}") as caught:
+        list(read_items(check_bundle(write(repacked(lines)))))
+    assert len(str(caught.value)) < 600
 
 
 def test_two_bundles_in_one_file_are_refused(write: Any) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from app.domain.access import Actor
 from app.domain.errors import BadBundle
-from app.domain.issue import digest
+from app.domain.issue import Signature, SignatureKind, digest
 from app.domain.job import Attempt
 from app.domain.outcome import Outcome, classify, heeds_log
 from app.domain.verdict import Verdict
@@ -212,7 +212,7 @@ def test_what_comes_in_is_not_read_back(engine: Engine, tmp_path: Path, count_st
     is_as_recomputed(engine)
 
 
-def test_a_result_of_an_attempt_that_a_bundle_brought_before_leaves_it_as_it_was(
+def test_a_result_of_ours_takes_the_place_of_what_a_bundle_brought_under_its_number(
     engine: Engine, tmp_path: Path
 ) -> None:
     run = given_run(engine)
@@ -226,9 +226,9 @@ def test_a_result_of_an_attempt_that_a_bundle_brought_before_leaves_it_as_it_was
     with reading(engine) as s:
         (cell,) = reads.load_cells(s)
         told = [event.data["outcome"] for event in reads.load_events(s, 0, run, 100) if event.kind == "arm_finished"]
-    assert (cell.verdict, cell.attempts) == (Verdict.AFFECTED, {"match": 1})
-    assert told == ["pass", "match"]
-    assert counted(engine) == {("match",): 1, ("pass",): 1}
+    assert (cell.verdict, cell.attempts) == (Verdict.NOT_AFFECTED, {"pass": 1})
+    assert told == ["pass", "pass"]
+    assert counted(engine) == {("match",): 1, ("pass",): 2}
     is_as_recomputed(engine)
 
 
@@ -253,7 +253,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
         make_attempt(id="plain", labels={"gpu": "H100", "n": 'a "b"\\'}, record=nasty),
         make_attempt(id="other", finished_at=NOON + timedelta(microseconds=7), job="\\N"),
     ]
-    rows = [evidence.attempt_row(one, Reception(LATER, "tok", 3)) | {"counts_as": None} for one in made]
+    rows = [evidence.attempt_row(one, Reception(LATER, "tok", 3)) | vars(arrivals.Taken()) for one in made]
     names = attempts.columns.keys()
     kept = []
     for write in (
@@ -410,3 +410,43 @@ def test_however_results_came_in_cells_are_what_all_of_them_say(
         live_through(engine, steps, Path(folder))
         is_as_recomputed(engine)
         engine.dispose()
+
+
+SLOW = make_issue("toy-slow", signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b"))
+
+
+def test_what_was_looked_for_as_it_came_in_is_not_looked_for_by_pages(engine: Engine, tmp_path: Path) -> None:
+    given_catalogue(engine, ISSUES, BUILDS)
+    take_in(engine, write_bundle(tmp_path / "one.jsonl.gz", [failed(), bundle.Log(digest(SAID), SAID)]))
+    with unit_of_work(engine) as s:
+        s.execute(sa.delete(logs))  # a page that looked now would find nothing
+    with reading(engine) as s:
+        found = reads.load_attempt(s, failed().id).judgement
+        (row,) = reads.load_attempts(s, ISSUES[0].id, BUILDS[0].id, HARDWARE)
+    assert (found.outcome, found.line, row.judgement) == (Outcome.MATCH, SAID.strip(), found)
+
+
+def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_answer(
+    engine: Engine, tmp_path: Path
+) -> None:
+    given_catalogue(engine, [SLOW], BUILDS)
+    text = "a" * 5_000
+    made = make_attempt(Outcome.OTHER_FAILURE, issue=SLOW, log_digest=digest(text))
+    items: list[bundle.Item] = [
+        make_attempt(issue=SLOW, arm="control"),
+        make_attempt(issue=SLOW, ordinal=2),
+        made,
+        bundle.Log(digest(text), text),
+    ]
+    take_in(engine, write_bundle(tmp_path / "slow.jsonl.gz", items))
+    with reading(engine) as s:
+        (cell,) = reads.load_cells(s)
+        row = next(one for one in reads.load_attempts(s, SLOW.id, BUILDS[0].id, HARDWARE) if one.attempt.id == made.id)
+    assert (cell.verdict, cell.attempts) == (Verdict.INCONCLUSIVE, {"timeout": 1, "pass": 1})
+    assert "took too long" in cell.reason
+    assert row.judgement.outcome is Outcome.TIMEOUT
+    quick = replace(SLOW, signature=Signature(SignatureKind.MESSAGE, "^a{5000}$"))
+    given_catalogue(engine, [quick], BUILDS)
+    with reading(engine) as s:
+        (cell,) = reads.load_cells(s)
+    assert cell.verdict is Verdict.FLAKY

@@ -1,5 +1,6 @@
 import io
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -8,12 +9,15 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from app.domain.access import Actor
 from app.domain.errors import BadBundle
+from app.domain.issue import digest
 from app.domain.job import Attempt, EnvironmentReady
 from app.domain.outcome import Outcome
 from app.domain.verdict import Verdict
 from app.formats import bundle
-from app.store import reads, writes
+from app.store import exchange, reads, writes
+from app.store.audit import load_audit
 from app.store.rows import ImportReport, Selection
 from app.store.session import Engine, connect, migrate, reading, unit_of_work
 from app.store.tables import attempts, metadata
@@ -33,6 +37,9 @@ wheels = [{ url = "https://wheels.example.org/a/torch-2.6.0-cp311.whl#x", hashes
 name = "numpy"
 wheels = [{ path = "/srv/wheels/numpy-2.0.whl" }, { url = 'file:///srv/wheels/other-1.0.whl', size = 3 }]
 """
+NAME = digest(LOCK)
+FOUND = bundle.Environment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
+KEY = bundle.lock_key(LOCK, FOUND)  # what a lock from elsewhere is kept under
 
 
 @pytest.fixture
@@ -42,10 +49,10 @@ def elsewhere(tmp_path: Path) -> Iterator[Engine]:
     migrate(engine)
     given_run(engine, [ISSUE, make_issue("toy-2")], [BUILD])
     spec = claim(engine)
-    ready = EnvironmentReady(spec.job, 1, LOCK, "0" * 32, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"}, 3.5)
+    ready = EnvironmentReady(spec.job, 1, LOCK, NAME, FOUND.packages, FOUND.imported, 3.5)
     with unit_of_work(engine) as s:
         writes.record_event(s, ready, NOON)
-        done = replace(finished(spec, spec.arms[0], log="fine\n"), lock_digest="0" * 32)
+        done = replace(finished(spec, spec.arms[0], log="fine\n"), lock_digest=NAME)
         writes.record_event(s, done, NOON)
         writes.release_job(s, spec.job, 1, NOON)
     given_results(engine, log="said so\n")
@@ -90,7 +97,8 @@ def test_what_was_measured_elsewhere_says_the_same_here(engine: Engine, elsewher
     assert {row[origin] for row in here["attempts"]} == {"gpu-box"}
     for name in there:
         strip = origin if name == "attempts" else None
-        assert [row[:strip] for row in here[name]] == [row[:strip] for row in there[name]]
+        renamed = [tuple(KEY if value == NAME else value for value in row[:strip]) for row in there[name]]
+        assert [row[:strip] for row in here[name]] == renamed
     with reading(engine) as s:
         assert reads.load_attempt(s, here["attempts"][0][0]).packages in ({"torch": "2.6.0"}, {})
 
@@ -102,8 +110,19 @@ def test_a_bundle_of_what_was_imported_is_the_bundle_that_came(
     imported(engine, exported(elsewhere, tmp_path / "there.jsonl.gz"))
     again = exported(engine, tmp_path / "here.jsonl.gz")
     items = [list(bundle.read_items(bundle.check_bundle(path))) for path in (tmp_path / "there.jsonl.gz", again)]
-    local = [replace(item, origin="gpu-box") if isinstance(item, Attempt) else item for item in items[0]]
-    assert items[1] == local
+    assert items[1] == [as_kept(item) for item in items[0]]
+
+
+def as_kept(item: bundle.Item) -> bundle.Item:
+    match item:
+        case Attempt():
+            return replace(item, origin="gpu-box", lock_digest=KEY if item.lock_digest else "")
+        case bundle.Lock():
+            return replace(item, digest=KEY)
+        case bundle.Environment():
+            return replace(item, lock_digest=KEY)
+        case _:
+            return item
 
 
 def test_importing_twice_changes_nothing(engine: Engine, elsewhere: Engine, tmp_path: Path) -> None:
@@ -119,7 +138,7 @@ def test_importing_twice_changes_nothing(engine: Engine, elsewhere: Engine, tmp_
 def test_an_exported_lock_names_no_host_and_no_path(elsewhere: Engine, tmp_path: Path) -> None:
     path = exported(elsewhere, tmp_path / "results.jsonl.gz")
     (lock,) = [item for item in bundle.read_items(bundle.check_bundle(path)) if isinstance(item, bundle.Lock)]
-    assert lock.digest == "0" * 32
+    assert lock.digest == NAME
     assert "example.org" not in lock.text
     assert "secret" not in lock.text
     assert "/srv" not in lock.text
@@ -217,3 +236,80 @@ def test_a_result_nobody_planned_here_needs_no_job(engine: Engine, tmp_path: Pat
         detail = reads.load_attempt(s, make_attempt().id)
     assert (detail.log, detail.machine, detail.lock) == ("", None, "")
     assert HOLDER != detail.attempt.origin == "gpu-box"
+
+
+@pytest.fixture
+def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every bundle is too large to be held, and a step holds one cell."""
+    monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(exchange, "_STEP_BYTES", 1500)
+    monkeypatch.setattr(exchange, "_PAUSE_S", 0.0)
+
+
+def entries(engine: Engine) -> list[str]:
+    with reading(engine) as s:
+        return [row.action for row in reversed(load_audit(s))]
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_a_large_bundle_comes_in_step_by_step_and_says_the_same(
+    engine: Engine, elsewhere: Engine, tmp_path: Path
+) -> None:
+    path = exported(elsewhere, tmp_path / "results.jsonl.gz")
+    given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
+    whole = connect(f"sqlite:///{tmp_path / 'whole.db'}")
+    migrate(whole)
+    given_catalogue(whole, [ISSUE, make_issue("toy-2")], [BUILD])
+    report, other = writes.take_in_bundle(engine, path, NOON, by=Actor("ada")), imported(whole, path)
+    assert (
+        (report.added, report.known, len(report.changed)) == (other.added, other.known, len(other.changed)) == (6, 0, 2)
+    )
+    assert evidence(engine) == evidence(whole)
+    again = writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+    assert (again.added, again.known) == (0, 6)
+    assert entries(engine) == ["results.begin", "results.import", "results.import"]
+    whole.dispose()
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_an_import_that_was_broken_off_goes_on_where_it_was(
+    engine: Engine, elsewhere: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = exported(elsewhere, tmp_path / "results.jsonl.gz")
+    given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
+    monkeypatch.setattr(time, "sleep", stop_after(0))
+    with pytest.raises(KeyboardInterrupt):
+        writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+    monkeypatch.undo()
+    with reading(engine) as s:
+        assert [cell.issue for cell in reads.load_cells(s)] == ["toy-1"]
+    with unit_of_work(engine) as s:
+        assert writes.reclassify(s, NOON) == ()
+    report = writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+    assert (report.added, report.known) == (3, 3)
+
+
+def stop_after(steps: int) -> Callable[[float], None]:
+    left = iter(range(steps))
+
+    def stop(_: float) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+@pytest.mark.usefixtures("in_steps")
+def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_step(
+    engine: Engine, tmp_path: Path
+) -> None:
+    given_catalogue(engine, [ISSUE], [BUILD])
+    late = make_attempt(finished_at=NOON + timedelta(days=2))
+    path = tmp_path / "late.jsonl.gz"
+    with path.open("wb") as out:
+        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), [make_attempt(ordinal=2), late])
+    before = evidence(engine)
+    with pytest.raises(BadBundle, match="which is still to come"):
+        writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+    assert evidence(engine) == before
+    assert entries(engine) == ["results.refuse"]

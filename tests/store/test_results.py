@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.domain.issue import digest
 from app.domain.job import EnvironmentReady, Event, JobSpec, Provisioning
 from app.domain.outcome import Ending, Outcome, Raised
 from app.domain.verdict import Cell, Verdict
@@ -65,9 +66,9 @@ def test_an_attempt_comes_back_with_all_that_was_seen(engine: Engine) -> None:
     spec = claim(engine)
     arm = spec.arms[1]
     lock = 'lock-version = "1.0"\n'
-    ready = EnvironmentReady(spec.job, 1, lock, "0" * 32, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"}, 3.5)
+    ready = EnvironmentReady(spec.job, 1, lock, digest(lock), {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"}, 3.5)
     done = finished(spec, arm, Outcome.MATCH, log="compiling\x00\nfailed\n")
-    record(engine, started(spec), ready, done.__class__(**{**vars(done), "lock_digest": "0" * 32}))
+    record(engine, started(spec), ready, done.__class__(**{**vars(done), "lock_digest": digest(lock)}))
     with reading(engine) as s:
         detail = reads.load_attempt(s, arm.attempt)
     assert detail.attempt.record == make_record(Outcome.MATCH)

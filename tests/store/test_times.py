@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.domain.issue import EnvironmentRequest, Packages, environment_request
+from app.domain.issue import EnvironmentRequest, Packages, digest, environment_request
 from app.domain.job import EnvironmentReady
 from app.store import writes
 from app.store.session import Engine, reading, unit_of_work
@@ -23,9 +23,9 @@ def ran_with(engine: Engine, *, lock: str) -> None:
     spec = claim(engine)
     with unit_of_work(engine) as s:
         writes.record_event(s, started(spec), NOON)
-        writes.record_event(s, EnvironmentReady(spec.job, 1, lock, lock * 32, {}, {}, 3.5), NOON)
+        writes.record_event(s, EnvironmentReady(spec.job, 1, lock, digest(lock), {}, {}, 3.5), NOON)
         for arm in spec.arms:
-            writes.record_event(s, replace(finished(spec, arm), lock_digest=lock * 32), NOON)
+            writes.record_event(s, replace(finished(spec, arm), lock_digest=digest(lock)), NOON)
         writes.record_event(s, ended(spec), NOON)
 
 

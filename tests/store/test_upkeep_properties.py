@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app.domain.access import Actor
 from app.domain.errors import BadRequest
-from app.domain.issue import Issue
+from app.domain.issue import Issue, digest
 from app.domain.job import EnvironmentReady
 from app.domain.machine import Machine
 from app.domain.outcome import Outcome
@@ -106,14 +106,15 @@ def measure(engine: Engine, issues: list[Issue], step: Measured, now: datetime) 
             if spec is None:
                 return
             writes.record_event(s, replace(started(spec), machine=step.machine), now)
-            ready = EnvironmentReady(spec.job, spec.try_no, f"lock of {spec.build.id}", spec.build.id, {}, {}, 2.0)
+            lock = f"lock of {spec.build.id}"
+            ready = EnvironmentReady(spec.job, spec.try_no, lock, digest(lock), {}, {}, 2.0)
             writes.record_event(s, ready, now)
             for arm in spec.arms:
                 outcome = step.outcome if arm.arm == "baseline" else Outcome.PASS
                 event = replace(
                     finished(spec, arm, outcome, log=step.log),
                     machine=step.machine.digest,
-                    lock_digest=spec.build.id,
+                    lock_digest=digest(lock),
                     started_at=now,
                     finished_at=now + timedelta(seconds=5),
                 )

@@ -1,11 +1,15 @@
 """Bundles over HTTP: all of one or nothing, once, and under the name of whoever sent it."""
 
+import asyncio
+import contextlib
 import gzip
 import io
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from app.domain.access import Scope
@@ -13,6 +17,7 @@ from app.store import writes
 from app.store.audit import load_audit
 from app.store.reads import load_attempts
 from app.store.session import Engine, reading
+from app.web.api import results
 from app.web.reader import Rules
 from tests.make import HARDWARE
 from tests.web import given
@@ -161,3 +166,27 @@ def test_a_token_that_sends_without_end_is_told_when_to_go_on_and_its_body_is_no
     other = bearer(make_token(own_engine, Scope.SUBMIT, name="gpu-host-2"))
     assert post(client, other, bundle).status_code == 200
     assert client.get("/api/v1/matrix").status_code == 200
+
+
+def test_a_body_leaves_no_file_behind_however_the_server_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"some results", "more_body": False}
+
+    async def look() -> tuple[bytes, list[str]]:
+        async with contextlib.aclosing(results._received(Request({"type": "http"}, receive))) as receiving:
+            path = await anext(receiving)
+            return path.read_bytes(), [*map(str, tmp_path.iterdir())]  # noqa: ASYNC240 - nobody else runs
+
+    assert asyncio.run(look()) == (b"some results", [])
+
+
+def test_every_bundle_leaves_an_entry_in_the_audit_log(
+    own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes
+) -> None:
+    for body in (bundle, bundle, bundle[:-30]):
+        post(own, worker, body)
+    with reading(own_engine) as s:
+        told = [(row.action, row.actor) for row in reversed(load_audit(s)) if row.action.startswith("results")]
+    assert told == [(f"results.{what}", "gpu-host-1") for what in ("import", "import", "refuse")]

@@ -26,7 +26,8 @@ from app.domain.isolation import Isolation
 from app.domain.issue import BASELINE
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending
-from tests.workers.toy_environment import eventually, make_toy_python, survivors
+from tests.waiting import eventually
+from tests.workers.toy_environment import make_toy_python, survivors
 from workers import isolation, sandbox
 from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
 from workers.isolation import Fence, Premises, Reach, reach

@@ -1,7 +1,7 @@
 """`/api/v1/results`: evidence from workers elsewhere, as the bundle that `knowngood run` writes there."""
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +10,7 @@ from pydantic import BaseModel
 
 from app.domain.access import Actor, Scope
 from app.store.rows import ImportReport
-from app.store.session import unit_of_work
-from app.store.writes import import_bundle
+from app.store.writes import take_in_bundle
 from app.web.errors import BadQuestion
 from app.web.limits import Buckets
 from app.web.reader import Needs
@@ -46,7 +45,9 @@ Submitter = Annotated[Actor, Depends(_submitter)]
 class TakenBody(BaseModel):
     """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
     this catalogue does not have, `superseded` to another state of their repro; `voided` are of a worker and a time
-    whose results do not count. `changed` cells read differently now.
+    whose results do not count; `replaced` took the place of others under their number, which were voided. Of `refused`
+    another attempt stands here under the number (`clashes` are the first of these numbers): who runs this server can
+    void it, and then the bundle may come again. `changed` cells read differently now.
     """
 
     origin: str
@@ -56,16 +57,18 @@ class TakenBody(BaseModel):
     superseded: int
     voided: int
     changed: int
+    replaced: int = 0
+    refused: int = 0
+    clashes: list[str] = []
 
 
-async def _received(request: Request) -> AsyncIterator[Path]:
+async def _received(request: Request) -> AsyncGenerator[Path]:
     """The body in a file, written as it comes: memory does not grow with it. `Bodies` ends one that is too long."""
-    with tempfile.TemporaryDirectory(prefix="knowngood-bundle-") as folder:
-        path = Path(folder) / "bundle"
-        with path.open("wb") as file:
-            async for chunk in request.stream():
-                file.write(chunk)
-        yield path
+    with tempfile.TemporaryFile() as file:  # without a name: it goes with this process, however that ends
+        async for chunk in request.stream():
+            file.write(chunk)
+        file.flush()
+        yield Path(f"/proc/self/fd/{file.fileno()}")
 
 
 @router.post("/results", response_model=TakenBody, openapi_extra=_TAKES, operation_id="post_results")
@@ -73,8 +76,7 @@ def submit(visit: Visiting, submitter: Submitter, bundle: Annotated[Path, Depend
     """Take in a bundle: all of it or nothing, and once more changes nothing. Its origin is the name of your token."""
     if bundle.stat().st_size == 0:
         raise BadQuestion("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
-    with unit_of_work(visit.house.engine) as session:
-        report = import_bundle(session, bundle, visit.now, by=submitter, vouched=True)
+    report = take_in_bundle(visit.house.engine, bundle, visit.now, by=submitter, vouched=True)
     return visit.json(_body(report))
 
 
@@ -87,4 +89,7 @@ def _body(report: ImportReport) -> TakenBody:
         superseded=report.superseded,
         voided=report.voided,
         changed=len(report.changed),
+        replaced=report.replaced,
+        refused=len(report.refused),
+        clashes=[one.id for one in report.refused[:20]],
     )

@@ -1,0 +1,75 @@
+"""How much may stand in each field of a bundle: more than any machine or repro of ours says, and little enough to show.
+
+Each function says in words what is too much of a value; None for a good one.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from itertools import chain
+
+from app.domain.machine import Machine
+from app.domain.outcome import RunRecord
+
+MOST = (1 << 53) - 1
+"""The largest whole number that every reader of JSON knows exactly."""
+
+_MOST_S = 10.0**8  # three years
+_LONGEST_WORD = 300  # signs: a name, a version, the model of a processor
+_LONGEST_SAYING = 10_000  # signs of a sentence that the harness says
+_MOST_WORDS = 64  # GPUs of a host, means of isolation
+_MOST_PACKAGES = 5_000
+_LONGEST_RECORD = 1 << 20  # signs of all its texts
+_MOST_CAPABILITY = 1_000
+
+
+def machine_problem(machine: Machine) -> str | None:
+    words = [value for one in fields(machine) if isinstance(value := getattr(machine, one.name), str)]
+    if len(machine.gpus) > _MOST_WORDS or len(machine.sandbox) > _MOST_WORDS:
+        return f"it lists more than {_MOST_WORDS} GPUs or means of isolation"
+    numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))
+    if any(not 0 <= one < _MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
+        return "the compute capability of a GPU is none"
+    return _words_problem((*words, *machine.sandbox, *(gpu.name for gpu in machine.gpus))) or _numbers_problem(numbers)
+
+
+def record_problem(record: RunRecord) -> str | None:
+    if not (0 <= record.wall_s <= _MOST_S and -_MOST_S <= record.own_s <= _MOST_S):
+        return "its seconds are no time that anything of ours takes"
+    if record.exit_code is not None and abs(record.exit_code) > MOST:
+        return f"its exit code is larger than {MOST}"
+    numbers = (record.peak_bytes, record.threads, record.log_cut_bytes, *record.probes.values())
+    return (
+        _numbers_problem(numbers)
+        or _words_problem((record.signal, *record.sandbox, *record.probes, *record.observed))
+        or entries_problem(record.imported)
+        or _length_problem(record)
+    )
+
+
+def _length_problem(record: RunRecord) -> str | None:
+    """What the repro and torch said may be long."""
+    raised, trouble = record.raised, record.trouble
+    if trouble and len(trouble.sentence) > _LONGEST_SAYING:
+        return f"the sentence of its trouble has more than {_LONGEST_SAYING} signs"
+    if raised and len(raised.kind) + len(raised.marked) > _LONGEST_SAYING:
+        return f"the class of its exception has more than {_LONGEST_SAYING} signs"
+    whole = sum(map(len, record.observed.values())) + (len(raised.message) + len(raised.text) if raised else 0)
+    if whole > _LONGEST_RECORD or len(record.observed) + len(record.probes) > _MOST_PACKAGES:
+        return "its record is longer than any of ours"
+    return None
+
+
+def entries_problem(entries: Mapping[str, str]) -> str | None:
+    """Of packages with their versions, or labels."""
+    if len(entries) > _MOST_PACKAGES:
+        return f"it names more than {_MOST_PACKAGES} packages or labels"
+    return _words_problem(chain(entries, entries.values()))
+
+
+def _words_problem(words: Iterable[str]) -> str | None:
+    long = next((word for word in words if len(word) > _LONGEST_WORD), None)
+    return None if long is None else f'"{long[:40]}..." has more than {_LONGEST_WORD} signs'
+
+
+def _numbers_problem(numbers: Iterable[int]) -> str | None:
+    return None if all(0 <= number <= MOST for number in numbers) else f"one of its numbers is not within 0 and {MOST}"

@@ -1,0 +1,102 @@
+"""Attempts that come in under a number that is taken: the same once more, or something else.
+
+A number is known to whoever has read a bundle, and says nothing of who made what stands under it. So contents are
+compared. What is voided gives way to whatever is not; what came through a token gives way to what our own dispatcher
+measured, or whoever has the database brought; everything else stays, and what says otherwise is refused and told.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from app.domain.job import Attempt
+from app.formats import bundle, wire
+from app.store import bulk, evidence
+from app.store.cells import CellKey
+from app.store.rows import Clash
+from app.store.tables import attempts, environments, locks
+
+_UNSAID = {"id", "origin", "labels", "received_at", "token", "void", "counts_as", "searched"}
+_SAID = tuple(column for column in attempts.columns if column.name not in _UNSAID)
+_AT_ONCE = 500
+
+
+@dataclass
+class Settled:
+    """What became of attempts whose number was taken."""
+
+    replaced: set[str] = field(default_factory=set)
+    left: set[CellKey] = field(default_factory=set)
+    refused: list[Clash] = field(default_factory=list)
+
+
+def settle(s: Session, came: Sequence[Attempt], *, token: str, voided: Collection[str]) -> Settled:
+    """Remove what has to give way to these attempts, which came through `token` (empty: through none); `voided` are
+    those that a void covers. What is removed counted in the cells `left`.
+    """
+    outcome = Settled()
+    for start in range(0, len(came), _AT_ONCE):
+        _settle(s, came[start : start + _AT_ONCE], token, voided, outcome)
+    return outcome
+
+
+def _settle(s: Session, came: Sequence[Attempt], token: str, voided: Collection[str], outcome: Settled) -> None:
+    standing = _load_standing(s, [one.id for one in came])
+    keys = _LockKeys(s)
+    gone: list[str] = []
+    for attempt in came:
+        row = standing[attempt.id]
+        is_voided = row["void"] is not None
+        if is_voided and attempt.id in voided:
+            continue
+        if not is_voided and _is_same(attempt, row, keys):
+            continue
+        if is_voided or (row["token"] and not token):
+            gone.append(attempt.id)
+            outcome.left.add(CellKey(row["issue"], row["build"], row["hardware"]))
+        else:
+            outcome.refused.append(Clash(attempt.id, row["origin"], row["token"]))
+    outcome.replaced.update(gone)
+    if gone:
+        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone)))
+
+
+def _load_standing(s: Session, ids: Sequence[str]) -> Mapping[str, sa.RowMapping]:
+    given = bulk.given(s, ["id"], [(id_,) for id_ in ids])
+    columns = (attempts.c.id, attempts.c.origin, attempts.c.token, attempts.c.void, *_SAID)
+    rows = s.execute(sa.select(*columns).join_from(given, attempts, attempts.c.id == given.c.id)).mappings()
+    return {row["id"]: row for row in rows}
+
+
+def _is_same(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys") -> bool:
+    """Whether both say the same. A lock is the same where its contents are, whatever it is called."""
+    plain = [column.name for column in _SAID if column.name not in {"record", "lock_digest"}]
+    if any(getattr(attempt, name) != row[name] for name in plain):
+        return False
+    if keys.of(attempt.lock_digest) != keys.of(row["lock_digest"]):
+        return False
+    text: str = row["record"]
+    return wire.dump_record(attempt.record).decode() == text or attempt.record == wire.RECORD.validate_json(text)
+
+
+class _LockKeys:
+    """What the locks in the store are known by elsewhere, each asked for once."""
+
+    def __init__(self, s: Session) -> None:
+        self._s = s
+        self._found: dict[str, str] = {"": ""}
+
+    def of(self, name: str) -> str:
+        """Of one that is not here, its own name."""
+        if name not in self._found:
+            self._found[name] = self._load(name) or name
+        return self._found[name]
+
+    def _load(self, name: str) -> str:
+        text = self._s.execute(sa.select(locks.c.zlib).where(locks.c.digest == name)).scalar_one_or_none()
+        query = sa.select(environments.c.packages, environments.c.imported).where(environments.c.lock_digest == name)
+        row = self._s.execute(query).one_or_none()
+        found = bundle.Environment(name, row.packages, row.imported) if row else None
+        return bundle.lock_key(evidence.unpack(text) or None, found)
