@@ -105,14 +105,14 @@ class MadeBefore(Exception):
 
 class Problem(BaseModel):
     """RFC 9457. `suggestions` are addresses that the caller may have meant; `errors` name the fields at fault;
-    `request_id` finds the request in the server's log.
+    `request_id` finds the request in the server's log; it and `instance` are empty where no request could be read.
     """
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str
-    instance: str
+    instance: str = ""
     suggestions: Annotated[list[str], Field(default_factory=list)]
     errors: Annotated[list[FieldFault], Field(default_factory=list)]
     request_id: str = ""

@@ -26,6 +26,10 @@ DETAILS: dict[HTTPStatus, tuple[str, str]] = {
         'hardware: hardware "tpu" was never measured here; known: cpu-x86_64',
     ),
     HTTPStatus.TOO_MANY_REQUESTS: ("More requests than are taken at once; `Retry-After` says when", "wait 2 s"),
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: (
+        "The address and the headers are longer than is taken here",
+        "the head is longer than 64 KiB; send a long list as a body",
+    ),
     HTTPStatus.SERVICE_UNAVAILABLE: (
         "The database cannot be used at the moment; `Retry-After` says when to try again",
         "The database cannot be used at the moment; nothing is lost",

@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import os
 import socket
+import tempfile
 import time
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -53,8 +54,8 @@ def in_a_segment_that_nobody_has_attached(size):
 
 
 def in_files_of_shared_memory(size):
-    fd = os.open("/dev/shm/knowngood-%d" % os.getpid(), os.O_RDWR | os.O_CREAT | os.O_EXCL)
-    os.unlink("/dev/shm/knowngood-%d" % os.getpid())
+    fd, path = tempfile.mkstemp(dir="/dev/shm")
+    os.unlink(path)
     _fill(fd, size)
     return fd
 
