@@ -188,8 +188,9 @@ def fence_of(level: str, reached: Callable[..., Reach], *, is_mutable: bool = Fa
     return replace(found.fence, steps=steps)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def fence(level: str, reached: Callable[..., Reach]) -> Fence:
+    """Asked anew by each test: one that was kept would outlive its level where another test names its own."""
     return fence_of(level, reached)
 
 
@@ -277,9 +278,14 @@ def listeners(abstract: str, path: str) -> Iterator[int]:
 
 @pytest.fixture(scope="module", params=["fresh", "forked"])
 def tried(
-    request: pytest.FixtureRequest, host: Host, fence: Fence, level: str, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    host: Host,
+    reached: Callable[..., Reach],
+    level: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
     """What everything that takes no time got at this level."""
+    fence = fence_of(level, reached)
     zygote = request.getfixturevalue("zygote") if request.param == "forked" else None
     shared = SHARED / f"knowngood-left-{os.getpid()}-{len(level)}-{request.param}"
     path = tmp_path_factory.mktemp("socket") / "s"
