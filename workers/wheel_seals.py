@@ -44,7 +44,7 @@ class WheelSeals:
         for one in known.values():
             with suppress(OSError):  # removed meanwhile
                 if one.archive:
-                    found[one.inode] = seal(Path(one.archive))
+                    found[one.inode] = seal(Path(one.archive), bytecode=False)
         return found
 
     def _find_archives(self, known: dict[str, _Known]) -> None:
@@ -59,7 +59,7 @@ class WheelSeals:
     def seal(
         self, site: Path, wheels: Mapping[str, Distribution], looked: Mapping[tuple[int, int], Seal]
     ) -> tuple[Seal, list[Distribution]]:
-        """The seal of an environment, and which of its `wheels` (by key) are not as they were when they were unpacked.
+        """The seal of an environment, bytecode left out, and which of its `wheels` (by key) are not as once unpacked.
 
         Wheels that were never seen are remembered. What a single wheel brought is sealed as it was just `looked` at in
         uv's cache, whose very files uv linked; the rest is looked at here. A top-level entry that several wheels share
@@ -70,7 +70,7 @@ class WheelSeals:
         shares = Counter(top for one in found.values() for top in one.tops)
         linked = [_part(looked[one.inode], one.tops, shares) for one in found.values() if one.inode in looked]
         taken = {top: digest for part in linked for top, digest in part.digests.items()}
-        rest = seal(site, without=taken)
+        rest = seal(site, without=taken, bytecode=False)
         sealed = Seal({**taken, **rest.digests}, tuple(chain(rest.folders, *(part.folders for part in linked))))
         edited = []
         for key, one in found.items():

@@ -59,7 +59,7 @@ PATIENCE_S = 3600.0 if FAULTS else 600.0
 # What has its place in a worker that measures nothing: its init, the command itself, and Ray.
 _AT_REST = ("sh -c mount", "bin/knowngood", "workers.ray_node", "ray.scripts", "/ray/", "ray::")
 _OWN_MOUNTS = {"/proc", "/dev/shm"}  # noqa: S108 - a container's
-_BESIDE_CELLS = ("issue", "build", "hardware", "measured_at", "evidence_url")
+_BESIDE_CELLS = ("issue", "build", "hardware", "measured_at", "runs", "evidence_url")
 
 Cells = dict[tuple[str, str], dict[str, Any]]
 Lost = Counter[tuple[str, ...]]
@@ -146,7 +146,7 @@ def decided(folder: Path, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, s
 
 
 def by_name(matrix: Mapping[str, Any]) -> Cells:
-    """What each cell says, less when and where it was measured."""
+    """What each cell says, less when, where and in how many runs it was measured."""
     return {
         (cell["issue"], cell["build"]): {name: told for name, told in cell.items() if name not in _BESIDE_CELLS}
         for cell in matrix["cells"]

@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from importlib.util import cache_from_source
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -35,6 +37,7 @@ from workers.provision import Cancelled, Environment, Pair, Provisioner, Provisi
 from workers.pylock import read_lock
 from workers.resolve import environment_key
 from workers.site_packages import site_of
+from workers.wheel_seals import WheelSeals
 
 Make = Callable[..., Provisioner]
 
@@ -315,6 +318,31 @@ def test_what_was_sealed_by_a_look_into_uvs_cache_is_found_unedited(make: Make, 
     assert provision(make(), build_of(), *packages, "extra==1.0").reused
 
 
+def test_sealing_beside_a_compiler_minds_no_file_that_comes_and_goes(tmp_path: Path) -> None:
+    caches = [tmp_path / "site" / f"package{n}" / "__pycache__" for n in range(20)]
+    for cache in caches:
+        cache.mkdir(parents=True)
+        (cache.parent / "__init__.py").touch()
+    is_over = Event()
+
+    def compile_again_and_again() -> None:
+        while not is_over.is_set():
+            for cache in caches:
+                making = cache / "module.pyc.making"
+                making.touch()
+                making.replace(cache / "module.pyc")
+
+    with ThreadPoolExecutor(1) as side:
+        compiling = side.submit(compile_again_and_again)
+        try:
+            seals = [WheelSeals(tmp_path / "wheels", tmp_path).seal(tmp_path / "site", {}, {})[0] for _ in range(300)]
+        finally:
+            is_over.set()
+        compiling.result()
+    assert all(one == seals[0] for one in seals)
+    assert set(seals[0].digests) == {f"package{n}" for n in range(20)}
+
+
 def test_torch_is_imported_once_for_environments_that_share_its_wheels(make: Make, registry: Registry) -> None:
     registry.wheels.append(make_wheel("extra", "1.0"))
     heard: list[str] = []
@@ -588,6 +616,7 @@ OTHER = """
 import json, os, sys
 from tests.workers.test_provision import HUGE, build_of, request_of, silent
 from pathlib import Path
+from threading import Event
 from workers.index import bridge
 from workers.provision import Provisioner
 environ, root, cache = json.loads(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
