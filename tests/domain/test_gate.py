@@ -250,6 +250,12 @@ def test_an_answer_where_it_cannot_exist_and_one_where_it_can_are_one_answer() -
     assert (ruling.decision, only(ruling).hardware) == (Decision.PASS, GPU)
 
 
+def test_an_issue_that_exists_on_none_of_the_classes_is_told_once() -> None:
+    cells = [*row("o"), *row("-", "gpu-1"), *row("-", "gpu-1", OLD_GPU)]
+    ruling = ask(make_known(cells, make_issue(), gpu_issue()), hardware=(HARDWARE, OLD_GPU))
+    assert [one.hardware for one in ruling.reasons if one.issue == "gpu-1"] == [HARDWARE]
+
+
 def test_it_says_that_every_measured_class_counts_where_none_was_named() -> None:
     told = "no hardware class was named: every measured one counts (cpu-x86_64), and the worst wins"
     assert ask(make_known(row("o"))).notes == (told,)
