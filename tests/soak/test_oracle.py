@@ -2,12 +2,14 @@
 
 The oracle (tests/oracle.py) tells the rules a second time, by plain loops over every cell. KNOWNGOOD_SOAK_CASES says
 how many questions there are (60 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed is
-printed with every failure. Some of them (200 at most) go through every door: the server over real HTTP, the command
-over the store, and, where it can answer, a snapshot.
+printed with every failure. Some of them (200 at most) go through every door: the server over real HTTP, the JSON that
+its page leads to, the command over the store, and, where it can answer, a snapshot.
 """
 
+import html
 import os
 import random
+import re
 import urllib.request
 from collections import Counter
 from dataclasses import dataclass
@@ -44,6 +46,7 @@ CASES = int(os.environ.get("KNOWNGOOD_SOAK_CASES", "60"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
 CASES_OF_A_WORLD = max(1, min(100, CASES // 2))
 DOORS = min(200, CASES // 3)
+_TWIN = re.compile(r'<a href="([^"]+)" type="application/json"')
 MANY = 300
 """From so many on every decision is bound to occur."""
 
@@ -79,6 +82,14 @@ class Doors:
     def get(self, path: str, **asked: Any) -> dict[str, Any]:
         query = urlencode({name: value for name, value in asked.items() if value}, doseq=True)
         return self._read(urllib.request.Request(f"{self.address}/api/v1/{path}?{query}"))
+
+    def page(self, path: str, **asked: str) -> dict[str, Any]:
+        """What a person's page leads to as its own JSON."""
+        request = urllib.request.Request(f"{self.address}/{path}?{urlencode(asked)}")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            page = answer.read().decode()
+        (twin,) = _TWIN.findall(page)
+        return self._read(urllib.request.Request(f"{self.address}{html.unescape(twin)}"))
 
     def post(self, path: str, body: bytes, kind: str) -> dict[str, Any]:
         request = urllib.request.Request(f"{self.address}/api/v1/{path}", data=body, headers={"Content-Type": kind})
@@ -148,6 +159,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
         query = {"from": start.id, "issues": ",".join(rows), "hardware": ",".join(classes), "has": ",".join(has)}
         body = plain(upgrade_body(advice))
         assert doors.get("upgrade", **query, enough=enough) == body, asked
+        assert doors.page("upgrade", **query, enough=str(enough)) == body, asked
         options = [f"--{name}={value}" for name, value in query.items() if value]
         assert doors.command("upgrade", *options, f"--enough={enough}", "--json") == body, asked
     return f"upgrade: {true.decision}"
@@ -189,6 +201,7 @@ def of_a_comparison(chance: random.Random, world: World, doors: Doors | None) ->
         query = {"hardware": class_, "issues": ",".join(rows)}
         body = comparable(compare_body(found, now, query).model_dump_json())
         assert doors.get("compare", a=before.id, b=after.id, **query) == body
+        assert doors.page("compare", a=before.id, b=after.id, **query) == body
         options = [f"--{name}={value}" for name, value in query.items()]
         assert doors.command("compare", before.id, after.id, *options, "--json")["pairs"] == body["pairs"]
     return "compare"
