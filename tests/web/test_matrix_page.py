@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.domain.access import Actor
+from app.domain.matrix import Column
 from app.domain.outcome import Outcome
 from app.domain.triage import NoteKind
 from app.store import writes
@@ -20,6 +21,7 @@ from app.store.session import Engine, unit_of_work
 from app.store.triage import add_note
 from app.web.pages.matrix import MatrixPage, Row
 from app.web.signs import Sign
+from app.web.squares import heads_of
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
@@ -362,6 +364,21 @@ def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell
     assert f'/cells/fla-160/{GOOD_312.id.replace("+", "%2B")}?hardware={HARDWARE}"' in text
     assert f'aria-label="passes: fla-160 on {GOOD_312.id}"' in text
     assert "<span>Python</span>" in text
+
+
+@pytest.mark.parametrize(
+    ("pythons", "told"),
+    [
+        (["3.12"], "3.12"),
+        (["3.11", "3.10"], "3.10/11"),
+        (["3.11", "3.10", "3.12", "3.13"], "3.10\N{EN DASH}13"),
+        (["3.11", "3.9", "3.12"], "3.9/11/12"),
+    ],
+)
+def test_pythons_that_share_a_column_are_named_in_its_width(pythons: list[str], told: str) -> None:
+    twins = tuple(make_build(BAD.torch, python=python) for python in pythons)
+    (head,) = heads_of([Column(twins)], {twin.id for twin in twins})
+    assert head.python == told
 
 
 def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: TestClient) -> None:
