@@ -5,7 +5,7 @@ tests use one (`own_engine`, `new_store`, `new_setting`): SQLite, or what KNOWNG
 
     KNOWNGOOD_TEST_STORE=postgresql make test test-long
 
-runs all of them on PostgreSQL.
+runs all of them on PostgreSQL. Beside them the toys (`wheels`, `installation`), for tests by the real command.
 """
 
 import gc
@@ -30,6 +30,7 @@ from app.garbage import collect_seldom
 from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.tables import metadata
 from app.store.writes import import_bundle, save_catalogue
+from tests.given_toys import Installation, make_installation, toy_wheels
 
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]
 NewStore = Callable[..., str]
@@ -270,6 +271,18 @@ def own_notebook(new_store: NewStore, filled_store: str) -> Iterator[Engine]:
 def new_setting(new_store: NewStore) -> NewStore:
     """What KNOWNGOOD_DATABASE_URL is for an installation of its own: nothing on SQLite, where it makes its own file."""
     return str if _kind_of_this_run() == "sqlite" else new_store
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The toy wheels; nobody writes there."""
+    return toy_wheels(tmp_path_factory.mktemp("wheels"))
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_setting: NewStore) -> Installation:
+    """One for the tests of a file: the toys, of which nothing was measured."""
+    return make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
 
 
 @pytest.fixture(params=KINDS)

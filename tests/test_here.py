@@ -9,15 +9,10 @@ from rich.console import Console
 
 from app.commands.here import Here, as_json, print_found
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from tests.given_toys import Installation, make_installation, make_python, toy_wheels
+from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TOYS = "toy-passes-1,toy-aborts-1,toy-fixed-1,toy-packages-1"
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy_wheels(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="module")

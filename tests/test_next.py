@@ -68,18 +68,3 @@ def test_downloads_are_told_unless_nobody_is_to_be_asked(installation: Installat
     shown = installation.command("next")
     assert shown.returncode == 0, shown.stderr
     assert "to download:" in shown.stdout or "nothing is due" in shown.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "--next", "--issues", "toy-fixed-1"), "--next chooses what to run"),
-        (("next", "--hardware", "gpu"), "is no hardware class"),
-    ],
-)
-def test_a_question_that_cannot_be_asked_gets_a_sentence(
-    installation: Installation, arguments: tuple[str, ...], words: str
-) -> None:
-    done = installation.command(*arguments)
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    assert words in done.stderr

@@ -15,7 +15,7 @@ import pytest
 
 from app.domain.isolation import Isolation
 from tests.conftest import NewStore
-from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python, toy_wheels
+from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
 from workers.isolation import reach_of_host
 
 ISSUES = "toy-passes-1,toy-fixed-1,toy-aborts-1,toy-missing-package-1"
@@ -23,11 +23,6 @@ BUILD = "torch-0.0.1+mini"
 RESULTS = "knowngood-results.jsonl.gz"
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy_wheels(tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="module")

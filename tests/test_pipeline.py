@@ -27,23 +27,13 @@ from app.store.reads import load_known_attempts, load_lease
 from app.store.session import connect, reading
 from app.store.writes import DISPATCHER
 from tests.conftest import NewStore
-from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
+from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually
 
 GOLDEN = TOYS / "expected_matrix.json"
 PATIENCE_S = 240.0  # whole runs are waited for
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy_wheels(tmp_path_factory.mktemp("wheels"))
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_setting: NewStore) -> Installation:
-    return make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
 
 
 @pytest.fixture(scope="module")

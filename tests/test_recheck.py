@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import NewStore
-from tests.given_toys import Installation, make_installation, toy_wheels
+from tests.given_toys import Installation
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -14,13 +13,11 @@ BUILD = "torch-0.0.1+mini"
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory, new_setting: NewStore) -> Installation:
-    wheels = toy_wheels(tmp_path_factory.mktemp("wheels"))
-    made = make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
+def installation(installation: Installation) -> Installation:
     issues = "toy-passes-1,toy-variants-1,toy-flaky-1,toy-control-fails-1"
-    done = made.command("run", "--builds", BUILD, "--issues", issues)
+    done = installation.command("run", "--builds", BUILD, "--issues", issues)
     assert done.returncode == 0, done.stderr
-    return made
+    return installation
 
 
 def test_what_is_drawn_can_be_priced_before_it_is_asked(installation: Installation) -> None:

@@ -6,19 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NewStore
-from tests.given_toys import Installation, make_installation, toy_wheels
+from tests.given_toys import Installation, make_installation
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy_wheels(tmp_path_factory.mktemp("wheels"))
-
-
-@pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_setting: NewStore) -> Installation:
-    return make_installation(tmp_path_factory.mktemp("toys"), wheels, store=new_setting())
 
 
 @pytest.mark.parametrize(
@@ -28,6 +18,8 @@ def installation(tmp_path_factory: pytest.TempPathFactory, wheels: Path, new_set
         (("run", "--builds", "newest"), '"newest" names no build'),
         (("run", "--issues", "toy-fixed-2"), "nearest: toy-fixed-1"),
         (("matrix", "--fail-on", "broken"), "is no verdict"),
+        (("run", "--next", "--issues", "toy-fixed-1"), "--next chooses what to run"),
+        (("next", "--hardware", "gpu"), "is no hardware class"),
         (("export", "-o", "x", "--format", "yaml"), "known: osv, kcidb, csv, junit, markdown, bundle"),
     ],
 )

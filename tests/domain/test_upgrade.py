@@ -317,6 +317,11 @@ COSTS_AS_MUCH = (
 )
 
 
+def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
+    """The reasons where 27 is the best; `other` is said of 26."""
+    return (HERE, f"27: of the {gained} gained, on two runs or more on both sides: {confirmed}", f"26: {other}")
+
+
 @pytest.mark.parametrize(
     ("rows", "reasons", "answer", "find_out"),
     [
@@ -406,100 +411,42 @@ COSTS_AS_MUCH = (
             "27 gains 2, but 1 fail there that are not known before: each may be a loss.",
             ("On 25 without an answer: 1 (about 1 min)",),
         ),
-        (
-            {"a": "xoo", "b": "xOO", "c": "-xx"},
-            (HERE, "27: of the 2 gained, on two runs or more on both sides: 1", f"26: {AS_GOOD}"),
-            "2 gained, none lost, 1 new with what is new",
-            (),
-        ),
-        (
-            {"a": "x0o"},
-            (
-                HERE,
-                "27: of the 1 gained, on two runs or more on both sides: 1",
-                "26: not enough measured: 1 have no answer",
-            ),
-            "1 gained, none lost",
-            (),
-        ),
-        (
-            {"a": "x-o"},
-            (
-                HERE,
-                "27: of the 1 gained, on two runs or more on both sides: 1",
-                "26: nothing that you watch can exist there",
-            ),
-            "1 gained, none lost",
-            (),
-        ),
-        (
-            {"a": "xoo", "b": "xoo", "c": "occ"},
-            (HERE, "27: of the 2 gained, on two runs or more on both sides: 2", f"26: {AS_GOOD}"),
-            "2 gained, 1 lost (it has a workaround)",
-            (),
-        ),
+        ({"a": "xoo", "b": "xOO", "c": "-xx"}, gains(2, 1, AS_GOOD), "2 gained, none lost, 1 new with what is new", ()),
+        ({"a": "x0o"}, gains(1, 1, "not enough measured: 1 have no answer"), "1 gained, none lost", ()),
+        ({"a": "x-o"}, gains(1, 1, "nothing that you watch can exist there"), "1 gained, none lost", ()),
+        ({"a": "xoo", "b": "xoo", "c": "occ"}, gains(2, 2, AS_GOOD), "2 gained, 1 lost (it has a workaround)", ()),
         (
             {"a": "xoo", "b": "xoo", "c": "xoo", "d": "occ", "e": "occ"},
-            (HERE, "27: of the 3 gained, on two runs or more on both sides: 3", f"26: {AS_GOOD}"),
+            gains(3, 3, AS_GOOD),
             "3 gained, 2 lost (each has a workaround)",
             (),
         ),
         (
             {"a": "xoo", "b": "xoo", "c": "xoo", "d": "xxo"},
-            (
-                HERE,
-                "27: of the 4 gained, on two runs or more on both sides: 4",
-                "26: also good: 3 gained, 4 on 27",
-            ),
+            gains(4, 4, "also good: 3 gained, 4 on 27"),
             "4 gained, none lost",
             (),
         ),
         (
             {"a": "xoo", "b": "xoo", "c": "xoo", "d": "oco", "e": "oo "},
-            (
-                HERE,
-                "27: of the 3 gained, on two runs or more on both sides: 3",
-                "26: also good: 1 lost with a workaround, 0 on 27",
-            ),
+            gains(3, 3, "also good: 1 lost with a workaround, 0 on 27"),
             "3 gained, none lost, 1 not known there",
             (),
         ),
         (
             {"a": "xoo", "b": "xx-"},
-            (
-                HERE,
-                "27: of the 1 gained, on two runs or more on both sides: 1",
-                "26: also good: 1 fail without a workaround, 0 on 27",
-            ),
+            gains(1, 1, "also good: 1 fail without a workaround, 0 on 27"),
             "1 gained, none lost",
             (),
         ),
         (
             {"a": "xoo", "b": "xoo", "c": "xoo", "d": "xoo", "e": "o?o"},
-            (
-                HERE,
-                "27: of the 4 gained, on two runs or more on both sides: 4",
-                "26: also good: 1 not known, 0 on 27",
-            ),
+            gains(4, 4, "also good: 1 not known, 0 on 27"),
             "4 gained, none lost",
             (),
         ),
-        (
-            {"a": "xoo", "b": " oo"},
-            (HERE, "27: of the 1 gained, on two runs or more on both sides: 1", f"26: {AS_GOOD}"),
-            "1 gained, none lost",
-            (),
-        ),
-        (
-            {"a": "xoo", "b": "xc-"},
-            (
-                HERE,
-                "27: of the 1 gained, on two runs or more on both sides: 1",
-                "26: also good: 1 need a workaround, 0 on 27",
-            ),
-            "1 gained, none lost",
-            (),
-        ),
+        ({"a": "xoo", "b": " oo"}, gains(1, 1, AS_GOOD), "1 gained, none lost", ()),
+        ({"a": "xoo", "b": "xc-"}, gains(1, 1, "also good: 1 need a workaround, 0 on 27"), "1 gained, none lost", ()),
     ],
 )
 def test_every_answer_is_told_in_its_own_sentences(

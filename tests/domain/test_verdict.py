@@ -427,8 +427,7 @@ def test_a_cell_is_its_worst_variant_and_says_what_the_reports_own_does(
 ) -> None:
     variants = tuple(Variant(f"n{at + 1}", "", is_reported=at == reported) for at in range(2))
     judged = [control(variant=one.id) for one in variants]
-    said = {"M": M, "P": P, "F": F, "T": T}
-    judged += [make_judged(said[letter], variant=f"n{at + 1}") for at, letter in enumerate(baselines)]
+    judged += [make_judged(SAID[letter], variant=f"n{at + 1}") for at, letter in enumerate(baselines)]
     found = cell(*judged, issue=make_issue(variants=variants))
     assert (found.verdict, found.reason.endswith(words)) == (verdict, True)
     assert ("as reported" in found.reason, found.as_reported is not None) == (bool(words), bool(words))

@@ -66,6 +66,13 @@ def exported(engine: Engine, path: Path, selection: Selection | None = None) -> 
     return path
 
 
+def bundled(folder: Path, *found: Attempt) -> Path:
+    path = folder / "results.jsonl.gz"
+    with path.open("wb") as out:
+        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), found)
+    return path
+
+
 def imported(engine: Engine, path: Path, now: Any = NOON) -> ImportReport:
     with unit_of_work(engine) as s:
         return writes.import_bundle(s, path, now)
@@ -216,10 +223,7 @@ def test_what_counts_no_more_can_be_left_behind(elsewhere: Engine) -> None:
 
 def test_nothing_of_a_bad_bundle_is_imported(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
-    late = make_attempt(finished_at=NOON + timedelta(days=2))
-    path = tmp_path / "late.jsonl.gz"
-    with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), [make_attempt(ordinal=2), late])
+    path = bundled(tmp_path, make_attempt(ordinal=2), make_attempt(finished_at=NOON + timedelta(days=2)))
     before = evidence(engine)
     with pytest.raises(BadBundle, match="which is still to come"):
         imported(engine, path)
@@ -228,10 +232,7 @@ def test_nothing_of_a_bad_bundle_is_imported(engine: Engine, tmp_path: Path) -> 
 
 def test_a_result_nobody_planned_here_needs_no_job(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
-    path = tmp_path / "one.jsonl.gz"
-    with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), [make_attempt(log_digest="a" * 32, machine="b" * 32)])
-    imported(engine, path)
+    imported(engine, bundled(tmp_path, make_attempt(log_digest="a" * 32, machine="b" * 32)))
     with reading(engine) as s:
         detail = reads.load_attempt(s, make_attempt().id)
     assert (detail.log, detail.machine, detail.lock) == ("", None, "")
@@ -304,10 +305,7 @@ def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_st
     engine: Engine, tmp_path: Path
 ) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
-    late = make_attempt(finished_at=NOON + timedelta(days=2))
-    path = tmp_path / "late.jsonl.gz"
-    with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), [make_attempt(ordinal=2), late])
+    path = bundled(tmp_path, make_attempt(ordinal=2), make_attempt(finished_at=NOON + timedelta(days=2)))
     before = evidence(engine)
     with pytest.raises(BadBundle, match="which is still to come"):
         writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))

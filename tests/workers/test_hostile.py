@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +26,15 @@ from app.domain.issue import BASELINE
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending
 from tests.waiting import eventually
-from tests.workers.toy_environment import make_toy_python, survivors
+from tests.workers.toy_environment import SECRET, Host, make_host, survivors
 from workers import isolation, sandbox
 from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
-from workers.isolation import Fence, Premises, Reach, reach
+from workers.isolation import Fence, Reach, reach
 
 HOSTILE = Path(__file__).with_name("hostile")
 PAGE = Path(__file__).parents[2] / "docs" / "threat-model.md"
 MEGABYTE = 1 << 20
 MEMORY = 200 * MEGABYTE
-SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy
 SHARED = Path("/tmp")  # noqa: S108 - what arms share where nothing is their own
 NOBODY = 65534
 
@@ -96,56 +94,9 @@ def said(attack: str, level: str) -> str:
     return word
 
 
-@dataclass(frozen=True)
-class Host:
-    """A worker's machine: a home with a key, a data folder with the database, a store and other runs."""
-
-    folder: Path
-    python: Path
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def environment(self) -> Path:
-        return self.python.parents[1]
-
-    @property
-    def site(self) -> Path:
-        return next(self.environment.glob("lib/*/site-packages"))
-
-    @property
-    def bytecode(self) -> Path:
-        return Path(cache_from_source(str(self.site / "torch" / "__init__.py")))
-
-    @property
-    def stored(self) -> Path:
-        return self.data / "bytecode" / "torch.pyc"
-
-    @property
-    def secrets(self) -> list[Path]:
-        return [
-            self.folder / "home" / ".ssh" / "id_ed25519",
-            self.data / "knowngood.sqlite3",
-            self.data / "scratch" / "kg-others" / "kernel.so",
-            self.environment / "pylock.toml",
-        ]
-
-    def premises(self, *, is_mutable: bool = False) -> Premises:
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
-        interpreter = self.python.resolve()
-        return Premises(self.python, self.data, MEMORY, interpreter, is_mutable=is_mutable, environ=environ)
-
-
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
-    folder = tmp_path_factory.mktemp("host")
-    (folder / "data").mkdir()
-    host = Host(folder, make_toy_python(folder / "data", "torch==0.0.1", "numpy", "mini_extra", "triton"))
-    for path in host.secrets:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(SECRET)
+    host = make_host(tmp_path_factory.mktemp("host"))
     compiled: list[str | Path] = [
         host.python,
         "-m",
@@ -165,7 +116,8 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Reach]:
     @cache
     def of(level: Isolation, *, is_mutable: bool = False) -> Reach:
-        return reach(host.premises(is_mutable=is_mutable), tmp_path_factory.mktemp("try"), level)
+        premises = host.premises(MEMORY, host.python.resolve(), is_mutable=is_mutable)
+        return reach(premises, tmp_path_factory.mktemp("try"), level)
 
     return of
 
@@ -313,7 +265,7 @@ def tried(
                 "module": str(host.site / "torch" / "__init__.py"),
                 "bytecode": str(host.bytecode),
                 "stored": str(host.stored),
-                "folders": [str(host.folder / "home"), "/etc", "/usr", "/opt", "/var"],
+                "folders": [str(host.home), "/etc", "/usr", "/opt", "/var"],
                 "config": str(host.environment / "pyvenv.cfg"),
                 "bin": str(host.environment / "bin"),
                 "shared": str(shared),
@@ -377,9 +329,7 @@ LIMITED: dict[str, Callable[[Host, Fence], str]] = {
     "leaves folders that cannot be removed": lambda host, fence: cleaned_up(
         host, attempt(host, fence, "leaves_folders", depth=1500)
     ),
-    "says what the harness says": lambda host, fence: forged(
-        attempt(host, fence, "forges", secret=str(host.secrets[1]))
-    ),
+    "says what the harness says": lambda host, fence: forged(attempt(host, fence, "forges", secret=str(host.database))),
     "leaves start files and caches for the next arm": lambda host, fence: found_by_next(host, fence),  # noqa: PLW0108 - it stands below
 }
 
@@ -437,14 +387,12 @@ def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
     config = host.environment / "pyvenv.cfg"
     before = config.read_text()
     try:
-        done = attempt(
-            host, fence, "edits_environment", environment=str(host.environment), shown=str(host.folder / "home")
-        )
+        done = attempt(host, fence, "edits_environment", environment=str(host.environment), shown=str(host.home))
         got = set(done.record.observed["done"].split()) - {"packages"}
         assert "packages" in done.record.observed["done"]
         assert (GETS if got else STOPPED) == said("rewrites what its interpreter is found by", level)
-        shown = [op[1] for op in isolation._ops(host.premises()) if op[0] == "show"]
-        assert str(host.folder / "home") not in shown
+        shown = [op[1] for op in isolation._ops(host.premises(MEMORY, host.python.resolve())) if op[0] == "show"]
+        assert str(host.home) not in shown
         again = attempt(host, fence, "def baseline(): raise ValueError('here')", timeout_s=2.0 if got else 60.0)
         assert again.record.ending is (Ending.TIMED_OUT if got else Ending.RAISED), "a pipe hangs Python, and not us"
     finally:

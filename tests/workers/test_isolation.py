@@ -23,15 +23,15 @@ from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import BASELINE
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, TroubleCode
-from tests.workers.toy_environment import make_toy_python, survivors
+from tests.workers.toy_environment import SECRET, Host, make_host, survivors
 from workers import isolation, sandbox
 from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
 from workers.host import host_trouble
-from workers.isolation import Fence, Premises, inside, interpreter_places, reach, reach_of_host
+from workers.isolation import Fence, inside, interpreter_places, reach, reach_of_host
 
 HOSTILE = Path(__file__).with_name("hostile")
 MEGABYTE = 1 << 20
-SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy
+MEMORY = 300 * MEGABYTE
 
 
 def from_level(least: Isolation) -> pytest.MarkDecorator:
@@ -40,62 +40,16 @@ def from_level(least: Isolation) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("level", levels, ids=str)
 
 
-@dataclass(frozen=True)
-class Host:
-    """A worker's machine as its owner knows it: a home with a key, a data folder with the database and other runs."""
-
-    folder: Path
-    python: Path
-
-    @property
-    def home(self) -> Path:
-        return self.folder / "home"
-
-    @property
-    def data(self) -> Path:
-        return self.folder / "data"
-
-    @property
-    def database(self) -> Path:
-        return self.data / "knowngood.sqlite3"
-
-    @property
-    def others(self) -> Path:
-        return self.data / "scratch" / "kg-others"
-
-    @property
-    def site(self) -> Path:
-        return next(self.python.parents[1].glob("lib/*/site-packages"))
-
-    @property
-    def premises(self) -> Premises:
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        return Premises(self.python, self.data, memory_bytes=300 * MEGABYTE, environ=environ)
-
-
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
-    folder = tmp_path_factory.mktemp("host")
-    (folder / "data").mkdir()
-    host = Host(folder, make_toy_python(folder / "data", "torch==0.0.1", "numpy", "mini_extra", "triton"))
-    for path in (
-        host.home / ".ssh" / "id_ed25519",
-        host.home / ".config" / "token",
-        host.database,
-        host.others / "inductor" / "kernel.so",
-        host.data / "bytecode" / "torch.pyc",
-        folder / "run" / "secrets" / "token",
-        host.python.parents[1] / "pylock.toml",
-    ):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(SECRET)
-    return host
+    more = ("home/.config/token", "data/bytecode/torch.pyc", "run/secrets/token")
+    return make_host(tmp_path_factory.mktemp("host"), *more)
 
 
 @pytest.fixture(scope="module")
 def fences(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[Isolation, isolation.Reach]:
     """What is reached here when asked for each level."""
-    return {level: reach(host.premises, tmp_path_factory.mktemp("try"), level) for level in Isolation}
+    return {level: reach(host.premises(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation}
 
 
 @pytest.fixture
@@ -108,7 +62,7 @@ def fence(level: Isolation, fences: dict[Isolation, isolation.Reach]) -> Fence:
 
 @pytest.fixture(scope="module")
 def zygote(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    place = Place(host.python, (), Limits(300 * MEGABYTE))
+    place = Place(host.python, (), Limits(MEMORY))
     with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, Zygote(place, folder) as process:
         yield process
 
@@ -121,7 +75,7 @@ def attempt(host: Host, fence: Fence) -> Iterator[Attempt]:
     """Run one hostile script as an arm, and see that nothing of it lives on and that the decoys are as they were."""
 
     def run(name: str, arm: str = BASELINE, *, zygote: Zygote | None = None, **changes: Any) -> Execution:
-        limits = Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3, **changes.pop("limits", {}))
+        limits = Limits(memory_bytes=MEMORY, grace_s=0.3, **changes.pop("limits", {}))
         place = Place(host.python, (), limits, fence=changes.pop("fence", fence))
         spec = ArmSpec("a-1", "toy-1", arm, "default", 1, "b", "s", changes, {}, (), timeout_s=60.0)
         script = (HOSTILE / f"{name}.py").read_text(encoding="utf-8")
@@ -131,7 +85,7 @@ def attempt(host: Host, fence: Fence) -> Iterator[Attempt]:
     yield run
     assert survivors(host.data / "scratch") == []
     assert host.database.read_text() == SECRET
-    assert (host.others / "inductor" / "kernel.so").read_text() == SECRET
+    assert host.kernel.read_text() == SECRET
 
 
 def told(done: Execution) -> str:
@@ -162,7 +116,7 @@ def test_other_processes_are_not_even_seen(attempt: Attempt) -> None:
 
 @from_level(Isolation.NAMESPACES)
 def test_home_database_tokens_locks_and_other_runs_cannot_be_read(attempt: Attempt, host: Host) -> None:
-    known = [host.home, host.data, host.database, host.others, host.folder / "run", host.python.parents[1]]
+    known = [host.home, host.data, host.database, host.others, host.folder / "run", host.environment]
     places = ":".join(map(str, known))
     done = attempt("reads_files", places=places, home=str(host.home), word="hunter2")
     observed = done.record.observed
@@ -246,14 +200,13 @@ def test_it_kills_nobody_but_itself(attempt: Attempt, victim: subprocess.Popen[b
 def test_it_writes_nowhere_but_into_its_own_folders(attempt: Attempt, host: Host) -> None:
     module = host.site / "torch" / "__init__.py"
     before = (module.read_bytes(), module.stat().st_mode, module.stat().st_mtime_ns)
-    folders: list[Path] = [host.site, host.site / "torch", host.python.parents[1], host.data, host.others, host.home]
+    folders: list[Path] = [host.site, host.site / "torch", host.environment, host.data, host.others, host.home]
     system = ["/", "/etc", "/usr", "/usr/lib", "/opt", "/root", "/run", "/var", "/sys"]
-    files = [module, host.database, host.others / "inductor" / "kernel.so", host.data / "bytecode" / "torch.pyc"]
+    files = [module, host.database, host.kernel, host.stored]
     done = attempt("writes", folders=":".join([*map(str, folders), *system]), files=":".join(map(str, files)))
     # Below /tmp it may write: that is its own, in memory. What is shown there of the host is not.
     done_to = [Path(path) for path in done.record.observed["done"].split()]
-    environment = host.python.parents[1]
-    assert [path for path in done_to if path.parts[1] != "tmp" or path.is_relative_to(environment)] == []
+    assert [path for path in done_to if path.parts[1] != "tmp" or path.is_relative_to(host.environment)] == []
     assert [path for folder in (*map(str, folders), *system) for path in Path(folder).glob("knowngood-wrote-*")] == []
     assert before == (module.read_bytes(), module.stat().st_mode, module.stat().st_mtime_ns)
 
@@ -371,7 +324,7 @@ def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host
     inner = host.data / "python3"
     inner.unlink(missing_ok=True)
     inner.symlink_to(Path(sys.executable).resolve())
-    premises = replace(host.premises, python=inner)
+    premises = replace(host.premises(MEMORY), python=inner)
     reached = reach(premises, tmp_path)
     assert reached.level.rank < Isolation.NAMESPACES.rank
     assert reached.why_not
@@ -435,8 +388,9 @@ def test_where_the_driver_does_not_work_inside_arms_stay_outside(
     (tmp_path / "cuda.c").write_text(CUDA % fault)
     built = ["gcc", "-shared", "-o", str(libraries / "libcuda.so.1"), str(tmp_path / "cuda.c")]
     subprocess.run(built, check=True)
-    environ = {**host.premises.environ, "LD_LIBRARY_PATH": str(libraries)}
-    reached = reach(replace(host.premises, environ=environ, sees_gpu=True), tmp_path)
+    premises = host.premises(MEMORY)
+    environ = {**premises.environ, "LD_LIBRARY_PATH": str(libraries)}
+    reached = reach(replace(premises, environ=environ, sees_gpu=True), tmp_path)
     expected = fences[Isolation.NETWORK] if fault else fences[Isolation.FILTERED]
     assert reached.level is expected.level, reached.why_not
     assert ("CUDA finds no GPU" in reached.why_not) == bool(fault)
