@@ -146,10 +146,12 @@ def worst() -> list[Hostile]:
 
 
 def by_chance(chance: random.Random, routes: list[str]) -> Hostile:
-    """`routes` are addresses that are asked for with GET."""
+    """`routes` are addresses without a query, whatever methods they know."""
     if chance.random() < 0.3:
         name = chance.choice(sorted(QUERIES))
-        target = f"{chance.choice(routes)}?{QUERIES[name](int(10 ** chance.uniform(0, 4.8)))}"[:60_000]
+        target = f"{chance.choice(routes).partition('?')[0]}?{QUERIES[name](int(10 ** chance.uniform(0, 4.8)))}"[
+            :60_000
+        ]
         return Hostile(f"query of {name}", "GET", target, "", b"")
     name = chance.choice(sorted(SHAPES))
     kind, make = SHAPES[name]
@@ -157,4 +159,4 @@ def by_chance(chance: random.Random, routes: list[str]) -> Hostile:
     kind = chance.choice([kind, kind, kind, "", JSON, FORM, TEXT, "application/x+json"])
     chunk = chance.choice([0, 0, 0, 64, 4096, 1 << 20])
     target = chance.choice([*TAKING, *TAKING, *routes])
-    return Hostile(name, chance.choice(["POST", "POST", "PUT"]), target, kind, body, chunk)
+    return Hostile(name, chance.choice(["POST", "POST", "PUT", "DELETE"]), target, kind, body, chunk)

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
+from app.store.session import connect
 from tests.conftest import NewStore
 from tests.soak.attackers import Hostile, by_chance, worst
 from tests.test_serving import Served, serving
+from tests.web.asking import address_of, client_of, every_path
 
 HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))
 SLOW = int(os.environ.get("KNOWNGOOD_SOAK_SLOW", "60"))
@@ -30,10 +32,6 @@ SILENT_S = 0.5 if "KNOWNGOOD_SOAK_HOSTILE_S" in os.environ else 1.0
 MOST_BYTES = 400_000_000
 PATIENCE_S = 120.0
 BUSY = ["upgrade?from=torch-2.6.0", "compare?a=2.6.0&b=2.7.1", "api/v1/matrix?builds=all", "quality"]
-ROUTES = [
-    *("/", "/healthz", "/api/v1/matrix", "/api/v1/gate", "/api/v1/issues/x", "/api/v1/export/csv", "/upgrade"),
-    *("/compare", "/changes", "/runs", "/workers", "/feeds/changes.atom", "/badge/x.svg", "/static/x", "/nothing"),
-]
 
 
 @dataclass
@@ -102,12 +100,13 @@ def sent(served: Served, hostile: Hostile) -> bytes:
 @pytest.mark.timeout(HOSTILE_S + 300)
 def test_no_request_keeps_all_others_waiting(served: Served) -> None:
     chance, watch = random.Random(SEED), Watch(served)  # noqa: S311 - no secret
+    routes = [address_of(path) for path in sorted(every_path(client_of(connect("sqlite://"))))]
     known = worst()
     chance.shuffle(known)
     until, asked = time.monotonic() + HOSTILE_S, 0
     with busy(served):
         while time.monotonic() < until:
-            hostile = known.pop() if known else by_chance(chance, ROUTES)
+            hostile = known.pop() if known else by_chance(chance, routes)
             told: list[bytes] = []
             sending = threading.Thread(target=lambda one=hostile, to=told: to.append(sent(served, one)), daemon=True)
             sending.start()

@@ -1,10 +1,12 @@
 """Asking the application as a test does, and looking behind what it shows."""
 
+import re
 from dataclasses import replace
 from functools import cache
 from typing import TypeVar, cast
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
@@ -73,3 +75,21 @@ def house_of(client: TestClient) -> House:
     house = app_of(client).state.house
     assert isinstance(house, House)
     return house
+
+
+_ENDLESS = "/api/v1/events"  # a stream; asked for with what it refuses
+
+
+def every_path(client: TestClient) -> set[str]:
+    """Routes are found in the application, in the routers it was made of, and in its own document."""
+    routes = app_of(client).routes
+    routers = [router for route in routes if (router := getattr(route, "original_router", None)) is not None]
+    inner = {route.path for router in routers for route in router.routes if isinstance(route, APIRoute)}
+    outer = {str(getattr(route, "path", "")) for route in routes}
+    found = {*inner, *outer, *app_of(client).openapi()["paths"]} - {""}
+    assert {"/", "/runs", "/workers", "/cells/{issue}/{build}", "/api/v1/matrix", "/healthz"} <= found
+    return found
+
+
+def address_of(path: str) -> str:
+    return re.sub(r"{\w+(:\w+)?}", "x", path) + ("?after=x" if path == _ENDLESS else "")
