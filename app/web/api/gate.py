@@ -15,7 +15,8 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.formats.forms import MEDIA, Form, Telling, render
-from app.formats.question import Asked, BadField, Grounds, asked_of, rule
+from app.formats.question import Asked, BadField, asked_of, rule
+from app.store.known import Edition
 from app.web.bodies import MOST_NAMES, look_at_json
 from app.web.errors import BadQuestion, WrongKind
 from app.web.plain import once
@@ -96,7 +97,7 @@ def gate(visit: Visiting, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
     edition = visit.knowing()
     asked = asked_of(query.model_dump(include=set(GateQuery.model_fields)))
-    return _answer(visit, edition.grounds, asked, query)
+    return _answer(visit, edition, asked, query)
 
 
 @dataclass(frozen=True)
@@ -159,12 +160,12 @@ def gate_with_files(
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
     edition = visit.knowing(sent.body)
-    return _answer(visit, edition.grounds, sent.asked, query)
+    return _answer(visit, edition, sent.asked, query)
 
 
-def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> Response:
+def _answer(visit: Visit, edition: Edition, asked: Asked, query: FormQuery) -> Response:
     try:
-        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.known_at)
+        ruling = replace(rule(asked, edition.grounds, visit.now), known_at=edition.known_at)
     except BadField as error:
         raise BadQuestion(error.message, error.field) from None
     told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
