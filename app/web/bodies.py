@@ -9,7 +9,8 @@ from http import HTTPStatus
 from python_multipart.multipart import parse_options_header
 from starlette.exceptions import HTTPException
 
-MOST_NAMES = 2_000
+# A watch list has 2,000 names at most (app/domain/watch_list.py): as many fields of its form, which has a few more.
+MOST_NAMES = 2_500
 """Names in a body, fields of a form, parameters of an address."""
 
 _MOST_VALUES = 10_000  # of lists: names of watched issues
