@@ -17,7 +17,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from app.formats.forms import MEDIA, Form, Telling, render
 from app.formats.question import Asked, BadField, asked_of, rule
 from app.store.known import Edition
-from app.web.bodies import MOST_NAMES, look_at_json
+from app.web.bodies import MOST_NAMES, look_at_json, media_of
 from app.web.errors import BadQuestion, WrongKind
 from app.web.plain import once
 from app.web.selection import Names, Words
@@ -115,7 +115,7 @@ async def _body(request: Request) -> bytes:
 def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     """In a thread: what nobody means to send takes long to be read."""
     kind = request.headers.get("content-type", "")
-    media = kind.partition(";")[0].strip().lower()
+    media = media_of(kind)
     if media == "multipart/form-data":
         fields = _form_fields(kind, body)
     elif media in {"application/json", ""}:
