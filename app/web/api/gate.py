@@ -226,7 +226,7 @@ _LISTS = frozenset(name for name, field in GateBody.model_fields.items() if fiel
 
 def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked with the other fields
     if len(values) > 1:
-        raise BadQuestion("stands there twice", f"body.{name[:80]}")
+        raise BadQuestion("appears twice", f"body.{name[:80]}")
     return values[0]
 
 
