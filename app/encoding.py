@@ -7,7 +7,7 @@ import codecs
 import sys
 from io import TextIOWrapper
 
-_STAND_INS = str.maketrans("✓✕≠·⊘½…–—→×“”‘’", "+x!.0-.-->x\"\"''")  # noqa: RUF001 - these are the ones that ASCII lacks
+_STAND_INS = str.maketrans("✓✕≠·⊘□∆°½…–—→×“”‘’", "+x!.0_^*-.-->x\"\"''")  # noqa: RUF001 - these are the ones that ASCII lacks
 _NAME = "knowngood.stand_in"
 
 

@@ -106,6 +106,23 @@ def test_secrets_come_as_files_and_only_to_those_who_need_them() -> None:
             ), (name, variable)
 
 
+def networks_of(name: str) -> set[str]:
+    return set(SERVICES[name].get("networks", ["default"]))
+
+
+def test_who_runs_the_code_of_others_reaches_neither_the_database_nor_who_believes_a_proxy() -> None:
+    reached_by = {
+        name: {other for other in SERVICES if other != name and networks_of(other) & networks_of(name)}
+        for name in SERVICES
+    }
+    assert reached_by["web"] == {"proxy", "postgres", "migrate", "dispatcher"}
+    assert reached_by["postgres"] == {"web", "migrate", "dispatcher"}
+    assert reached_by["worker"] == {"ray-head", "dispatcher"}
+    assert {name for service in SERVICES for name in networks_of(service)} == set(COMPOSE["networks"])
+    for name, service in SERVICES.items():
+        assert set(service.get("depends_on", ())) <= reached_by[name], name
+
+
 def test_every_setting_that_it_names_is_one() -> None:
     known = {f"KNOWNGOOD_{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
     for service in SERVICES.values():

@@ -18,6 +18,9 @@ from app.domain.known import Known
 from app.domain.outcome import Trouble, TroubleCode
 from app.domain.plan import PlannedArm, PlannedJob
 from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from app.encoding import stand_in
+from app.formats.marks import CURED, MARKS, PARTIAL, in_text
+from app.formats.matrix_markdown import SILENT, STALE
 from app.store.rows import JobRow, JobState
 from app.terminal import RunProgress, print_matrix, print_sizes, to_do_in_words
 from tests.conftest import NewStore
@@ -208,6 +211,14 @@ def test_a_sign_that_a_terminal_lacks_is_written_as_one_it_has(encoding: str, wr
     done = subprocess.run([sys.executable, "-c", TELLS], capture_output=True, env=environment, check=True)
     assert done.stdout.decode(encoding).strip() == written
     assert done.stderr.decode(encoding).strip() == ("✕" if encoding == "utf-8" else "x")
+
+
+def test_no_two_signs_have_the_same_stand_in() -> None:
+    marks = (*MARKS.values(), in_text(Verdict.NOT_RUN), CURED, PARTIAL, STALE, SILENT)
+    signs = [mark.sign for mark in marks if mark.sign]
+    written = [stand_in(UnicodeEncodeError("ascii", sign, 0, len(sign), "lacking"))[0] for sign in signs]
+    assert len(set(written)) == len(signs)
+    assert [len(one) for one in written] == [len(sign) for sign in signs]
 
 
 def test_the_matrix_is_whole_on_an_ascii_terminal(new_store: NewStore, filled_store: str, tmp_path: Path) -> None:

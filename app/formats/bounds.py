@@ -1,4 +1,4 @@
-"""How much may stand in each field of a bundle: more than any machine or repro of ours says, and little enough to show.
+"""How much each field of a bundle may hold: more than any machine or repro of ours says, and little enough to show.
 
 Each function says in words what is too much of a value; None for a good one.
 """
@@ -14,11 +14,11 @@ MOST = (1 << 53) - 1
 """The largest whole number that every reader of JSON knows exactly."""
 
 _MOST_S = 10.0**8  # three years
-_LONGEST_WORD = 300  # signs: a name, a version, the model of a processor
-_LONGEST_SAYING = 10_000  # signs of a sentence that the harness says
+_LONGEST_WORD = 300  # characters: a name, a version, the model of a processor
+_LONGEST_SAYING = 10_000  # characters of a sentence that the harness says
 _MOST_WORDS = 64  # GPUs of a host, means of isolation
 _MOST_PACKAGES = 5_000
-_LONGEST_RECORD = 1 << 20  # signs of all its texts
+_LONGEST_RECORD = 1 << 20  # characters of all its texts
 _MOST_CAPABILITY = 1_000
 
 
@@ -50,9 +50,9 @@ def _length_problem(record: RunRecord) -> str | None:
     """What the repro and torch said may be long."""
     raised, trouble = record.raised, record.trouble
     if trouble and len(trouble.sentence) > _LONGEST_SAYING:
-        return f"the sentence of its trouble has more than {_LONGEST_SAYING} signs"
+        return f"the sentence of its trouble has more than {_LONGEST_SAYING} characters"
     if raised and len(raised.kind) + len(raised.marked) > _LONGEST_SAYING:
-        return f"the class of its exception has more than {_LONGEST_SAYING} signs"
+        return f"the class of its exception has more than {_LONGEST_SAYING} characters"
     whole = sum(map(len, record.observed.values())) + (len(raised.message) + len(raised.text) if raised else 0)
     if whole > _LONGEST_RECORD or len(record.observed) + len(record.probes) > _MOST_PACKAGES:
         return "its record is longer than any of ours"
@@ -68,7 +68,7 @@ def entries_problem(entries: Mapping[str, str]) -> str | None:
 
 def _words_problem(words: Iterable[str]) -> str | None:
     long = next((word for word in words if len(word) > _LONGEST_WORD), None)
-    return None if long is None else f'"{long[:40]}..." has more than {_LONGEST_WORD} signs'
+    return None if long is None else f'"{long[:40]}..." has more than {_LONGEST_WORD} characters'
 
 
 def _numbers_problem(numbers: Iterable[int]) -> str | None:

@@ -17,8 +17,8 @@ from app.formats.marks import Mark, legend_of, sign_of
 
 Rows = Sequence[tuple[Issue, Sequence[Cell]]]
 
-_STALE = Mark("°", "old: to be run again")
-_SILENT = Mark("∆", "wrong numbers without an error")
+STALE = Mark("°", "old: to be run again")
+SILENT = Mark("∆", "wrong numbers without an error")
 
 
 def matrix_markdown(extract: Extract) -> Iterator[bytes]:
@@ -84,9 +84,9 @@ def _head(build: Build) -> str:
 def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     title = escaped(issue.title)
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
-    silent = f" {_SILENT.sign}" if issue.silent else ""
+    silent = f" {SILENT.sign}" if issue.silent else ""
     history = _history(extract, issue, cells)
-    signs = (sign_of(cell) + (_STALE.sign if extract.is_stale(cell) else "") for cell in cells)
+    signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
     return _line([f"{named} {escaped(issue.id)}{silent}", *map(escaped, signs), escaped(history)])
 
 
@@ -99,6 +99,6 @@ def _legend(extract: Extract, rows: Rows) -> str:
     """The signs of this table alone, in a fixed order; no sign at all is said to be "not run"."""
     cells = [cell for _, row in rows for cell in row]
     marks = legend_of(cells)
-    marks += [_STALE] if any(extract.is_stale(cell) for cell in cells) else []
-    marks += [_SILENT] if any(issue.silent for issue, _ in rows) else []
+    marks += [STALE] if any(extract.is_stale(cell) for cell in cells) else []
+    marks += [SILENT] if any(issue.silent for issue, _ in rows) else []
     return " · ".join(f"{escaped(sign) or '(empty)'} {word}" for sign, word in marks)

@@ -21,12 +21,15 @@ from app.store.watch import load_watch_lists
 
 @dataclass(frozen=True)
 class Edition:
-    """What is known at one generation of the store. `revisions` say which state of each issue was read."""
+    """What is known at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
+    the store was last seen to be at that generation.
+    """
 
     generation: int
     grounds: Grounds
     revisions: Mapping[str, str]
     cells: LateCells[str]
+    known_at: datetime
 
 
 def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Edition:
@@ -50,7 +53,7 @@ def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Ed
         as_of=now,
     )
     tested = frozenset(build for _, build, _ in found)
-    return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found)
+    return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found, now)
 
 
 def _issues(s: Session, before: Edition | None) -> tuple[dict[str, str], dict[str, Issue]]:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
+import structlog
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from app.domain.access import Actor, NotAllowed
@@ -14,6 +16,8 @@ from app.store import audit
 from app.store.cells import touch
 from app.store.reads import load_issues
 from app.store.tables import watch_list_versions, watch_lists
+
+logger = structlog.get_logger(__name__)
 
 _CONTENT = TypeAdapter(Content)
 
@@ -74,9 +78,23 @@ def remove_watch_list(s: Session, name: str, *, by: Keeper, now: datetime, based
 
 
 def load_watch_lists(s: Session) -> dict[str, WatchList]:
-    """All there are, by name and in the order of names."""
+    """All that can be read, by name and in the order of names: one that cannot must not keep the gate from following
+    the store. A gate that is asked about it says that there is none of its name.
+    """
     found = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
-    return {row["name"]: _Stored(row).listed for row in found}
+    listed = {}
+    for row in found:
+        try:
+            listed[row["name"]] = _Stored(row).listed
+        except ValidationError:
+            _tell_unreadable(row["name"], row["version"])
+    return listed
+
+
+@cache
+def _tell_unreadable(name: str, version: int) -> None:
+    """Once in a process: lists are read whenever the store moves."""
+    logger.warning("a watch list cannot be read and is left out", watch_list=name, version=version)
 
 
 def load_watch_list(s: Session, name: str, version: int | None = None) -> WatchList | None:

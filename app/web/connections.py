@@ -5,8 +5,11 @@ Where there is no room, that one goes of which nothing was asked for the longest
 """
 
 import asyncio
+import fcntl
 import json
 import resource
+import sys
+import termios
 from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
@@ -40,7 +43,7 @@ def most_connections() -> int:
 
 
 class _Chunks(h11.Connection):
-    """Refuses a body in crumbs: what stands around each costs a thousand times what it brings."""
+    """Refuses a body in tiny chunks: reading each costs a thousand times what it brings."""
 
     _chunks = _bytes = 0
 
@@ -50,7 +53,7 @@ class _Chunks(h11.Connection):
             self._chunks += event.chunk_start
             self._bytes += len(event.data)
             if self._chunks > _FREE_CHUNKS + self._bytes // _CHUNK_BYTES:
-                raise h11.RemoteProtocolError("a body in crumbs")
+                raise h11.RemoteProtocolError("a body in tiny chunks")
         elif isinstance(event, h11.Request):
             self._chunks = self._bytes = 0
         return event
@@ -58,16 +61,16 @@ class _Chunks(h11.Connection):
 
 class Connection(H11Protocol):
     """`since` is when that began which is waited for: a head, a body, or that anything is asked. A body has `body_s` to
-    come, and longer by what has come; `unread_s` is how long an answer waits for its reader.
+    come, and longer by what has come. An answer waits `unread_s` for a reader who takes nothing; `unread_since` is when
+    they were last seen to take something.
     """
 
     head_s, body_s, unread_s, look_every_s = 10.0, 20.0, 60.0, 1.0
     most_of_one = 256
     asker = ""
-    since = 0.0
-    _received = 0
+    since = unread_since = 0.0
+    _received = _unread = 0
     _waits_for: object = h11.IDLE
-    _unread_since: float | None = None
     _timer: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, **more: Any) -> None:  # noqa: ANN401 - whatever uvicorn gives
@@ -93,23 +96,17 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self.conn.their_state is self._waits_for:
+        if not self._has_turned():
             self._received += len(data)
-        else:
-            self._waits_for, self.since, self._received = self.conn.their_state, self.loop.time(), 0
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer:
             self._timer.cancel()
         super().connection_lost(exc)
 
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._unread_since = self.loop.time()
-
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._unread_since = None
+        self.unread_since = self.loop.time()
 
     # -- room ----------------------------------------------------------------------------------------------------------
 
@@ -136,14 +133,37 @@ class Connection(H11Protocol):
     def _look(self) -> None:
         self._timer = self.loop.call_later(self.look_every_s, self._look)
         now = self.loop.time()
-        if self._unread_since is not None and now - self._unread_since > self.unread_s:
+        self._look_at_reader(now)
+        if now - self.unread_since > self.unread_s:
             self.drop()
-        elif self.conn.their_state is not self._waits_for:
+        elif self._has_turned():  # uvicorn begins with what came behind a request once that one is answered
             return
-        elif self._waits_for is h11.IDLE and now - self.since > self.head_s:
+        elif self._waits_for is h11.IDLE and not self._unread and now - self.since > self.head_s:
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, f"the head of a request has {self.head_s:g} s to come")
         elif self._waits_for is h11.SEND_BODY:
             self._look_at_body(now)
+
+    def _has_turned(self) -> bool:
+        """Whether another part of a request is waited for than before; its time begins now."""
+        if self.conn.their_state is self._waits_for:
+            return False
+        self._waits_for, self.since, self._received = self.conn.their_state, self.loop.time(), 0
+        return True
+
+    def _look_at_reader(self, now: float) -> None:
+        before, self._unread = self._unread, self._count_unread()
+        if not 0 < before <= self._unread:
+            self.unread_since = now
+
+    def _count_unread(self) -> int:
+        """Bytes of answers that wait here, and where some do those in the system's own buffer, of which a third must be
+        taken before it takes more: megabytes, for which a slow reader needs minutes.
+        """
+        here = self.transport.get_write_buffer_size()
+        if not here:
+            return 0
+        sent = fcntl.ioctl(self.transport.get_extra_info("socket"), termios.TIOCOUTQ, bytes(4))
+        return here + int.from_bytes(sent, sys.byteorder)
 
     def _look_at_body(self, now: float) -> None:
         if self.flow.read_paused:

@@ -6,12 +6,12 @@ from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 
-from app.web.bodies import MOST_NAMES
+from app.web.bodies import MOST_NAMES, media_of
 from app.web.errors import BadQuestion
 
 
 async def _read_body(request: Request) -> bytes:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_of(request.headers.get("content-type", ""))
     if kind != "application/x-www-form-urlencoded":
         raise BadQuestion("this page takes a form as browsers send it (application/x-www-form-urlencoded)")
     return await request.body()

@@ -1,8 +1,10 @@
-"""What the gate knows, kept in memory by each server process and swapped when the store moves."""
+"""Everything the gate knows, kept in memory by each server process and swapped when the store moves."""
 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 import structlog
@@ -44,7 +46,6 @@ class Knowledge:
         self._on_failure = on_failure
         self._monotonic = monotonic
         self._failing_since: float | None = None
-        self._known_at: datetime | None = None
         self._edition: Edition | None = None
         self._look_at = 0.0
         self._first = threading.Lock()
@@ -53,7 +54,7 @@ class Knowledge:
     @property
     def known_at(self) -> datetime | None:
         """When the store was last seen to say what is known here; None before anything was."""
-        return self._known_at
+        return self._edition.known_at if self._edition else None
 
     @property
     def is_behind(self) -> bool:
@@ -61,17 +62,15 @@ class Knowledge:
         return self._failing_since is not None
 
     def at_hand(self) -> Edition | None:
-        """What is known; None where the store is to be asked first. Never waits."""
+        """The newest edition; None where the store is to be asked first. Never waits."""
         return self._edition if self._monotonic() < self._look_at and not self.is_behind else None
 
     def now(self) -> Edition:
-        """What is known. Raises StoreUnusable where the store cannot be asked, or not be followed for too long."""
-        edition = self._edition or self._load_first()
+        """The newest edition. Raises StoreUnusable where the store cannot be asked, or not be followed for too long."""
+        edition = self._look(self._edition or self._load_first())
         if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
-            self._look(edition)
-            if self._failing_since is not None:
-                raise StoreUnusable(f"what the gate knows is of {self._known_at} and cannot be brought up to date")
-        return self._look(edition)
+            raise StoreUnusable(f"what the gate knows is of {edition.known_at} and cannot be brought up to date")
+        return edition
 
     def _look(self, edition: Edition) -> Edition:
         if self._monotonic() < self._look_at or not self._looking.acquire(blocking=False):
@@ -85,12 +84,14 @@ class Knowledge:
             raise
         if has_moved:
             return self._brought_up(edition)
-        self._known_at, self._failing_since = now, None
+        self._edition, self._failing_since = replace(edition, known_at=now), None
         self._looking.release()
-        return edition
+        return self._edition
 
     def _load_first(self) -> Edition:
         with self._first:
+            if self._edition is None and self._monotonic() < self._look_at:
+                raise StoreUnusable(f"what is stored could not be read; it is tried again every {_AGAIN_S:g} s")
             return self._edition or self._load(None)
 
     def _load(self, before: Edition | None) -> Edition:
@@ -101,12 +102,13 @@ class Knowledge:
                 edition = load_edition(session, now, before)
         except Exception as error:
             self._failing_since = self._failing_since or self._monotonic()
+            self._look_at = self._monotonic() + _AGAIN_S
             self._on_failure()
             logger.exception("what the gate knows could not be brought up to date")
             if isinstance(error, StoreUnusable):
                 raise
             raise StoreUnusable(f"what is stored cannot be read: {type(error).__name__}") from error
-        self._edition, self._known_at, self._failing_since = edition, now, None
+        self._edition, self._failing_since = edition, None
         return edition
 
     def _generation(self) -> int:
@@ -121,9 +123,8 @@ class Knowledge:
 
     def _bring_up(self, before: Edition, done: threading.Event) -> None:
         try:
-            self._load(before)
-        except StoreUnusable:
-            self._look_at = self._monotonic() + _AGAIN_S
+            with suppress(StoreUnusable):  # it is told, and tried again
+                self._load(before)
         finally:
             self._looking.release()
             done.set()

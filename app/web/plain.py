@@ -1,6 +1,7 @@
-"""What every route asks of an address before it looks at its own parameters: text that is text, and names it knows.
+"""Checks of an address that every route makes before it looks at its own parameters: that it is text, and names what
+the route knows.
 
-A parameter that is misspelt or stands twice would silently widen or change an answer, so the API refuses both; pages
+A parameter that is misspelt or appears twice would silently widen or change an answer, so the API refuses both; pages
 let unknown ones pass, because links gather them on their way.
 """
 
@@ -16,7 +17,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.types import Scope
 
-from app.web.bodies import MOST_NAMES
+from app.web.bodies import MOST_NAMES, media_of
 from app.web.errors import BadQuestion, WrongKind, nearest, or_nearest
 from app.web.visit import API
 
@@ -55,7 +56,7 @@ def _refuse_unreadable(quoted: bytes, field: str) -> None:
         return
     told = unquote_to_bytes(quoted)
     if b"\0" in told:
-        raise BadQuestion("holds a NUL sign, which no name here does", field)
+        raise BadQuestion("has a NUL character, which no name here has", field)
     try:
         told.decode()
     except UnicodeDecodeError as error:
@@ -63,17 +64,14 @@ def _refuse_unreadable(quoted: bytes, field: str) -> None:
 
 
 def _refuse_unsteady(kind: str, body: bytes) -> None:
-    """What JSON allows and nobody means: a name twice, of which one would count, and signs that no database takes.
-
-    A body that is none is left to whoever reads it.
+    """Refuses JSON that is valid and that nobody means: a name twice, of which one would count, and characters that no
+    database takes. A body that is not JSON is left to whoever reads it.
     """
-    media = kind.partition(";")[0].strip().lower()
+    media = media_of(kind)
     if body and media != "application/json":
         raise WrongKind(f'"{media[:80]}" is not read here; send application/json', "body")
     try:
         _refuse_nul(json.loads(body, object_pairs_hook=once), "body")
-    except RecursionError:
-        raise BadQuestion("is nested too deeply", "body") from None
     except ValueError:
         return
 
@@ -83,13 +81,13 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
-        raise BadQuestion("stands there twice", f"body.{twice[:80]}")
+        raise BadQuestion("appears twice", f"body.{twice[:80]}")
     return fields
 
 
 def _refuse_nul(value: object, place: str) -> None:
     if isinstance(value, str) and "\0" in value:
-        raise BadQuestion("holds a NUL sign, which no text here does", place)
+        raise BadQuestion("has a NUL character, which no text here has", place)
     if isinstance(value, dict):
         for name, one in value.items():
             _refuse_nul(one, f"{place}.{name[:80]}")
@@ -105,14 +103,14 @@ def _refuse_unknown(request: Request, route: APIRoute) -> None:
             told = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
             raise BadQuestion(f"there is no such parameter{told}", name[:80] or "query")
         if n > 1 and not known[name]:
-            raise BadQuestion(f"stands there {n} times; once is enough", name)
+            raise BadQuestion(f"appears {n} times; once is enough", name)
 
 
 _known: dict[object, Mapping[str, bool]] = {}
 
 
 def _parameters(route: APIRoute) -> Mapping[str, bool]:
-    """By name, whether it is a list, which may stand several times. Found out once per route of the API."""
+    """By name, whether it is a list, which may appear several times. Found out once per route of the API."""
     if route.endpoint not in _known:
         _known[route.endpoint] = dict(_told_by(route.dependant))
     return _known[route.endpoint]

@@ -147,11 +147,6 @@ class Visit:
         self.look_up(edition, asked)
         return edition
 
-    @property
-    def known_at(self) -> datetime:
-        """When what the gate knows was last seen to be what is stored."""
-        return self.house.knowledge.known_at or self.now
-
     def look_up(self, edition: Edition, asked: bytes = b"") -> None:
         """Raises NotModified or MadeBefore where the gate's answer to this question, given what is known, is there."""
         self._etag = self._tag(edition.generation, f"{self.now:%H:%M}", asked)

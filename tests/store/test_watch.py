@@ -1,8 +1,11 @@
 """Watch lists in the store: every change a version, one owner, and of two writers the second sees the first."""
 
 from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
+from structlog.testing import capture_logs
 
 from app.domain.access import Actor, NotAllowed
 from app.domain.errors import BadRequest
@@ -12,6 +15,7 @@ from app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchLis
 from app.store.audit import load_audit
 from app.store.reads import load_generation
 from app.store.session import Engine, reading, unit_of_work
+from app.store.tables import watch_list_versions
 from app.store.watch import (
     Keeper,
     load_watch_list,
@@ -60,6 +64,17 @@ def test_a_list_comes_back_as_it_was_kept(engine: Engine) -> None:
     with reading(engine) as s:
         assert list(load_watch_lists(s)) == ["audio", "vision"]
         assert load_watch_lists(s)["vision"] == made
+
+
+def test_a_list_that_cannot_be_read_is_told_once_and_left_out(engine: Engine) -> None:
+    name = uuid4().hex  # of which this process has told nothing yet
+    save(engine)
+    save(engine, name=name)
+    with unit_of_work(engine) as s:
+        s.execute(sa.update(watch_list_versions).where(watch_list_versions.c.name == name).values(doc="{"))
+    with capture_logs() as told, reading(engine) as s:
+        assert [list(load_watch_lists(s)), list(load_watch_lists(s))] == [["vision"], ["vision"]]
+    assert [(one["log_level"], one["watch_list"]) for one in told] == [("warning", name)]
 
 
 def test_every_change_is_a_version_that_stays(engine: Engine) -> None:

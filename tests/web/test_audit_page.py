@@ -90,7 +90,7 @@ def test_whatever_an_entry_holds_is_shown(boss: TestClient, own_engine: Engine) 
         audit.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
     span = f"span: token 0123456789ab, clock measured, to {NOON.isoformat()}"
     assert [line.details for line in shown(boss, "/audit", AuditPage).lines[:2]] == [
-        "odd: {'a': [1]}; flag: False; number: 0",
+        "odd: a 1; flag: False; number: 0",
         f"attempts: 0; cells: 0; changed: 0; reason: it overheats; {span}",
     ]
     assert boss.get("/api/v1/audit").json()["entries"][1]["data"]["span"]["clock"] == "measured"

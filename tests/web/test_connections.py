@@ -11,12 +11,14 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 import pytest
+from fastapi import Response
 
 from app.store.session import Engine
 from app.web.application import create_app
 from app.web.connections import Connection
 from app.web.reader import Rules
 from tests.serving import served
+from tests.waiting import eventually
 from tests.web.given import NOW
 
 PATIENCE_S = 30.0
@@ -34,6 +36,12 @@ class Quick(Connection):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.made.append(self)
+
+
+class Patient(Quick):
+    """Waits for its reader for ever, and looks at it often."""
+
+    unread_s = 1e9
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +107,16 @@ def test_half_a_body_is_not_waited_for(address: str, length: bytes) -> None:
     assert (status, "KiB" in str(problem["detail"])) == (408, True)
 
 
+def test_half_a_body_is_not_waited_for_where_it_came_behind_another_request(address: str) -> None:
+    """The second request begins without a byte coming, once the first one is answered."""
+    with connected(address) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" + HEAD + b"Content-Length: 100000\r\n\r\nx")
+        got = b""
+        while more := connection.recv(65536):
+            got += more
+    assert [got.startswith(b"HTTP/1.1 200"), got.count(b"HTTP/1.1 408")] == [True, 1]
+
+
 def test_a_body_that_goes_on_coming_has_the_time_it_needs(address: str) -> None:
     body = b'{"issues": ["fla-160"], "build": "torch-2.6.0+cu124", "x": "' + b"x" * 60_000 + b'"}'
     with connected(address) as connection:
@@ -137,6 +155,20 @@ def test_an_answer_is_not_kept_for_who_does_not_read_it(address: str) -> None:
         while len(Quick.made) == before or not Quick.made[-1].transport.is_closing():
             assert time.monotonic() < until
             time.sleep(0.05)
+
+
+def test_a_reader_who_goes_on_reading_has_the_time_it_takes(notebook: Engine) -> None:
+    """Of an answer in one piece, most of which waits here for a long time."""
+    app = create_app(notebook, clock=lambda: NOW, rules=Rules(requests_per_s=0))
+    app.add_api_route("/large", lambda: Response(bytes(32 << 20)))
+    before = len(Quick.made)
+    with served(app, http=Patient) as address, connected(urlsplit(address).netloc) as connection:
+        connection.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert eventually(lambda: len(Quick.made) > before and Quick.made[-1].flow.write_paused)
+        theirs = Quick.made[-1]
+        since = theirs.unread_since
+        assert len(connection.makefile("rb").read(4 << 20)) == 4 << 20
+        assert eventually(lambda: theirs.unread_since > since)
 
 
 def test_one_address_has_so_many_connections_and_others_are_answered(address: str) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.store.reads import load_issues
+from app.web.bodies import media_of
 from app.web.errors import BadQuestion, WrongKind
 from app.web.recognising import told_of
 from app.web.selection import Words
@@ -29,7 +30,7 @@ async def _body(request: Request) -> bytes:
 
 def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = media_of(request.headers.get("content-type", ""))
     if not kind and not body:
         raise BadQuestion("holds the text that is to be explained", "body")
     if kind in {"text/plain", ""}:

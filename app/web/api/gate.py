@@ -15,8 +15,9 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.formats.forms import MEDIA, Form, Telling, render
-from app.formats.question import Asked, BadField, Grounds, asked_of, rule
-from app.web.bodies import MOST_NAMES, look_at_json
+from app.formats.question import Asked, BadField, asked_of, rule
+from app.store.known import Edition
+from app.web.bodies import MOST_NAMES, look_at_json, media_of
 from app.web.errors import BadQuestion, WrongKind
 from app.web.plain import once
 from app.web.selection import Names, Words
@@ -96,7 +97,7 @@ def gate(visit: Visiting, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
     edition = visit.knowing()
     asked = asked_of(query.model_dump(include=set(GateQuery.model_fields)))
-    return _answer(visit, edition.grounds, asked, query)
+    return _answer(visit, edition, asked, query)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ async def _body(request: Request) -> bytes:
 def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     """In a thread: what nobody means to send takes long to be read."""
     kind = request.headers.get("content-type", "")
-    media = kind.partition(";")[0].strip().lower()
+    media = media_of(kind)
     if media == "multipart/form-data":
         fields = _form_fields(kind, body)
     elif media in {"application/json", ""}:
@@ -159,12 +160,12 @@ def gate_with_files(
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
     edition = visit.knowing(sent.body)
-    return _answer(visit, edition.grounds, sent.asked, query)
+    return _answer(visit, edition, sent.asked, query)
 
 
-def _answer(visit: Visit, grounds: Grounds, asked: Asked, query: FormQuery) -> Response:
+def _answer(visit: Visit, edition: Edition, asked: Asked, query: FormQuery) -> Response:
     try:
-        ruling = replace(rule(asked, grounds, visit.now), known_at=visit.known_at)
+        ruling = replace(rule(asked, edition.grounds, visit.now), known_at=edition.known_at)
     except BadField as error:
         raise BadQuestion(error.message, error.field) from None
     told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
@@ -225,7 +226,7 @@ _LISTS = frozenset(name for name, field in GateBody.model_fields.items() if fiel
 
 def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked with the other fields
     if len(values) > 1:
-        raise BadQuestion("stands there twice", f"body.{name[:80]}")
+        raise BadQuestion("appears twice", f"body.{name[:80]}")
     return values[0]
 
 

@@ -61,12 +61,14 @@ def _details(data: Mapping[str, object]) -> str:
 
 
 def _told(value: object) -> str:
-    """Whatever an entry holds: entries of one action have lists, those of another a span of times by its parts."""
+    """Whatever an entry holds: entries of one action have lists, of ids or of clashes, those of another a span of times
+    by its parts.
+    """
     match value:
         case list():
-            return ", ".join(map(str, value))
+            return ", ".join(map(_told, value))
         case Mapping():
-            return ", ".join(f"{name} {part}" for name, part in value.items() if part not in (None, ""))
+            return ", ".join(f"{name} {told}" for name, part in value.items() if (told := _told(part)))
         case None:
             return ""
         case _:
