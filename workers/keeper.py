@@ -448,8 +448,8 @@ class _Arm:
 def _disk_bytes(folder: str) -> int:
     """What the files below a folder take on its disk, holes not counted. Files come and go while it looks.
 
-    A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them
-    cannot be counted, which is more than may be: no program makes such a thing by mistake.
+    A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them,
+    or closed to us, cannot be counted, which is more than may be: no program makes such a thing by mistake.
     """
     used = 0
     unread: list[tuple[_Base | None, str]] = [(None, folder)]
@@ -461,15 +461,21 @@ def _disk_bytes(folder: str) -> int:
             if base.steps > _STEPS:
                 return _UNCOUNTABLE
             descriptor = os.open(path, _FOLDER, dir_fd=base.descriptor)
+        except PermissionError:
+            return _UNCOUNTABLE
         except OSError:
             continue
         try:
             with os.scandir(descriptor) as entries:
                 for entry in entries:
-                    with contextlib.suppress(OSError):
+                    try:
                         used += entry.stat(follow_symlinks=False).st_blocks * 512
-                        if entry.is_dir(follow_symlinks=False):
-                            unread.append((base, f"{path}/{entry.name}"))
+                    except PermissionError:  # a folder may be listed, and what lies in it not be looked at
+                        return _UNCOUNTABLE
+                    except OSError:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        unread.append((base, f"{path}/{entry.name}"))
         finally:
             os.close(descriptor)
     return used
