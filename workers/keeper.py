@@ -519,7 +519,7 @@ def _bytes_in_files(tree: list[int]) -> int:
     return sum({**mapped, **opened}.values())
 
 
-def _mapped_of(pid: int, device: int) -> Iterator[tuple[tuple[int, int], int]]:
+def _mapped_of(pid: int, device: int) -> dict[tuple[int, int], int]:
     number = f"{os.major(device):02x}:{os.minor(device):02x}"
     found: dict[tuple[int, int], int] = {}
     for line in (_read(f"/proc/{pid}/maps") or "").splitlines():
@@ -528,7 +528,7 @@ def _mapped_of(pid: int, device: int) -> Iterator[tuple[tuple[int, int], int]]:
             first, _, last = place.partition("-")
             key = (device, int(inode))
             found[key] = found.get(key, 0) + int(last, 16) - int(first, 16)
-    return iter(found.items())
+    return found
 
 
 def _device_of_memory() -> int | None:
