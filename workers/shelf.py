@@ -15,11 +15,14 @@ from pathlib import Path
 from secrets import token_hex
 from time import sleep, time_ns
 
-from workers.files import write_whole
+from app.domain.issue import digest
+from workers.files import read_regular, write_whole
 from workers.site_packages import find_distributions, seal, site_of
 from workers.trees import remove_tree
 
 _READY = "ready.json"
+_PYLOCK = "pylock.toml"
+_MOST_BYTES = 16 << 20  # of either; they have some 20 KB
 _LOCK = ".lock"
 _ONCE = ".once"  # the lock of an environment for one lease
 _LEFT = "removed-"
@@ -122,10 +125,14 @@ class Shelf:
 
     def load(self, key: str) -> Ready | None:
         try:
-            told = json.loads((self.folder(key) / _READY).read_text(encoding="utf-8"))
+            told = json.loads(read_regular(self.folder(key) / _READY, _MOST_BYTES))
             return Ready(**{**told, "sources": tuple(told["sources"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
+
+    def lock(self, key: str) -> str:
+        """The pylock.toml that an environment was made by."""
+        return read_regular(self.folder(key) / _PYLOCK, _MOST_BYTES)
 
     def finish(self, ready: Ready) -> None:
         """Say that an environment is ready. The rename is what makes it so."""
@@ -144,12 +151,15 @@ class Shelf:
         return self._changed(ready) == set()
 
     def _changed(self, ready: Ready) -> set[str]:
-        """The top-level entries that are not as they were when the environment was finished."""
+        """The top-level entries that are not as they were when the environment was finished, and its lock."""
         try:
             found = seal(site_of(self.folder(ready.key), ready.python)).of_environment
         except OSError:
             found = {}
-        return {name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)}
+        of_lock = {_PYLOCK} if digest(self.lock(ready.key)) != ready.lock_digest else set()
+        return of_lock | {
+            name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)
+        }
 
     def _condemn_if_bad(self, key: str, on_wait: Callable[[], None]) -> None:
         """Remove what is half-made or edited; of the latter also the unpacked wheels that were edited with it."""
