@@ -95,9 +95,19 @@ class Shelf:
 
     def take(self, key: str) -> Lease:
         """The right to make an environment that nobody else will ever be lent: it goes with its lease."""
-        descriptor = self._open(key, _ONCE)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return Lease(descriptor, on_release=lambda: self._forget(key))
+        while True:
+            descriptor = self._open(key, _ONCE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if self._is_once(key, descriptor):
+                return Lease(descriptor, on_release=lambda: self._forget(key))
+            os.close(descriptor)
+
+    def _is_once(self, key: str, descriptor: int) -> bool:
+        """Whether the file that was locked is still where all look for it: a sweep may have removed it in between."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), (self.root / f"{key}{_ONCE}").stat())
+        except FileNotFoundError:
+            return False
 
     def _forget(self, key: str) -> None:
         self.discard(key)
@@ -218,7 +228,7 @@ class Shelf:
         for path in self.root.glob(f"*{_ONCE}"):
             key = path.name.removesuffix(_ONCE)
             descriptor = self._open(key, _ONCE)
-            if _try_lock(descriptor, fcntl.LOCK_EX):  # its job was killed
+            if _try_lock(descriptor, fcntl.LOCK_EX) and self._is_once(key, descriptor):  # its job was killed
                 self._forget(key)
             os.close(descriptor)
         for lock in self.root.glob(f"*{_LOCK}"):
