@@ -1,4 +1,6 @@
-"""How much may stand in each field of a bundle: more than any machine or repro of ours says, and little enough to show.
+"""How much may stand in each field of evidence: more than any machine or repro of ours says, and little enough to show.
+
+It holds for what our own agents say as for bundles: an arm is the source of its record, wherever it ran.
 
 Each function says in words what is too much of a value; None for a good one.
 """
