@@ -833,20 +833,23 @@ def _run_planned(
     planned: Sequence[PlannedJob],
     asked: Mapping[str, object],
     stop: Callable[[], bool],
-) -> bool:
-    """Queue the jobs and see them through, here or, where another dispatcher is at work, by it. False where those of
-    another `up` were seen through instead.
+    seen: Collection[str] = (),
+) -> str:
+    """Queue the jobs and see them through, here or, where another dispatcher is at work, by it. Gives the run that came
+    instead, if any: one of another `up` that is not among `seen`, or ours where another `up` has cancelled it.
     """
-    from app.store.session import unit_of_work
+    from app.store.reads import load_run
+    from app.store.rows import RunState
+    from app.store.session import reading, unit_of_work
     from app.store.writes import cancel_run
     from app.terminal import to_do_in_words
     from workers.dispatcher import Dispatch
 
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
-        return True
+        return ""
     err.print(to_do_in_words(planned), highlight=False)
-    run_id, is_own = _queue(engine, planned, asked)
+    run_id, is_own = _queue(engine, planned, asked, seen)
     if not is_own:
         err.print("another `up` measures this already: following it")
     how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
@@ -856,18 +859,25 @@ def _run_planned(
             if is_own:
                 cancel_run(s, run_id, _now())
         raise typer.Exit(Exit.OK)
-    return is_own
+    with reading(engine) as s:
+        is_done = is_own and load_run(s, run_id).state is not RunState.CANCELLED
+    return "" if is_done else run_id
 
 
-def _queue(engine: "Engine", planned: Sequence[PlannedJob], asked: Mapping[str, object]) -> tuple[str, bool]:
-    """A new run of these jobs and True; of two `up` at once the second is given the run of the first and False."""
+def _queue(
+    engine: "Engine", planned: Sequence[PlannedJob], asked: Mapping[str, object], seen: Collection[str]
+) -> tuple[str, bool]:
+    """A new run of these jobs and True; of two `up` at once the second is given the run of the first and False.
+
+    Once only: what is left of a run that is among `seen` is not for this host, and may wait for ever.
+    """
     from app.store.session import unit_of_work
     from app.store.writes import create_run, take_lease
 
     with unit_of_work(engine) as s:
         if asked.get("by") == _UP:
             take_lease(s, _UP, _UP, _now(), 0)  # not to hold it: the other one waits here until this is committed
-            queued = _unfinished_ups(s)
+            queued = [run for run in _unfinished_ups(s) if run not in seen]
             if queued:
                 return queued[0], False
         return create_run(s, planned, asked, _now()), True
@@ -1078,12 +1088,12 @@ def up(
         every = _pick_issues(engine, None)
         small = tuple(issue for issue in every if issue.default)
         chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
-        work, is_own = Work(settings), False
-        while not is_own:  # after what another `up` measured, the rest
+        work, seen = Work(settings), set[str]()
+        while "" not in seen:  # after what another `up` measured or cancelled, the rest
             planned = _plan(engine, chosen, Wanted(), only_local=True)
             tell_price(engine, work.place(), planned)
             asked = {"builds": [b.id for b in chosen.builds], "by": _UP}
-            is_own = _run_planned(engine, work, planned, asked, stop)
+            seen.add(_run_planned(engine, work, planned, asked, stop, seen))
         if once:
             return
         err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)

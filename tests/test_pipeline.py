@@ -15,17 +15,21 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from app.catalogue.read import read_catalogue
 from app.domain.errors import StoreUnusable
+from app.domain.plan import Known, Wanted, plan_jobs
 from app.domain.verdict import INFRASTRUCTURE
-from app.store.reads import load_known_attempts, load_lease
-from app.store.session import connect, reading
-from app.store.writes import DISPATCHER
+from app.store.reads import load_known_attempts, load_lease, load_runs
+from app.store.session import connect, migrate, reading, unit_of_work
+from app.store.writes import DISPATCHER, cancel_run, create_run, give_lease_back, save_catalogue, take_lease
 from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually
@@ -173,11 +177,7 @@ def _is_led(here: Installation) -> bool:
 def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(
     wheels: Path, tmp_path: Path, new_setting: NewStore
 ) -> None:
-    small = tmp_path / "catalogue"
-    small.mkdir()
-    (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
-    for toy in ("toy-passes-1", "toy-fixed-1", "toy-hangs-1"):
-        (small / toy).symlink_to(TOYS / toy)
+    small = _catalogue_of(tmp_path, "toy-passes-1", "toy-fixed-1", "toy-hangs-1")
     here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
     with _up(here) as address:
         assert eventually(lambda: _measured(address) >= 1, PATIENCE_S)
@@ -195,11 +195,7 @@ def test_up_fills_the_matrix_live_and_goes_on_where_it_was_stopped(
 
 
 def test_two_ups_at_once_measure_everything_once(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
-    small = tmp_path / "catalogue"
-    small.mkdir()
-    (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
-    for toy in ("toy-passes-1", "toy-fixed-1"):
-        (small / toy).symlink_to(TOYS / toy)
+    small = _catalogue_of(tmp_path, "toy-passes-1", "toy-fixed-1")
     here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
     assert here.command("migrate").returncode == 0
     command = [sys.executable, "-m", "app", "up", "--port", "0", "--once"]
@@ -212,6 +208,42 @@ def test_two_ups_at_once_measure_everything_once(wheels: Path, tmp_path: Path, n
     found = _conclusive(here)
     assert len(found) > 4
     assert set(found.values()) == {1}, said
+
+
+@pytest.mark.parametrize("by_another", ["died with jobs for another class", "cancelled ours as left behind"])
+def test_an_up_measures_all_whatever_became_of_another(
+    wheels: Path, tmp_path: Path, new_setting: NewStore, by_another: str
+) -> None:
+    toy = _catalogue_of(tmp_path, "toy-passes-1")
+    here = make_installation(tmp_path, wheels, catalogue=toy, store=new_setting())
+    here.data.mkdir()
+    engine, now = connect(here.database), datetime.now(UTC)
+    migrate(engine)
+    known, is_dead = read_catalogue([toy]), by_another.startswith("died")
+    build = next(build for build in known.builds if build.id == "torch-0.0.1+mini")
+    planned = plan_jobs(known.issues, [build], ["cpu-x86_64"], Known(), Wanted())
+    with unit_of_work(engine) as s:
+        save_catalogue(s, known.issues, known.builds, now)
+        take_lease(s, DISPATCHER, "another", now, 3600)
+        if is_dead:
+            create_run(s, [replace(job, hardware="cuda-sm_90") for job in planned], {"by": "up"}, now)
+    said = tmp_path / "up.log"
+    with said.open("w") as stderr:
+        command = [sys.executable, "-m", "app", "up", "--port", "0", "--once", "--builds", build.id]
+        up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr)
+    try:
+        assert eventually(lambda: "another dispatcher is at work" in said.read_text(), PATIENCE_S), said.read_text()
+        with unit_of_work(engine) as s:
+            if not is_dead:
+                cancel_run(s, load_runs(s, 1)[0].id, now)
+            give_lease_back(s, DISPATCHER, "another")
+        assert up.wait(PATIENCE_S) == 0, said.read_text()
+    finally:
+        up.kill()
+        up.wait()
+        engine.dispose()
+    assert said.read_text().count("another `up` measures this already") == is_dead
+    assert {key[2]: tried for key, tried in _conclusive(here).items()} == {"control": 1, "baseline": 1}
 
 
 def test_on_postgresql_and_shut_off_as_far_as_this_kernel_allows_cells_are_the_same(
@@ -227,6 +259,15 @@ def test_on_postgresql_and_shut_off_as_far_as_this_kernel_allows_cells_are_the_s
     assert len({cell["issue"] for cell in cells}) == 3
     for cell in cells:
         assert told(cell) == golden[cell["issue"]][cell["build"]]
+
+
+def _catalogue_of(folder: Path, *toys: str) -> Path:
+    small = folder / "catalogue"
+    small.mkdir()
+    (small / "builds.toml").write_text((TOYS / "builds.toml").read_text())
+    for toy in toys:
+        (small / toy).symlink_to(TOYS / toy)
+    return small
 
 
 @contextmanager

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from time import time
 
+from workers.files import read_regular
 from workers.installer import Watch, run_watched
 from workers.site_packages import Distribution
 from workers.trees import remove_tree
 
 _INDEX = ".files"
+_INDEX_BYTES = 64 << 20
 _MAKING = ".making-"
 _COMPILE_S = 900
 
@@ -77,18 +79,18 @@ class BytecodeStore:
         """
         folder = self.folder(tag, key)
         try:
-            size, *lines = (folder / _INDEX).read_text(encoding="utf-8").splitlines()
-            files = [line.rpartition("\t")[2] for line in lines]
-            if [_fact(folder, file) for file in files] != lines:
-                remove_tree(folder)
-                return None
+            size, files = _load(folder)
+        except (ValueError, OSError):
+            remove_tree(folder)
+            return None
+        try:
             for parent in dict.fromkeys(os.path.dirname(file) for file in files):  # noqa: PTH120 - thousands of times
                 os.makedirs(f"{site}/{parent}", exist_ok=True)  # noqa: PTH103 - as above
             for file in files:
                 _place(f"{folder}/{file}", f"{site}/{file}", copies=copies)
         except FileNotFoundError:
-            return None  # never made, or just forgotten by another process
-        return int(size)
+            return None  # just forgotten by another process
+        return size
 
     def keep(self, tag: str, key: str, distribution: Distribution, *, copies: bool) -> int:
         """Take a wheel's bytecode over from an environment where it was just compiled; gives what `lay` gives."""
@@ -119,6 +121,15 @@ class BytecodeStore:
             is_old = folder.stat().st_mtime < an_hour_ago
             if folder.name not in kept and (is_old or not folder.name.startswith(_MAKING)):
                 remove_tree(folder)
+
+
+def _load(folder: Path) -> tuple[int, list[str]]:
+    """The wheel's bytes and its files of bytecode. Raises ValueError, OSError where they are not as they were made."""
+    size, *lines = read_regular(folder / _INDEX, _INDEX_BYTES).splitlines()
+    files = [line.rpartition("\t")[2] for line in lines]
+    if [_fact(folder, file) for file in files] != lines:
+        raise ValueError(f"{folder} was edited")
+    return int(size), files
 
 
 def _fact(folder: Path, file: str) -> str:

@@ -12,6 +12,14 @@ def write_whole(path: Path, text: str) -> None:
     making.replace(path)
 
 
+def read_any(path: Path) -> str:
+    """A text of the machine's own; nothing where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
 def read_regular(path: Path, at_most: int = 1 << 16) -> str:
     """The end of a text that an arm may have put there; of anything but a regular file, nothing.
 

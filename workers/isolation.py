@@ -22,7 +22,7 @@ from typing import Any
 
 from app.domain.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
 from workers import sandbox
-from workers.files import read_regular
+from workers.files import read_any, read_regular
 from workers.machine import find_compiler
 
 PROCESS = "process"
@@ -322,19 +322,12 @@ def _why_no_user_namespace() -> str:
             "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile that allows it",
         ),
     ):
-        if _text(Path(path)).strip() == off:
+        if read_any(Path(path)).strip() == off:
             return f"user namespaces are off on this host: {advice}"
     return (
         "user namespaces are refused here, as containers do: run it with --security-opt seccomp=unconfined "
         "--security-opt apparmor=unconfined"
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _ops(premises: Premises) -> Iterator[_Op]:
@@ -466,7 +459,7 @@ def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
     for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
         yield from (Path(part) for part in environ.get(name, "").split(os.pathsep) if part.startswith("/"))
     for path in (Path("/etc/ld.so.conf"), *sorted(Path("/etc/ld.so.conf.d").glob("*.conf"))):
-        yield from (Path(line.strip()) for line in _text(path).splitlines() if line.startswith("/"))
+        yield from (Path(line.strip()) for line in read_any(path).splitlines() if line.startswith("/"))
 
 
 def _is_too_wide(path: Path, premises: Premises) -> bool:

@@ -448,8 +448,8 @@ class _Arm:
 def _disk_bytes(folder: str) -> int:
     """What the files below a folder take on its disk, holes not counted. Files come and go while it looks.
 
-    A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them
-    cannot be counted, which is more than may be: no program makes such a thing by mistake.
+    A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them,
+    or closed to us, cannot be counted, which is more than may be: no program makes such a thing by mistake.
     """
     used = 0
     unread: list[tuple[_Base | None, str]] = [(None, folder)]
@@ -461,15 +461,21 @@ def _disk_bytes(folder: str) -> int:
             if base.steps > _STEPS:
                 return _UNCOUNTABLE
             descriptor = os.open(path, _FOLDER, dir_fd=base.descriptor)
+        except PermissionError:
+            return _UNCOUNTABLE
         except OSError:
             continue
         try:
             with os.scandir(descriptor) as entries:
                 for entry in entries:
-                    with contextlib.suppress(OSError):
+                    try:
                         used += entry.stat(follow_symlinks=False).st_blocks * 512
-                        if entry.is_dir(follow_symlinks=False):
-                            unread.append((base, f"{path}/{entry.name}"))
+                    except PermissionError:  # a folder may be listed, and what lies in it not be looked at
+                        return _UNCOUNTABLE
+                    except OSError:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        unread.append((base, f"{path}/{entry.name}"))
         finally:
             os.close(descriptor)
     return used
@@ -513,7 +519,7 @@ def _bytes_in_files(tree: list[int]) -> int:
     return sum({**mapped, **opened}.values())
 
 
-def _mapped_of(pid: int, device: int) -> Iterator[tuple[tuple[int, int], int]]:
+def _mapped_of(pid: int, device: int) -> dict[tuple[int, int], int]:
     number = f"{os.major(device):02x}:{os.minor(device):02x}"
     found: dict[tuple[int, int], int] = {}
     for line in (_read(f"/proc/{pid}/maps") or "").splitlines():
@@ -522,7 +528,7 @@ def _mapped_of(pid: int, device: int) -> Iterator[tuple[tuple[int, int], int]]:
             first, _, last = place.partition("-")
             key = (device, int(inode))
             found[key] = found.get(key, 0) + int(last, 16) - int(first, 16)
-    return iter(found.items())
+    return found
 
 
 def _device_of_memory() -> int | None:

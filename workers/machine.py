@@ -21,6 +21,7 @@ import pynvml
 from app.domain.build import Build
 from app.domain.machine import Gpu, Machine
 from app.domain.outcome import Trouble, TroubleCode
+from workers.files import read_any
 
 _T = TypeVar("_T")
 
@@ -29,8 +30,8 @@ _PROBE_S = 20
 
 def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str, ...] = ("process",)) -> Machine:
     """`sandbox` is what shuts arms off here (see isolation), which takes longer to find out than all the rest."""
-    model, isa = parse_cpuinfo(_text(Path("/proc/cpuinfo")))
-    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), _text(Path("/proc/self/cgroup")))
+    model, isa = parse_cpuinfo(read_any(Path("/proc/cpuinfo")))
+    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), read_any(Path("/proc/self/cgroup")))
     driver, driver_cuda, gpus = read_gpus(environ)
     return Machine(
         cpu_model=model,
@@ -48,13 +49,6 @@ def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str
         gpus=gpus,
         sandbox=sandbox,
     )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def parse_cpuinfo(text: str) -> tuple[str, str]:
@@ -87,9 +81,9 @@ def read_cgroup_limits(mount: Path, membership: str) -> dict[str, int]:
             for one in (folder, *folder.parents):
                 if one == mount.parent:
                     break
-                _collect(limits, cpu=_text(one / "cpu.max"), memory=_text(one / "memory.max"))
-    quota, period = _text(mount / "cpu/cpu.cfs_quota_us"), _text(mount / "cpu/cpu.cfs_period_us")
-    _collect(limits, cpu=f"{quota} {period}", memory=_text(mount / "memory/memory.limit_in_bytes"))
+                _collect(limits, cpu=read_any(one / "cpu.max"), memory=read_any(one / "memory.max"))
+    quota, period = read_any(mount / "cpu/cpu.cfs_quota_us"), read_any(mount / "cpu/cpu.cfs_period_us")
+    _collect(limits, cpu=f"{quota} {period}", memory=read_any(mount / "memory/memory.limit_in_bytes"))
     return {name: min(found) for name, found in limits.items() if found}
 
 

@@ -200,7 +200,7 @@ class Provisioner:
         return Environment(
             python=folder / "bin" / "python",
             root=folder,
-            lock=(folder / "pylock.toml").read_text(encoding="utf-8"),
+            lock=self.shelf.lock(ready.key),
             lock_digest=ready.lock_digest,
             packages=ready.packages,
             imported=ready.imported,

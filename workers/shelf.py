@@ -15,11 +15,14 @@ from pathlib import Path
 from secrets import token_hex
 from time import sleep, time_ns
 
-from workers.files import write_whole
+from app.domain.issue import digest
+from workers.files import read_regular, write_whole
 from workers.site_packages import find_distributions, seal, site_of
 from workers.trees import remove_tree
 
 _READY = "ready.json"
+_PYLOCK = "pylock.toml"
+_MOST_BYTES = 16 << 20  # of either; they have some 20 KB
 _LOCK = ".lock"
 _ONCE = ".once"  # the lock of an environment for one lease
 _LEFT = "removed-"
@@ -92,9 +95,19 @@ class Shelf:
 
     def take(self, key: str) -> Lease:
         """The right to make an environment that nobody else will ever be lent: it goes with its lease."""
-        descriptor = self._open(key, _ONCE)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        return Lease(descriptor, on_release=lambda: self._forget(key))
+        while True:
+            descriptor = self._open(key, _ONCE)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if self._is_once(key, descriptor):
+                return Lease(descriptor, on_release=lambda: self._forget(key))
+            os.close(descriptor)
+
+    def _is_once(self, key: str, descriptor: int) -> bool:
+        """Whether the file that was locked is still where all look for it: a sweep may have removed it in between."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), (self.root / f"{key}{_ONCE}").stat())
+        except FileNotFoundError:
+            return False
 
     def _forget(self, key: str) -> None:
         self.discard(key)
@@ -122,10 +135,14 @@ class Shelf:
 
     def load(self, key: str) -> Ready | None:
         try:
-            told = json.loads((self.folder(key) / _READY).read_text(encoding="utf-8"))
+            told = json.loads(read_regular(self.folder(key) / _READY, _MOST_BYTES))
             return Ready(**{**told, "sources": tuple(told["sources"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             return None
+
+    def lock(self, key: str) -> str:
+        """The pylock.toml that an environment was made by."""
+        return read_regular(self.folder(key) / _PYLOCK, _MOST_BYTES)
 
     def finish(self, ready: Ready) -> None:
         """Say that an environment is ready. The rename is what makes it so."""
@@ -144,12 +161,15 @@ class Shelf:
         return self._changed(ready) == set()
 
     def _changed(self, ready: Ready) -> set[str]:
-        """The top-level entries that are not as they were when the environment was finished."""
+        """The top-level entries that are not as they were when the environment was finished, and its lock."""
         try:
             found = seal(site_of(self.folder(ready.key), ready.python)).of_environment
         except OSError:
             found = {}
-        return {name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)}
+        of_lock = {_PYLOCK} if digest(self.lock(ready.key)) != ready.lock_digest else set()
+        return of_lock | {
+            name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)
+        }
 
     def _condemn_if_bad(self, key: str, on_wait: Callable[[], None]) -> None:
         """Remove what is half-made or edited; of the latter also the unpacked wheels that were edited with it."""
@@ -208,7 +228,7 @@ class Shelf:
         for path in self.root.glob(f"*{_ONCE}"):
             key = path.name.removesuffix(_ONCE)
             descriptor = self._open(key, _ONCE)
-            if _try_lock(descriptor, fcntl.LOCK_EX):  # its job was killed
+            if _try_lock(descriptor, fcntl.LOCK_EX) and self._is_once(key, descriptor):  # its job was killed
                 self._forget(key)
             os.close(descriptor)
         for lock in self.root.glob(f"*{_LOCK}"):

@@ -1,4 +1,6 @@
-"""How much each field of a bundle may hold: more than any machine or repro of ours says, and little enough to show.
+"""How much each field of evidence may hold: more than any machine or repro of ours says, and little enough to show.
+
+It holds for what our own agents say as for bundles: an arm is the source of its record, wherever it ran.
 
 Each function says in words what is too much of a value; None for a good one.
 """

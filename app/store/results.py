@@ -22,11 +22,12 @@ from app.domain.job import (
 )
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
+from app.formats.bounds import entries_problem, machine_problem, record_problem
 from app.store import audit, counters, evidence
 from app.store.arrivals import Arrivals
 from app.store.cells import Catalogue, CellKey, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.jobs import HeldJob, arms_left, held_job, settle
-from app.store.rows import ArmState, JobState, StaleEvent
+from app.store.rows import ArmState, JobState, StaleEvent, UnfitEvent
 from app.store.tables import arms, attempts, environments, jobs, locks, logs, machines
 from app.store.voiding import load_standing_voids, void_over
 
@@ -53,7 +54,8 @@ class _Arm:
 def record_event(s: Session, event: Event, now: datetime, *, holder: str | None = None) -> None:
     """Take in one event of the try that holds its job; the same event twice changes nothing the second time.
 
-    Raises StaleEvent for a try that lost its job, or (where `holder` is given) for a job that another one holds.
+    Raises StaleEvent for a try that lost its job, or (where `holder` is given) for a job that another one holds, and
+    UnfitEvent where it tells of a machine or an environment what no bundle may.
     """
     touch(s)
     job = held_job(s, event.job, event.try_no, holder)
@@ -72,7 +74,13 @@ def record_event(s: Session, event: Event, now: datetime, *, holder: str | None 
             _job_ended(s, job, event, now)
 
 
+def _refuse(problem: str | None) -> None:
+    if problem is not None:
+        raise UnfitEvent(f"the agent said what cannot be kept: {problem}")
+
+
 def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> None:
+    _refuse(machine_problem(event.machine))
     digest = event.machine.digest
     insert_missing(s, machines, [{"digest": digest, "doc": wire.MACHINE.dump_json(event.machine).decode()}])
     s.execute(sa.update(jobs).where(jobs.c.id == job.id).values(machine=digest))
@@ -81,6 +89,7 @@ def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> 
 
 
 def _environment_ready(s: Session, job: HeldJob, event: EnvironmentReady, now: datetime) -> None:
+    _refuse(entries_problem(event.packages) or entries_problem(event.imported))
     if digest(event.lock) == event.lock_digest:  # else it could be put in the place of another
         insert_missing(s, locks, [{"digest": event.lock_digest, "zlib": evidence.pack(event.lock)}])
         observed = {"packages": dict(event.packages), "imported": dict(event.imported)}
@@ -132,7 +141,7 @@ def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: 
         variant=arm.variant,
         ordinal=arm.ordinal,
         binding=arm.binding,
-        record=event.record,
+        record=_within_bounds(event.record),
         log_digest=log_digest,
         lock_digest=event.lock_digest,
         machine=event.machine,
@@ -144,6 +153,15 @@ def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: 
     took_ms = max(0, int((event.finished_at - event.started_at).total_seconds() * 1000))
     counters.count(s, {counters.named(counters.ARM_MS, job.hardware): took_ms})
     announce(s, "arm_finished", now, run=job.run, **_named(job, arm), outcome=counted)
+
+
+def _within_bounds(record: RunRecord) -> RunRecord:
+    """The record, or one that says why it was thrown away. The other arms of its job are not to suffer from it."""
+    problem = record_problem(record)
+    if problem is None:
+        return record
+    sentence = f"what the arm said of itself was thrown away: {problem}; look at its script"
+    return RunRecord(ending=Ending.NOT_STARTED, trouble=Trouble(TroubleCode.HARNESS, sentence))
 
 
 def _keep(

@@ -25,6 +25,10 @@ class StaleEvent(KnownGoodError):
     """An event of a try that no longer holds its job: another try has it, or it has ended. Nothing was recorded."""
 
 
+class UnfitEvent(StaleEvent):
+    """An event that says more than evidence may hold, upon which its try loses the job. Nothing was recorded."""
+
+
 class JobState(StrEnum):
     QUEUED = "queued"
     LEASED = "leased"

@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 from app.domain.issue import digest
 from app.domain.job import EnvironmentReady, Event, JobSpec, Provisioning
 from app.domain.outcome import Ending, Outcome, Raised
-from app.domain.verdict import Cell, Verdict
+from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict
 from app.formats.bundle import LOG_LIMIT_BYTES
 from app.store import reads, writes
-from app.store.rows import JobState, RunState, StaleEvent
+from app.store.rows import JobState, RunState, StaleEvent, UnfitEvent
 from app.store.session import Engine, connect, migrate, reading, unit_of_work
 from app.store.tables import attempts, logs, metadata
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
@@ -122,6 +123,31 @@ def test_an_event_for_a_job_that_another_holds_is_refused(engine: Engine) -> Non
     with pytest.raises(StaleEvent, match="is held by dispatcher-1, not by dispatcher-2"):
         record(engine, started(spec), holder="dispatcher-2")
     record(engine, started(spec), holder=HOLDER)
+
+
+def test_a_record_like_none_of_ours_is_thrown_away_and_says_so(engine: Engine) -> None:
+    """It could be exported, and imported by nobody."""
+    given_run(engine)
+    spec = claim(engine)
+    arm = spec.arms[1]
+    forged = replace(make_record(Outcome.PASS), probes={"dynamo_graph": 1 << 60})
+    record(engine, started(spec), finished(spec, arm, record=forged))
+    with reading(engine) as s:
+        detail = reads.load_attempt(s, arm.attempt)
+    assert detail.judgement.outcome in INFRASTRUCTURE
+    assert detail.attempt.record.trouble is not None
+    assert "thrown away: one of its numbers is not within" in detail.attempt.record.trouble.sentence
+
+
+def test_a_machine_or_an_environment_that_says_too_much_is_refused(engine: Engine) -> None:
+    given_run(engine)
+    spec = claim(engine)
+    odd = replace(MACHINE, compiler="g" * 301)
+    with pytest.raises(UnfitEvent, match="has more than 300 signs"):
+        record(engine, replace(started(spec), machine=odd))
+    ready = EnvironmentReady(spec.job, 1, "", digest(""), {"torch": "2" * 301}, {}, 3.5)
+    with pytest.raises(UnfitEvent, match="has more than 300 signs"):
+        record(engine, ready)
 
 
 def test_events_of_nothing_we_planned_are_refused(engine: Engine) -> None:

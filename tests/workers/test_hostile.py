@@ -313,6 +313,10 @@ LIMITED: dict[str, Callable[[Host, Fence], str]] = {
     "fills the disk with many files": lambda host, fence: ended(
         attempt(host, fence, "fills", folder="", wait=20, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
     ),
+    "fills the disk in a folder that is shut": lambda host, fence: ended(
+        attempt(host, fence, "fills", folder="shut", shut=True, wait=20, limits={"scratch_bytes": 8 * MEGABYTE}),
+        Ending.OVER_DISK,
+    ),
     "fills the disk below paths that are too long": lambda host, fence: ended(
         attempt(host, fence, "fills_deep", depth=40, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
     ),
@@ -343,7 +347,7 @@ def left_behind(done: Execution) -> str:
 
 
 def cleaned_up(host: Host, done: Execution) -> str:
-    assert done.record.ending is Ending.RETURNED, done.log
+    assert done.record.ending in {Ending.RETURNED, Ending.OVER_DISK}, done.log  # what is shut counts as too much
     return "; ".join(path.name for path in host.data.glob("scratch/kg-*") if path.name != "kg-others") or STOPPED
 
 
