@@ -7,27 +7,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from itertools import chain
 
-from app.domain.machine import Machine
+from app.domain.machine import LONGEST_WORD, MOST_CAPABILITY, MOST_GPUS, Machine
 from app.domain.outcome import RunRecord
 
 MOST = (1 << 53) - 1
 """The largest whole number that every reader of JSON knows exactly."""
 
 _MOST_S = 10.0**8  # three years
-_LONGEST_WORD = 300  # signs: a name, a version, the model of a processor
 _LONGEST_SAYING = 10_000  # signs of a sentence that the harness says
-_MOST_WORDS = 64  # GPUs of a host, means of isolation
 _MOST_PACKAGES = 5_000
 _LONGEST_RECORD = 1 << 20  # signs of all its texts
-_MOST_CAPABILITY = 1_000
 
 
 def machine_problem(machine: Machine) -> str | None:
     words = [value for one in fields(machine) if isinstance(value := getattr(machine, one.name), str)]
-    if len(machine.gpus) > _MOST_WORDS or len(machine.sandbox) > _MOST_WORDS:
-        return f"it lists more than {_MOST_WORDS} GPUs or means of isolation"
+    if len(machine.gpus) > MOST_GPUS or len(machine.sandbox) > MOST_GPUS:
+        return f"it lists more than {MOST_GPUS} GPUs or means of isolation"
     numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))
-    if any(not 0 <= one < _MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
+    if any(not 0 <= one < MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
         return "the compute capability of a GPU is none"
     return _words_problem((*words, *machine.sandbox, *(gpu.name for gpu in machine.gpus))) or _numbers_problem(numbers)
 
@@ -67,8 +64,8 @@ def entries_problem(entries: Mapping[str, str]) -> str | None:
 
 
 def _words_problem(words: Iterable[str]) -> str | None:
-    long = next((word for word in words if len(word) > _LONGEST_WORD), None)
-    return None if long is None else f'"{long[:40]}..." has more than {_LONGEST_WORD} signs'
+    long = next((word for word in words if len(word) > LONGEST_WORD), None)
+    return None if long is None else f'"{long[:40]}..." has more than {LONGEST_WORD} signs'
 
 
 def _numbers_problem(numbers: Iterable[int]) -> str | None:
