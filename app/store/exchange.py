@@ -326,7 +326,7 @@ class _Intake:
         self.arrivals.keys |= settled.left
         self.refused += settled.refused
         self.replaced += len(settled.replaced)
-        return settled.replaced
+        return {one.id for one in settled.replaced}
 
     def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
         if not ids:
