@@ -106,6 +106,11 @@ def test_secrets_come_as_files_and_only_to_those_who_need_them() -> None:
             ), (name, variable)
 
 
+def test_bundles_that_come_in_wait_on_a_disk_and_not_in_memory() -> None:
+    web = SERVICES["web"]
+    assert web["environment"]["TMPDIR"] in web["volumes"]
+
+
 def test_every_setting_that_it_names_is_one() -> None:
     known = {f"KNOWNGOOD_{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
     for service in SERVICES.values():

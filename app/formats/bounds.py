@@ -1,4 +1,5 @@
-"""How much may stand in each field of a bundle: more than any machine or repro of ours says, and little enough to show.
+"""How much may stand in a bundle and in each of its fields: more than any machine or repro of ours says, and little
+enough to show.
 
 Each function says in words what is too much of a value; None for a good one.
 """
@@ -12,6 +13,12 @@ from app.domain.outcome import RunRecord
 
 MOST = (1 << 53) - 1
 """The largest whole number that every reader of JSON knows exactly."""
+
+MOST_LINES = 1_000_000
+"""Between a bundle's first and its last. Of each that says something new up to 200 bytes are held while it comes in."""
+
+MOST_LOCKS = 100_000
+"""Of these lines, locks and what was found installed by them: what they are known by is held too."""
 
 _MOST_S = 10.0**8  # three years
 _LONGEST_SAYING = 10_000  # signs of a sentence that the harness says
