@@ -2,7 +2,9 @@ import gzip
 import io
 import json
 import tracemalloc
+import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +104,16 @@ GZIP_HEADER_BYTES = 10  # names, times and the like: they change nothing of what
 @settings(max_examples=300, deadline=None)
 @given(place=st.integers(GZIP_HEADER_BYTES, len(DATA) - 1), bit=st.integers(0, 7))
 @example(place=len(DATA) - 9, bit=6)
+@example(place=len(DATA) - 9, bit=0)
 def test_one_flipped_bit_is_noticed(tmp_path_factory: pytest.TempPathFactory, place: int, bit: int) -> None:
     damaged = bytearray(DATA)
     damaged[place] ^= 1 << bit
     path = tmp_path_factory.getbasetemp() / "flipped.jsonl.gz"
     path.write_bytes(damaged)
-    if place == LAST_PACKED and gzip.decompress(bytes(damaged)) == PLAIN:
-        check_bundle(path)  # the bits that fill the last byte up say nothing
-        return
+    with suppress(EOFError, OSError, zlib.error):
+        if place == LAST_PACKED and gzip.decompress(bytes(damaged)) == PLAIN:
+            check_bundle(path)  # the bits that fill the last byte up say nothing
+            return
     with pytest.raises(BadBundle):
         check_bundle(path)
 
