@@ -395,15 +395,22 @@ def _print_json(value: object) -> None:
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Bundles of results.", exists=True, dir_okay=False)],
 ) -> None:
-    """Take in bundles of results. Each comes in whole or not at all; a second time changes nothing."""
+    """Take in bundles of results; a second time changes nothing. Ends in 4 where something else stands here under a
+    number than what they say.
+    """
     settings = read_settings()
     engine = opened(settings)
     _load_catalogue(engine, settings)
-    for file in files:
-        _import_one(engine, file)
+    refused = [_import_one(engine, file) for file in files]
+    if any(refused):
+        raise typer.Exit(Exit.UNUSABLE)
 
 
-def _import_one(engine: "Engine", file: Path) -> None:
+_CLASHES_TOLD = 20
+
+
+def _import_one(engine: "Engine", file: Path) -> int:
+    """Tell what came of it; how many attempts were refused."""
     from app.store.writes import take_in_bundle
 
     report = take_in_bundle(engine, file, _now(), by=operator())
@@ -413,9 +420,12 @@ def _import_one(engine: "Engine", file: Path) -> None:
     notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
     notes += [f"{report.replaced} in the place of others"] if report.replaced else []
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
-    for one in report.refused:
+    for one in report.refused[:_CLASHES_TOLD]:
         words = f"attempt {one.id} says something else than the one that is here, which came from {one.origin}"
         err.print(f"{file.name}: refused: {words}", markup=False, soft_wrap=True)
+    if len(report.refused) > _CLASHES_TOLD:
+        err.print(f"{file.name}: refused: {len(report.refused) - _CLASHES_TOLD} more", markup=False, soft_wrap=True)
+    return len(report.refused)
 
 
 @cli.command()

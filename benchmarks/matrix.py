@@ -28,7 +28,7 @@ from app.formats.bundle import Header, write_bundle
 from app.store.cells import CellKey, load_notes
 from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.triage import add_note
-from app.store.writes import import_bundle, save_catalogue
+from app.store.writes import save_catalogue, take_in_bundle
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 
@@ -121,8 +121,7 @@ def fill_with(engine: Engine, folder: Path, issues: Sequence[Issue], builds: Seq
     with file.open("wb") as bundle:
         header = Header(created_at=NOON, origin="benchmark")
         write_bundle(bundle, header, _history(issues, builds, attempts // (len(issues) * len(builds))))
-    with unit_of_work(engine) as s:
-        import_bundle(s, file, NOON + timedelta(days=1))
+    take_in_bundle(engine, file, NOON + timedelta(days=1), by=Actor("benchmark"))
 
 
 def _history(issues: Sequence[Issue], builds: Sequence[Build], per_cell: int) -> Iterator[Attempt]:

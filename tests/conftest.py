@@ -25,11 +25,12 @@ import pytest
 import sqlalchemy as sa
 
 from app.catalogue.read import read_catalogue, shipped_catalogue
+from app.domain.access import Actor
 from app.domain.verdict import RULES
 from app.garbage import collect_seldom
 from app.store.session import Engine, connect, migrate, unit_of_work
 from app.store.tables import metadata
-from app.store.writes import import_bundle, save_catalogue
+from app.store.writes import save_catalogue, take_in_bundle
 from tests.given_toys import Installation, make_installation, toy_wheels
 
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]
@@ -130,8 +131,7 @@ def shipped(new_store: NewStore) -> Iterator[Engine]:
     with unit_of_work(engine) as s:
         save_catalogue(s, catalogue.issues, catalogue.builds, now)
     for file in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
-        with unit_of_work(engine) as s:
-            import_bundle(s, file, now)
+        take_in_bundle(engine, file, now, by=Actor("ada"))
     yield engine
     engine.dispose()
 

@@ -123,6 +123,11 @@ def test_who_runs_the_code_of_others_reaches_neither_the_database_nor_who_believ
         assert set(service.get("depends_on", ())) <= reached_by[name], name
 
 
+def test_bundles_that_come_in_wait_on_a_disk_and_not_in_memory() -> None:
+    web = SERVICES["web"]
+    assert web["environment"]["TMPDIR"] in web["volumes"]
+
+
 def test_every_setting_that_it_names_is_one() -> None:
     known = {f"KNOWNGOOD_{name.upper()}{end}" for name in Settings.model_fields for end in ("", "_FILE")}
     for service in SERVICES.values():

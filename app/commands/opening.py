@@ -34,12 +34,12 @@ def opened(settings: "Settings") -> "Engine":
 
 def bring_up(engine: "Engine") -> None:
     """The tables and the verdicts of this release; does nothing where they are there already."""
-    from app.store.session import migrate, reading, unit_of_work
-    from app.store.upkeep import derive_by_these_rules, is_of_older_rules
+    from app.store.session import is_of_older_rules, migrate, reading, unit_of_work
+    from app.store.upkeep import derive_by_these_rules
 
     migrate(engine)
     with reading(engine) as s:
-        is_older = is_of_older_rules(s)
+        is_older = is_of_older_rules(s.connection())
     if is_older:
         with unit_of_work(engine) as s:
             derive_by_these_rules(s, datetime.now(UTC))

@@ -1,7 +1,7 @@
 """`knowngood push`: a bundle to a server, from a host that nobody reaches from outside.
 
-A push that was cut off is sent once more as a whole: the server takes in all of a bundle or nothing, and knows one that
-it has by its contents.
+A push that was cut off is sent once more as a whole: the server knows a bundle that it has by its contents, and of one
+that came in in part it takes the rest.
 """
 
 import json
@@ -17,6 +17,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import typer
 
+from app.commands.exits import Exit
 from app.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
 
 _TIMEOUT_S = 600  # a large bundle is answered when it is stored
@@ -48,9 +49,13 @@ def push(
     """Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again."""
     address = _address(server)
     token = _token(token_file)
+    refused = False
     for file in files:
-        told = _push(address, token, file, tries)
-        typer.echo(f"{file.name}: {told}")
+        report = _push(address, token, file, tries)
+        typer.echo(f"{file.name}: {_told(report)}")
+        refused = refused or bool(report["refused"])
+    if refused:
+        raise typer.Exit(Exit.UNUSABLE)
 
 
 def _address(server: str) -> str:
@@ -71,11 +76,11 @@ def _token(file: Path | None) -> str:
     return token.strip()
 
 
-def _push(address: str, token: str, file: Path, tries: int) -> str:
+def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]:
     wait_s = _FIRST_WAIT_S
     for left in reversed(range(tries)):
         try:
-            return _told(_post(address, token, file))
+            return _post(address, token, file)
         except HTTPError as error:
             if not left or error.code not in _BUSY:
                 raise _refusal(address, file, error) from None

@@ -56,7 +56,7 @@ class BadPolicy(KnownGoodError):
 
 
 class StoreUnusable(KnownGoodError):
-    """The database cannot be opened, is not ours, or is of a newer release."""
+    """The database cannot be opened, is not ours, or is of a newer release; or there is no room left."""
 
 
 class PortTaken(KnownGoodError):

@@ -9,7 +9,14 @@ from app.domain.issue import digest
 
 CPU_CLASS = "cpu-x86_64"
 
-_LONGEST_NAME, _MOST_GPUS = 200, 64
+LONGEST_WORD = 300
+"""Signs of a name, a version, the model of a processor."""
+
+MOST_GPUS = 64
+"""Of a host; it has no more means of isolation either."""
+
+MOST_CAPABILITY = 100
+"""Each of the two parts of a GPU's capability is less: two figures are what a class has."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +76,15 @@ class Machine:
         anything.
         """
         texts: dict[str, Any] = {
-            name: value[:_LONGEST_NAME] for name, value in vars(self).items() if isinstance(value, str)
+            name: value[:LONGEST_WORD] for name, value in vars(self).items() if isinstance(value, str)
         }
         return replace(
             self,
             **texts,
             gpus=tuple(
-                replace(gpu, name=gpu.name[:_LONGEST_NAME])
-                for gpu in self.gpus[:_MOST_GPUS]
-                if all(0 <= part < 100 for part in gpu.capability)  # noqa: PLR2004 - two figures are what a class has
+                replace(gpu, name=gpu.name[:LONGEST_WORD])
+                for gpu in self.gpus[:MOST_GPUS]
+                if all(0 <= part < MOST_CAPABILITY for part in gpu.capability)
             ),
         )
 

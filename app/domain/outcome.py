@@ -8,7 +8,7 @@ from enum import StrEnum
 from app.domain.build import Build, difference
 from app.domain.isolation import Isolation, isolation_of
 from app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
-from app.domain.search import LIMIT_S, Searched, digest_of, search
+from app.domain.search import LIMIT_S, LINE_SIGNS, Searched, digest_of, search
 
 
 class Outcome(StrEnum):
@@ -126,7 +126,6 @@ class Judgement:
 _NO_MODULE = re.compile(r"No module named '(?P<root>[A-Za-z0-9_]+)")
 _ABSENT = frozenset({TroubleCode.NO_BUILD, TroubleCode.NO_CODE_FOR_CARD})
 _NO_SPACE = "[Errno 28]"
-_LINE_SIGNS = 400
 _LATE = (
     "failed, and looking for the issue's signature in what it wrote took too long; `knowngood reclassify` tries anew"
 )
@@ -308,4 +307,4 @@ def _other_exception(raised: Raised | None) -> Judgement:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:_LINE_SIGNS]
+    return text.strip().partition("\n")[0][:LINE_SIGNS]

@@ -62,7 +62,7 @@ class Line:
 class Match:
     """An issue whose signature the paste carries.
 
-    `line` is what matched, as `matching_line` has it; `around` the lines about it; `why` says what the match
+    `line` is what matched, as `search` has it; `around` the lines about it; `why` says what the match
     rests on. `seen` are the cells on which this signature was seen here, the newest build first.
     """
 

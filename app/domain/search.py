@@ -11,7 +11,8 @@ from app.domain.issue import digest
 LIMIT_S = 1.0
 """How long one text may be looked through, in seconds of this process's processors."""
 
-_LINE_SIGNS = 400
+LINE_SIGNS = 400
+"""What is kept of a line that says what happened."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def _line(pattern: str, text: str, limit_s: float) -> str | None:
         return None
     start = text.rfind("\n", 0, found.start()) + 1
     end = text.find("\n", found.end())
-    return text[start : end if end >= 0 else len(text)].strip()[:_LINE_SIGNS]
+    return text[start : end if end >= 0 else len(text)].strip()[:LINE_SIGNS]
 
 
 @lru_cache(maxsize=4096)

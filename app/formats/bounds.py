@@ -1,6 +1,5 @@
-"""How much each field of evidence may hold: more than any machine or repro of ours says, and little enough to show.
-
-It holds for what our own agents say as for bundles: an arm is the source of its record, wherever it ran.
+"""How much evidence may hold, in a bundle and in each field: more than any machine or repro of ours says, and little
+enough to show. It binds what our own agents say as well: an arm is the source of its record, wherever it ran.
 
 Each function says in words what is too much of a value; None for a good one.
 """
@@ -9,27 +8,30 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from itertools import chain
 
-from app.domain.machine import Machine
+from app.domain.machine import LONGEST_WORD, MOST_CAPABILITY, MOST_GPUS, Machine
 from app.domain.outcome import RunRecord
 
 MOST = (1 << 53) - 1
 """The largest whole number that every reader of JSON knows exactly."""
 
+MOST_LINES = 1_000_000
+"""Between a bundle's first and its last. Of each that says something new up to 200 bytes are held while it comes in."""
+
+MOST_LOCKS = 100_000
+"""Of these lines, locks and what was found installed by them: what they are known by is held too."""
+
 _MOST_S = 10.0**8  # three years
-_LONGEST_WORD = 300  # characters: a name, a version, the model of a processor
 _LONGEST_SAYING = 10_000  # characters of a sentence that the harness says
-_MOST_WORDS = 64  # GPUs of a host, means of isolation
 _MOST_PACKAGES = 5_000
 _LONGEST_RECORD = 1 << 20  # characters of all its texts
-_MOST_CAPABILITY = 1_000
 
 
 def machine_problem(machine: Machine) -> str | None:
     words = [value for one in fields(machine) if isinstance(value := getattr(machine, one.name), str)]
-    if len(machine.gpus) > _MOST_WORDS or len(machine.sandbox) > _MOST_WORDS:
-        return f"it lists more than {_MOST_WORDS} GPUs or means of isolation"
+    if len(machine.gpus) > MOST_GPUS or len(machine.sandbox) > MOST_GPUS:
+        return f"it lists more than {MOST_GPUS} GPUs or means of isolation"
     numbers = (machine.cores, machine.memory_bytes, *chain(*((gpu.index, gpu.memory_bytes) for gpu in machine.gpus)))
-    if any(not 0 <= one < _MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
+    if any(not 0 <= one < MOST_CAPABILITY for gpu in machine.gpus for one in gpu.capability):
         return "the compute capability of a GPU is none"
     return _words_problem((*words, *machine.sandbox, *(gpu.name for gpu in machine.gpus))) or _numbers_problem(numbers)
 
@@ -69,8 +71,8 @@ def entries_problem(entries: Mapping[str, str]) -> str | None:
 
 
 def _words_problem(words: Iterable[str]) -> str | None:
-    long = next((word for word in words if len(word) > _LONGEST_WORD), None)
-    return None if long is None else f'"{long[:40]}..." has more than {_LONGEST_WORD} characters'
+    long = next((word for word in words if len(word) > LONGEST_WORD), None)
+    return None if long is None else f'"{long[:40]}..." has more than {LONGEST_WORD} characters'
 
 
 def _numbers_problem(numbers: Iterable[int]) -> str | None:

@@ -23,17 +23,17 @@ from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from app.domain.build import parse_build_id
-from app.domain.errors import BadBundle, UnknownBuild
+from app.domain.errors import BadBundle, StoreUnusable, UnknownBuild
 from app.domain.issue import digest
 from app.domain.job import Attempt
 from app.domain.machine import Machine
-from app.formats.bounds import entries_problem, machine_problem, record_problem
+from app.formats.bounds import MOST_LINES, MOST_LOCKS, entries_problem, machine_problem, record_problem
 
 FORMAT = "knowngood-bundle"
 PRODUCT = "knowngood"
@@ -91,8 +91,6 @@ class Log:
 
 
 Item = Machine | Lock | Environment | Log | Attempt
-
-_Place = tuple[str, str, str, int, int, int]  # the cell of an attempt, where its line begins, its length and number
 
 
 @dataclass(frozen=True)
@@ -155,7 +153,8 @@ _READ_JSON = {kind: adapter.validator.validate_json for kind, adapter in _KINDS.
 
 def check_bundle(path: Path) -> Checked:
     """Read a bundle to its end and believe that it is what was written, or raise BadBundle with a sentence that says
-    where it is not. What its items say is looked at by `read_items`, so that nothing is decoded twice.
+    where it is not; more lines than are taken are no bundle of ours either. What its items say is looked at by
+    `read_items`, so that nothing is decoded twice.
     """
     lines = _lines(path)
     read = hashlib.sha256()
@@ -175,6 +174,10 @@ def check_bundle(path: Path) -> Checked:
             locks.add(number, _item(path, number, kind, found))
         read.update(line)
         counts[kind] += 1
+        if number - 1 > MOST_LINES or counts["lock"] + counts["environment"] > MOST_LOCKS:
+            raise BadBundle(
+                f"{_named(path)} holds more than {MOST_LINES:,} lines, or {MOST_LOCKS:,} of locks; export it in parts"
+            )
         kept.add(line)
     raise _cut_off(path)
 
@@ -267,48 +270,89 @@ def _named(path: Path) -> str:
 
 
 def read_in_steps(checked: Checked, step_bytes: int, look: Callable[[Item], None]) -> Iterator[tuple[Item, ...]]:
-    """The items of a bundle that is too large to be held, each looked at before the first is given out: what attempts
-    refer to first, then attempts cell by cell, in tuples of about so many bytes as they stand in the file.
+    """The items of a bundle that is too large to be held, each looked at before the first is given out: attempts, one
+    cell after the other, in tuples of about so many bytes as they stand in the file, and in each of these all that its
+    attempts refer to, so that nothing depends on what came before. What no attempt refers to is left out.
 
-    Raises BadBundle as `read_items` does, and what `look` raises, all of it before anything is given out. Unpacked
-    lines wait in a file without a name, which goes with this process.
+    Raises BadBundle as `read_items` does, and what `look` raises, all of it before anything is given out; StoreUnusable
+    where there is no room. Unpacked lines wait in a file without a name, which goes with this process.
     """
-    with TemporaryFile() as file:
-        places: list[_Place] = []
-        lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
-        at = 0
-        for number, line in enumerate(lines, start=2):
-            kind, found = _parsed(checked.path, number, line)
-            if kind in _KINDS:
-                item = _item(checked.path, number, kind, found)
-                look(item)
-                file.write(line)
-                cell = (item.issue, item.build, item.hardware) if isinstance(item, Attempt) else ("", "", "")
-                places.append((*cell, at, len(line), number))
-                at += len(line)
-        places.sort()
-        for step in _steps(places, step_bytes):
-            yield tuple(_read_back(checked.path, file, *place[3:]) for place in step)
+    try:
+        with TemporaryFile() as file:
+            unpacked = _Unpacked(checked.path, file)
+            lines = islice(_lines(checked.path), 1, None) if checked.lines is None else checked.lines
+            for number, line in enumerate(lines, start=2):
+                kind, found = _parsed(checked.path, number, line)
+                if kind in _KINDS:
+                    item = _item(checked.path, number, kind, found)
+                    look(item)
+                    unpacked.put(item, line)
+            yield from unpacked.steps(step_bytes)
+    except OSError as error:
+        raise StoreUnusable(
+            f"there is no room to unpack {_named(checked.path)}: {error.strerror or error}; TMPDIR names the folder"
+        ) from error
 
 
-def _steps(places: Iterable[_Place], step_bytes: int) -> Iterator[list[_Place]]:
-    """A cell in one step, as far as it is not larger than two."""
-    step: list[_Place] = []
-    held = 0
-    for place in places:
-        is_next = not step or place[:3] != step[-1][:3] or place[:3] == ("", "", "")
-        if held >= step_bytes and (is_next or held >= 2 * step_bytes):
-            yield step
-            step, held = [], 0
-        step.append(place)
-        held += place[4]
-    if step:
-        yield step
+class _Unpacked:
+    """A bundle's lines in a file, and where each of them stands that says something new.
 
+    For an attempt that is one number, which sorts by build and then by cell (attempts of one build have their locks in
+    common): as whole tuples, those of a large bundle took hundreds of megabytes.
+    """
 
-def _read_back(path: Path, file: IO[bytes], at: int, length: int, number: int) -> Item:
-    file.seek(at)
-    return _item(path, number, *_parsed(path, number, file.read(length)))
+    def __init__(self, path: Path, file: IO[bytes]) -> None:
+        self._path = path
+        self._file = file
+        self._end = 0
+        self._attempts: list[int] = []
+        self._referred: dict[type[Item], dict[str, int]] = {Machine: {}, Lock: {}, Environment: {}, Log: {}}
+
+    def put(self, item: Item, line: bytes) -> None:
+        match item:
+            case Attempt():
+                column, row = f"{item.build} {item.hardware}".encode(), item.issue.encode()
+                cell = zlib.crc32(column) << 32 | zlib.crc32(row)
+                self._attempts.append(cell << 64 | self._end)
+            case Environment():
+                self._referred[Environment].setdefault(item.lock_digest, self._end)
+            case _:
+                self._referred[type(item)].setdefault(item.digest, self._end)
+        self._file.write(line)
+        self._end += len(line)
+
+    def steps(self, step_bytes: int) -> Iterator[tuple[Item, ...]]:
+        """A cell in one step, as far as it is not larger than two."""
+        step: dict[int, Item] = {}
+        held = last = 0
+        for place in sorted(self._attempts):
+            cell, at = divmod(place, 1 << 64)
+            if held >= step_bytes and (cell != last or held >= 2 * step_bytes):
+                yield tuple(step.values())
+                step, held = {}, 0
+            item, size = self._read(at)
+            attempt = cast("Attempt", item)
+            for each in self._referred_by(attempt):
+                if each not in step:
+                    step[each], more = self._read(each)
+                    held += more
+            step[at] = attempt
+            held += size
+            last = cell
+        if step:
+            yield tuple(step.values())
+
+    def _referred_by(self, attempt: Attempt) -> list[int]:
+        """Where that stands which an attempt refers to, as far as it is in the bundle."""
+        names = (attempt.machine, attempt.lock_digest, attempt.lock_digest, attempt.log_digest)
+        pairs = zip(self._referred.values(), names, strict=True)
+        return [places[name] for places, name in pairs if name in places]
+
+    def _read(self, at: int) -> tuple[Item, int]:
+        """An item that was looked at before, and its bytes."""
+        self._file.seek(at)
+        line = self._file.readline()
+        return _valid(self._path, 0, *_parsed(self._path, 0, line)), len(line)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -1,8 +1,9 @@
 """Attempts that come in under a number that is taken: the same once more, or something else.
 
 A number is known to whoever has read a bundle, and says nothing of who made what stands under it. So contents are
-compared. What is voided gives way to whatever is not; what came through a token gives way to what our own dispatcher
-measured, or whoever has the database brought; everything else stays, and what says otherwise is refused and told.
+compared. What is voided gives way to whatever is not; what came through a token gives way to what whoever has the
+database brought; what came from anywhere gives way to what our own dispatcher measured, which planned that number and
+has no second copy of it. Everything else stays, and what says otherwise is refused and told.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.job import Attempt
+from app.domain.job import LOCAL, Attempt
 from app.formats import bundle, wire
 from app.store import bulk, evidence
 from app.store.cells import CellKey
@@ -27,40 +28,43 @@ _AT_ONCE = 500
 class Settled:
     """What became of attempts whose number was taken."""
 
-    replaced: set[str] = field(default_factory=set)
+    replaced: list[Clash] = field(default_factory=list)
     left: set[CellKey] = field(default_factory=set)
     refused: list[Clash] = field(default_factory=list)
 
 
-def settle(s: Session, came: Sequence[Attempt], *, token: str, voided: Collection[str]) -> Settled:
-    """Remove what has to give way to these attempts, which came through `token` (empty: through none); `voided` are
-    those that a void covers. What is removed counted in the cells `left`.
+def settle(
+    s: Session, came: Sequence[Attempt], *, token: str, voided: Collection[str], is_ours: bool = False
+) -> Settled:
+    """Remove what has to give way to these attempts, which came through `token` (empty: through none) or were measured
+    by our own dispatcher (`is_ours`); `voided` are those that a void covers. What is removed counted in the cells
+    `left`.
     """
-    outcome = Settled()
+    outcome, keys = Settled(), _LockKeys(s)
     for start in range(0, len(came), _AT_ONCE):
-        _settle(s, came[start : start + _AT_ONCE], token, voided, outcome)
+        some = came[start : start + _AT_ONCE]
+        standing = _load_standing(s, [one.id for one in some])
+        for attempt in some:
+            row = standing.get(attempt.id)
+            if row is None or _is_known(attempt, row, keys, voided):
+                continue
+            clash = Clash(attempt.id, row["origin"], row["token"])
+            if row["void"] is not None or (row["token"] and not token) or (is_ours and row["origin"] != LOCAL):
+                outcome.replaced.append(clash)
+                outcome.left.add(CellKey(row["issue"], row["build"], row["hardware"]))
+            else:
+                outcome.refused.append(clash)
+    gone = [one.id for one in outcome.replaced]
+    for start in range(0, len(gone), _AT_ONCE):
+        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone[start : start + _AT_ONCE])))
     return outcome
 
 
-def _settle(s: Session, came: Sequence[Attempt], token: str, voided: Collection[str], outcome: Settled) -> None:
-    standing = _load_standing(s, [one.id for one in came])
-    keys = _LockKeys(s)
-    gone: list[str] = []
-    for attempt in came:
-        row = standing[attempt.id]
-        is_voided = row["void"] is not None
-        if is_voided and attempt.id in voided:
-            continue
-        if not is_voided and _is_same(attempt, row, keys):
-            continue
-        if is_voided or (row["token"] and not token):
-            gone.append(attempt.id)
-            outcome.left.add(CellKey(row["issue"], row["build"], row["hardware"]))
-        else:
-            outcome.refused.append(Clash(attempt.id, row["origin"], row["token"]))
-    outcome.replaced.update(gone)
-    if gone:
-        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone)))
+def _is_known(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys", voided: Collection[str]) -> bool:
+    """Whether what stands under its number is as good: what counts, if it says the same, and what is voided for what is
+    voided too.
+    """
+    return _is_same(attempt, row, keys) if row["void"] is None else attempt.id in voided
 
 
 def _load_standing(s: Session, ids: Sequence[str]) -> Mapping[str, sa.RowMapping]:

@@ -1,4 +1,4 @@
-"""Bundles in and out of the store: all of a bundle or nothing, and a second time changes nothing."""
+"""Bundles in and out of the store: in whole, a large one step by step, and a second time changes nothing."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from app.store.arrivals import Arrivals
 from app.store.cells import IMPORTED, Catalogue, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.counters import count
 from app.store.rows import ArmState, CellChange, Clash, ImportReport, Selection
-from app.store.session import Engine, unit_of_work
+from app.store.session import Engine, reading, unit_of_work
 from app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
 from app.store.voiding import load_standing_voids, void_over
 
@@ -34,6 +34,7 @@ _ITEM_BYTES = 4096
 _CLASHES_TOLD = 20
 _STEP_BYTES = 2 << 20  # of a large bundle in one transaction: half a second on one slow core
 _PAUSE_S = 0.15  # SQLite has no queue: who waits for the lock asks for it every tenth of a second
+_IDS_AT_ONCE = 10_000
 _LOG_BYTES = 16 << 20  # of packed logs; unpacked they are seven times as much
 
 
@@ -96,9 +97,20 @@ def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:
 
 
 def take_in_bundle(engine: Engine, path: Path, now: datetime, *, by: Actor, vouched: bool = False) -> ImportReport:
-    """`import_bundle` in transactions of its own: one for most bundles, and for a large one many, each short, between
-    which others write. Whatever is wrong with a bundle is found before the first of them. A cell is taken in whole;
-    of an import that was broken off in the middle, what was in stays, and the same bundle goes on from there.
+    """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
+
+    Most bundles are one transaction, so that all of one is here or nothing. A large one is many, each short, between
+    which others write: whatever is wrong with it is found before the first, a cell is taken in whole with all that its
+    attempts refer to, and of an import that was broken off what was in stays, and the same bundle goes on from there.
+
+    Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
+    another state of a repro come in as superseded, those that a void covers as voided. What says something else than
+    what stands here under its number takes its place or is refused, by the rule of `collisions`; a bundle of which
+    something was refused may come again. One that was taken in whole is not even looked through, unless something here
+    is voided and may have to give way. Raises BadBundle.
+    `by` is whom the audit log names: it has an entry of every import, whatever came of it. With `vouched` every
+    attempt's origin is their name, whatever the bundle says of itself, and each keeps the token that it came through: a
+    bundle that came over the network is known by that alone.
     """
     try:
         coming = _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched)
@@ -112,37 +124,19 @@ def take_in_bundle(engine: Engine, path: Path, now: datetime, *, by: Actor, vouc
         raise
 
 
-def import_bundle(
-    s: Session, path: Path, now: datetime, *, by: Actor | None = None, vouched: bool = False
-) -> ImportReport:
-    """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
-
-    Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
-    another state of a repro come in as superseded, those that a void covers as voided. What says something else than
-    what stands here under its number takes its place or is refused, by the rule of `collisions`; a bundle of which
-    something was refused may come again. One that was taken in whole is not even looked through, unless something here
-    is voided and may have to give way. Raises BadBundle, also after part of it was written: the unit of work that this
-    is called in takes that back, as it does whenever it raises.
-    `by` is whom the audit log names: it has an entry of every import, whatever came of it. With `vouched` every
-    attempt's origin is their name, whatever the bundle says of itself, and each keeps the token that it came through: a
-    bundle that came over the network is known by that alone.
-    """
-    return _import_whole(s, _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched))
-
-
 @dataclass(frozen=True)
 class _Coming:
     """A bundle on its way in, who brings it and when."""
 
     checked: bundle.Checked
     sender: "_Sender"
-    by: Actor | None
+    by: Actor
     now: datetime
 
     @classmethod
-    def of(cls, checked: bundle.Checked, now: datetime, by: Actor | None, *, vouched: bool) -> "_Coming":
-        origin = by.name if by and vouched else checked.header.origin
-        return cls(checked, _Sender(origin, by.token if by and vouched else "", vouched=vouched), by, now)
+    def of(cls, checked: bundle.Checked, now: datetime, by: Actor, *, vouched: bool) -> "_Coming":
+        origin, token = (by.name, by.token) if vouched else (checked.header.origin, "")
+        return cls(checked, _Sender(origin, token, vouched=vouched), by, now)
 
 
 def _import_whole(s: Session, coming: _Coming) -> ImportReport:
@@ -163,14 +157,17 @@ def _import_in_steps(engine: Engine, coming: _Coming) -> ImportReport:
         if isinstance(item, Attempt):
             _refuse_future(item, coming.now)
             ids.append(item.id)
+        if len(ids) == _IDS_AT_ONCE:
+            with reading(engine) as s:
+                _refuse_planned(s, coming.sender, ids)
+            ids.clear()
 
     total = ImportReport(coming.sender.origin, added=0, known=0, unknown=0, superseded=0, voided=0, changed=())
-    for items in bundle.read_in_steps(coming.checked, _STEP_BYTES, look):
+    for number, items in enumerate(bundle.read_in_steps(coming.checked, _STEP_BYTES, look)):
         with unit_of_work(engine) as s:
-            if ids:
+            if number == 0:
                 _refuse_planned(s, coming.sender, ids)
-                _note(s, coming, "results.begin", attempts=len(ids))
-                ids.clear()
+                _note(s, coming, "results.begin", attempts=coming.checked.counts["attempt"])
             total = _sum(total, _take_in(s, coming, items))
         time.sleep(_PAUSE_S)
     with unit_of_work(engine) as s:
@@ -219,8 +216,7 @@ def _known_already(s: Session, coming: _Coming) -> ImportReport:
 
 
 def _note(s: Session, coming: _Coming, action: str, **told: object) -> None:
-    if coming.by:
-        audit.note(s, coming.by, action, coming.checked.sha256, coming.now, **told)
+    audit.note(s, coming.by, action, coming.checked.sha256, coming.now, **told)
 
 
 def _is_known(s: Session, digest: str) -> bool:
@@ -257,7 +253,9 @@ class _Sender:
 
 
 class _Intake:
-    """Items on their way into the tables, in batches, so that memory does not grow with the bundle."""
+    """Items on their way into the tables. No more than a batch of them is held; what is held of all that it takes are
+    the attempts that are refused, and of cells what is to be derived.
+    """
 
     def __init__(self, s: Session, sender: _Sender, lock_keys: Mapping[str, str], now: datetime) -> None:
         self._s = s
@@ -326,7 +324,7 @@ class _Intake:
         self.arrivals.keys |= settled.left
         self.refused += settled.refused
         self.replaced += len(settled.replaced)
-        return settled.replaced
+        return {one.id for one in settled.replaced}
 
     def _known(self, table: sa.Table, ids: Collection[str]) -> set[str]:
         if not ids:

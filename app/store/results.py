@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from app.domain.access import Actor
 from app.domain.issue import digest
 from app.domain.job import (
-    LOCAL,
     ArmFinished,
     ArmStarted,
     Attempt,
@@ -23,7 +22,7 @@ from app.domain.job import (
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from app.formats.bounds import entries_problem, machine_problem, record_problem
-from app.store import audit, counters, evidence
+from app.store import audit, collisions, counters, evidence
 from app.store.arrivals import Arrivals
 from app.store.cells import Catalogue, CellKey, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.jobs import HeldJob, arms_left, held_job, settle
@@ -169,11 +168,14 @@ def _keep(
 ) -> str | None:
     """Store an attempt and derive its cell, and these; tell what it counts as.
 
-    One of its number that came in a bundle before gives way: we know that this one was measured.
+    One of its number that came in a bundle before and says something else gives way: we know that this one was
+    measured.
     """
     void = void_over(attempt, "", now, load_standing_voids(s))
-    left = _remove_foreign(s, attempt.id, now)
-    also = {*also, *left}
+    settled = collisions.settle(s, [attempt], token="", voided=[attempt.id] if void is not None else [], is_ours=True)
+    for one in settled.replaced:
+        audit.note(s, _DISPATCHER, "results.replace", one.id, now, origin=one.origin, token=one.token)
+    also = {*also, *settled.left}
     catalogue = Catalogue(s)
     arrivals = Arrivals(catalogue)
     taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
@@ -185,16 +187,6 @@ def _keep(
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)
     kept: str | None = s.execute(sa.select(attempts.c.counts_as).where(attempts.c.id == attempt.id)).scalar_one()
     return kept
-
-
-def _remove_foreign(s: Session, id_: str, now: datetime) -> list[CellKey]:
-    """Remove what stands under the number of an attempt of ours and is not; tell the cell that it was in."""
-    foreign = sa.and_(attempts.c.id == id_, attempts.c.origin != LOCAL)
-    told = (attempts.c.issue, attempts.c.build, attempts.c.hardware, attempts.c.origin, attempts.c.token)
-    rows = s.execute(sa.delete(attempts).where(foreign).returning(*told)).all()
-    for row in rows:
-        audit.note(s, _DISPATCHER, "results.replace", id_, now, origin=row.origin, token=row.token)
-    return [CellKey(row.issue, row.build, row.hardware) for row in rows]
 
 
 def _planned(s: Session, job: HeldJob, attempt: str) -> _Arm:

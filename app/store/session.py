@@ -22,12 +22,14 @@ from app.domain.verdict import RULES
 from app.store.tables import cells, meta
 
 __all__ = [
+    "RULES_IN_META",
     "Connection",
     "Engine",
     "Session",
     "connect",
     "in_words",
     "is_known",
+    "is_of_older_rules",
     "migrate",
     "name_of",
     "reading",
@@ -38,6 +40,9 @@ __all__ = [
     "unit_of_work",
     "upgrade_to",
 ]
+
+RULES_IN_META = "rules"
+"""What the version of the rules that cells were derived by is called in the table `meta`."""
 
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 _WRITES = "knowngood_writes"
@@ -220,7 +225,7 @@ def migrate(engine: Engine) -> None:
             refuse_foreign(connection)
             upgrade_to(connection, "head")
             holds_none = ~sa.exists(sa.select(cells.c.issue))  # no verdict is of no older rules
-            connection.execute(sa.update(meta).where(meta.c.name == "rules", holds_none).values(value=RULES))
+            connection.execute(sa.update(meta).where(meta.c.name == RULES_IN_META, holds_none).values(value=RULES))
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
 
@@ -236,21 +241,23 @@ def require_current(engine: Engine) -> None:
         with engine.connect() as connection:
             refuse_foreign(connection)
             revision = revision_of(connection)
-            rules = _rules_of(connection) if revision == _head() else None
+            is_of_older = revision == _head() and is_of_older_rules(connection)
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
     if revision != _head():
         state = "has no tables yet" if revision is None else "is of an older release"
         raise StoreUnusable(f"the database {name_of(engine)} {state}; run `knowngood migrate`")
-    if rules is None or rules < RULES:
+    if is_of_older:
         raise StoreUnusable(
             f"the database {name_of(engine)} holds verdicts of an older release's rules; run `knowngood migrate`"
         )
 
 
-def _rules_of(connection: Connection) -> int | None:
-    query = sa.select(meta.c.value).where(meta.c.name == "rules")
-    return cast("int | None", connection.execute(query).scalar_one_or_none())
+def is_of_older_rules(connection: Connection) -> bool:
+    """Whether the store's cells were derived by an older release's rules."""
+    query = sa.select(meta.c.value).where(meta.c.name == RULES_IN_META)
+    rules: int | None = connection.execute(query).scalar_one_or_none()
+    return rules is None or rules < RULES  # a backup of an older release says nothing of rules
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from app.domain.verdict import RULES
 from app.store import counters
 from app.store.cells import CHANGED, CellKey, announce, rederive, touch
 from app.store.rows import CellChange, JobState, PruneReport, Removed
+from app.store.session import RULES_IN_META, is_of_older_rules
 from app.store.tables import (
     arms,
     attempts,
@@ -47,19 +48,10 @@ def reclassify(s: Session, now: datetime) -> tuple[CellChange, ...]:
 
 def derive_by_these_rules(s: Session, now: datetime) -> None:
     """Derive every cell anew where the store's were derived by an older release's rules; else nothing."""
-    if is_of_older_rules(s):
+    if is_of_older_rules(s.connection()):
         reclassify(s, now)
-        s.execute(sa.delete(meta).where(meta.c.name == _RULES))
-        s.execute(sa.insert(meta).values(name=_RULES, value=RULES))
-
-
-def is_of_older_rules(s: Session) -> bool:
-    """Whether the store's cells were derived by an older release's rules."""
-    rules: int | None = s.execute(sa.select(meta.c.value).where(meta.c.name == _RULES)).scalar_one_or_none()
-    return rules is None or rules < RULES  # a backup of an older release says nothing of rules
-
-
-_RULES = "rules"
+        s.execute(sa.delete(meta).where(meta.c.name == RULES_IN_META))
+        s.execute(sa.insert(meta).values(name=RULES_IN_META, value=RULES))
 
 
 def prune(

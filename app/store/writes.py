@@ -5,7 +5,7 @@ The verbs live by subject: `catalogue` (what people wrote), `jobs` (the queue), 
 """
 
 from app.store.catalogue import save_catalogue
-from app.store.exchange import export_bundle, import_bundle, take_in_bundle
+from app.store.exchange import export_bundle, take_in_bundle
 from app.store.jobs import (
     DISPATCHER,
     cancel_run,
@@ -35,7 +35,6 @@ __all__ = [
     "create_run",
     "export_bundle",
     "give_lease_back",
-    "import_bundle",
     "load_cancelled_jobs",
     "load_orphans",
     "lose_job",

@@ -15,8 +15,6 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("attempts", sa.Column("searched", sa.Text(), nullable=True))
-    # An empty store holds nothing that older rules made.
-    op.execute("UPDATE meta SET value = 3 WHERE name = 'rules' AND NOT EXISTS (SELECT 1 FROM cells)")
 
 
 def downgrade() -> None:

@@ -56,8 +56,7 @@ def write_bundle(path: Path, items: Sequence[bundle.Item]) -> Path:
 
 
 def take_in(engine: Engine, path: Path) -> ImportReport:
-    with unit_of_work(engine) as s:
-        return writes.import_bundle(s, path, LATER)
+    return writes.take_in_bundle(engine, path, LATER, by=Actor("ada"))
 
 
 def stored(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:

@@ -70,8 +70,7 @@ def test_an_import_is_one_cause_and_says_where_it_came_from(engine: Engine, tmp_
     later = NOON + timedelta(hours=1)
     with unit_of_work(engine) as s:
         writes.save_catalogue(s, [ISSUE, OTHER], [BUILD, SECOND], NOON)
-    with unit_of_work(engine) as s:
-        writes.import_bundle(s, bundle, later)
+    writes.take_in_bundle(engine, bundle, later, by=Actor("ada"))
     with reading(engine) as s:
         (found,) = changes_of(load_news(s, 100), first=True)
     assert (found.issues, found.cause, found.origin, found.at) == (("toy-1", "toy-2"), Cause.IMPORT, "lab 7", later)

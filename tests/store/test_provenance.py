@@ -36,11 +36,10 @@ def lock(text: str = "torch==2.6.0", name: str = "c" * 32) -> list[bundle.Item]:
     return [bundle.Lock(name, text), bundle.Environment(name, {"torch": text}, {"torch": "2.6.0+cu124"})]
 
 
-def push(engine: Engine, path: Path, items: Sequence[bundle.Item], by: Actor | None) -> ImportReport:
+def push(engine: Engine, path: Path, items: Sequence[bundle.Item], by: Actor) -> ImportReport:
     with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, by.name if by else "somewhere"), items)
-    with unit_of_work(engine) as s:
-        return writes.import_bundle(s, path, NOON, by=by, vouched=bool(by and by.token))
+        bundle.write_bundle(out, bundle.Header(NOON, by.name), items)
+    return writes.take_in_bundle(engine, path, NOON, by=by, vouched=bool(by.token))
 
 
 def void(engine: Engine, token: str) -> None:
@@ -155,14 +154,32 @@ def test_what_our_own_dispatcher_measured_takes_the_place_of_what_came_under_its
     spec = claim(engine)
     planned = next(arm for arm in spec.arms if arm.arm == "baseline")
     lie = make_attempt(Outcome.MATCH, id=planned.attempt)
-    push(engine, tmp_path / "lie.gz", [lie], None)  # over the command line: a token is not let in with a planned number
+    push(
+        engine, tmp_path / "lie.gz", [lie], OPERATOR
+    )  # over the command line: a token is not let in with a planned number
     with unit_of_work(engine) as s:
         writes.record_event(s, finished(spec, planned), NOON)
     (shown,) = said(engine)
     assert (shown["attempt"].origin, shown["judgement"].outcome) == ("local", Outcome.PASS)
     with reading(engine) as s:
-        (entry,) = load_audit(s)
-    assert (entry.action, entry.subject, entry.data["origin"]) == ("results.replace", planned.attempt, "somewhere")
+        entry = load_audit(s)[0]
+    assert (entry.action, entry.subject, entry.data["origin"]) == ("results.replace", planned.attempt, "ada")
+
+
+def test_what_came_before_our_own_dispatcher_measured_the_very_same_stays(engine: Engine, tmp_path: Path) -> None:
+    given_run(engine, [ISSUE], [BUILD])
+    spec = claim(engine)
+    planned = next(arm for arm in spec.arms if arm.arm == "baseline")
+    event = finished(spec, planned)
+    same = make_attempt(id=planned.attempt, job=spec.job, machine=event.machine, record=event.record)
+    push(engine, tmp_path / "same.gz", [same], OPERATOR)
+    with unit_of_work(engine) as s:
+        writes.record_event(s, event, NOON)
+    (shown,) = said(engine)
+    assert shown["attempt"].origin != "local"
+    with reading(engine) as s:
+        assert "results.replace" not in [row.action for row in load_audit(s)]
+        assert [cell.attempts for cell in reads.load_cells(s)] == [{"pass": 1}]
 
 
 def test_no_worker_of_ours_can_say_what_another_lock_installed(engine: Engine) -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
 
+from app.domain.access import Actor
 from app.domain.build import Build
 from app.domain.issue import Device, Issue, Requires, Variant
 from app.domain.job import ArmSpec, Attempt, JobSpec
 from app.domain.outcome import Outcome
 from app.formats.bundle import Header, write_bundle
-from app.store.session import Engine, unit_of_work
-from app.store.writes import import_bundle
+from app.store.session import Engine
+from app.store.writes import take_in_bundle
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, GPU_ONLY, MASK, Asked
@@ -60,8 +61,7 @@ def _import(engine: Engine, attempts: Iterable[Attempt]) -> None:
     with NamedTemporaryFile(suffix=".jsonl.gz") as file:
         write_bundle(cast("BinaryIO", file), Header(NOON, "lab"), attempts)
         file.flush()
-        with unit_of_work(engine) as s:
-            import_bundle(s, Path(file.name), NOON)
+        take_in_bundle(engine, Path(file.name), NOON, by=Actor("ada"))
 
 
 def _half(spec: JobSpec, arm: ArmSpec) -> Outcome:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from app.domain.access import Actor
 from app.domain.job import ArmSpec, JobSpec
 from app.domain.outcome import Outcome, RunRecord
 from app.domain.plan import Wanted
 from app.formats.bundle import Header, write_bundle
-from app.store.session import Engine, unit_of_work
-from app.store.writes import import_bundle
+from app.store.session import Engine
+from app.store.writes import take_in_bundle
 from app.web.evidence import ATTEMPTS_SHOWN
 from app.web.pages.cell import CellPage
 from app.web.signs import Sign
@@ -85,8 +86,7 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
     ]
     with (tmp_path / "year.jsonl.gz").open("wb") as out:
         write_bundle(out, Header(NOON, "lab"), made)
-    with unit_of_work(own_engine) as s:
-        import_bundle(s, tmp_path / "year.jsonl.gz", NOON + timedelta(days=1))
+    take_in_bundle(own_engine, tmp_path / "year.jsonl.gz", NOON + timedelta(days=1), by=Actor("ada"))
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
     assert len(page.attempts) == ATTEMPTS_SHOWN

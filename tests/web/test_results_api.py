@@ -1,4 +1,4 @@
-"""Bundles over HTTP: all of one or nothing, once, and under the name of whoever sent it."""
+"""Bundles over HTTP: whole, once, and under the name of whoever sent it."""
 
 import asyncio
 import contextlib
@@ -13,12 +13,15 @@ from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from app.domain.access import Scope
+from app.domain.issue import digest
+from app.formats.bundle import Header, Log, write_bundle
 from app.store import writes
 from app.store.audit import load_audit
 from app.store.reads import load_attempts
 from app.store.session import Engine, reading
 from app.web.api import results
 from app.web.reader import Rules
+from tests.full_disk import no_file_larger_than
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import bearer, client_of
@@ -137,6 +140,21 @@ def test_a_bundle_beyond_the_limit_is_refused_whether_or_not_it_says_its_length(
     response = client.post("/api/v1/results", content=body, headers=worker)
     assert response.status_code == 413
     assert response.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("where", ["as it comes", "as it is unpacked"])
+def test_a_full_disk_is_no_fault_of_the_sender_who_is_to_try_again(
+    own: TestClient, own_engine: Engine, worker: dict[str, str], where: str
+) -> None:
+    text = "x" * 1_000_000
+    logs = [Log(digest(f"{text}{n}"), f"{text}{n}") for n in range(10)]
+    out = io.BytesIO()
+    write_bundle(out, Header(NOW, "gpu-box"), logs)
+    body = gzip.decompress(out.getvalue()) if where == "as it comes" else out.getvalue()
+    with no_file_larger_than(5 << 20):
+        told = post(own, worker, body)
+    assert (told.status_code, told.headers["Retry-After"]) == (503, "10")
+    assert post(own, worker, body).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel
 
 from app.domain.access import Actor, Scope
+from app.domain.errors import StoreUnusable
 from app.store.rows import ImportReport
 from app.store.writes import take_in_bundle
 from app.web.errors import BadQuestion
@@ -64,16 +65,22 @@ class TakenBody(BaseModel):
 
 async def _received(request: Request) -> AsyncGenerator[Path]:
     """The body in a file, written as it comes: memory does not grow with it. `Bodies` ends one that is too long."""
-    with tempfile.TemporaryFile() as file:  # without a name: it goes with this process, however that ends
-        async for chunk in request.stream():
-            file.write(chunk)
-        file.flush()
-        yield Path(f"/proc/self/fd/{file.fileno()}")
+    try:
+        with tempfile.TemporaryFile() as file:  # without a name: it goes with this process, however that ends
+            async for chunk in request.stream():
+                file.write(chunk)
+            file.flush()
+            yield Path(f"/proc/self/fd/{file.fileno()}")
+    except OSError as error:  # also as it is closed, which writes what was not written
+        raise StoreUnusable(f"there is no room for a bundle that comes in: {error.strerror or error}") from error
 
 
 @router.post("/results", response_model=TakenBody, openapi_extra=_TAKES, operation_id="post_results")
 def submit(visit: Visiting, submitter: Submitter, bundle: Annotated[Path, Depends(_received)]) -> Response:
-    """Take in a bundle: all of it or nothing, and once more changes nothing. Its origin is the name of your token."""
+    """Take in a bundle: one of up to 8 MiB (unpacked) whole or not at all, a larger one in steps, once all of it was
+    found to be right; where that is broken off it goes on when it is sent again, and once more changes nothing. Its
+    origin is the name of your token.
+    """
     if bundle.stat().st_size == 0:
         raise BadQuestion("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
     report = take_in_bundle(visit.house.engine, bundle, visit.now, by=submitter, vouched=True)
