@@ -409,11 +409,11 @@ def import_(
 _CLASHES_TOLD = 20
 
 
-def _import_one(engine: "Engine", file: Path) -> int:
+def _import_one(engine: "Engine", file: Path, *, alone: bool = False) -> int:
     """Tell what came of it; how many attempts were refused."""
     from app.store.writes import take_in_bundle
 
-    report = take_in_bundle(engine, file, _now(), by=operator())
+    report = take_in_bundle(engine, file, _now(), by=operator(), alone=alone)
     notes = [f"{report.added} attempts added", f"{report.known} were here already"]
     notes += [f"{report.superseded} superseded (another state of their repro)"] if report.superseded else []
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
@@ -1089,7 +1089,7 @@ def up(
     _load_catalogue(engine, settings)
     _derive_anew(engine)
     for file in _shipped_evidence() if settings.shipped else ():
-        _import_one(engine, file)
+        _import_one(engine, file, alone=True)
     listening, address = listen(host or settings.host, settings.port if port is None else port)
     with stoppable() as stop, Server(engine, settings, listening).beside():
         err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)

@@ -96,12 +96,15 @@ def _streamed(s: Session, query: sa.Select[Any]) -> Iterator[sa.RowMapping]:
     yield from s.execute(query.execution_options(yield_per=_ROWS_AT_ONCE)).mappings()
 
 
-def take_in_bundle(engine: Engine, path: Path, now: datetime, *, by: Actor, vouched: bool = False) -> ImportReport:
+def take_in_bundle(
+    engine: Engine, path: Path, now: datetime, *, by: Actor, vouched: bool = False, alone: bool = False
+) -> ImportReport:
     """Take in a bundle: attempts that are here already stay as they are, cells they concern are derived anew.
 
     Most bundles are one transaction, so that all of one is here or nothing. A large one is many, each short, between
-    which others write: whatever is wrong with it is found before the first, a cell is taken in whole with all that its
-    attempts refer to, and of an import that was broken off what was in stays, and the same bundle goes on from there.
+    which others write unless it is `alone`: whatever is wrong with it is found before the first, a cell is taken in
+    whole with all that its attempts refer to, and of an import that was broken off what was in stays, and the same
+    bundle goes on from there.
 
     Attempts of issues or builds that this catalogue does not know are kept and show once it does; those bound to
     another state of a repro come in as superseded, those that a void covers as voided. What says something else than
@@ -115,7 +118,7 @@ def take_in_bundle(engine: Engine, path: Path, now: datetime, *, by: Actor, vouc
     try:
         coming = _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched)
         if coming.checked.lines is None:
-            return _import_in_steps(engine, coming)
+            return _import_in_steps(engine, coming, pause_s=0 if alone else _PAUSE_S)
         with unit_of_work(engine) as s:
             return _import_whole(s, coming)
     except BadBundle as refusal:
@@ -147,7 +150,7 @@ def _import_whole(s: Session, coming: _Coming) -> ImportReport:
     return report
 
 
-def _import_in_steps(engine: Engine, coming: _Coming) -> ImportReport:
+def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> ImportReport:
     with unit_of_work(engine) as s:
         if _is_known(s, coming.checked.sha256):
             return _known_already(s, coming)
@@ -169,7 +172,7 @@ def _import_in_steps(engine: Engine, coming: _Coming) -> ImportReport:
                 _refuse_planned(s, coming.sender, ids)
                 _note(s, coming, "results.begin", attempts=coming.checked.counts["attempt"])
             total = _sum(total, _take_in(s, coming, items))
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
     with unit_of_work(engine) as s:
         _end(s, coming, total)
     return total
