@@ -1,8 +1,9 @@
 """Processes are killed at random moments and started again; every planned arm must end with exactly one result.
 
-Twice: with toy agents (quick, on both databases), and the installation as it is (`knowngood dispatch` and `knowngood
-serve` over the toy repros, with real agents, keepers and environments). KNOWNGOOD_SOAK_KILLS says how often (8 unless
-set; `make soak` takes 200), KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed with every failure.
+With toy agents (quick, on both databases); the installation as it is (`knowngood dispatch` and `knowngood serve` over
+the toy repros, with real agents, keepers and environments); and a crowd of it: two dispatchers, two `knowngood up` and
+a large import on one store, while a repro leaves folders that nobody can walk. KNOWNGOOD_SOAK_KILLS says how often (8
+unless set; `make soak` takes 200), KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed with every failure.
 """
 
 import os
@@ -27,21 +28,43 @@ from app.catalogue.read import read_catalogue
 from app.domain.build import Build
 from app.domain.issue import Issue, Variant
 from app.domain.verdict import Verdict
+from app.formats.bundle import Header, Log, write_bundle
 from app.store import reads, writes
+from app.store.evidence import log_digest
 from app.store.rows import JobState
 from app.store.session import Engine, connect, reading, unit_of_work
 from app.store.tables import arms, attempts, jobs, runs
 from tests.given_toys import TOYS, make_installation, toy_wheels
-from tests.make import HARDWARE, make_build, make_issue
+from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_run
 
 # By the agent again and again; by the keeper at the last strike; of uv or of a probe, which is then no answer.
 LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
 KILLS = int(os.environ.get("KNOWNGOOD_SOAK_KILLS", "8"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 PipelineOf = Callable[[str, Path], AbstractContextManager["Pipeline"]]
+
+ELSEWHERE = "cuda-sm_90"
+BROUGHT = 1000
+HOSTILE = "toy-leaves-folders-1"
+LEAVING = """
+import os, socket
+
+
+def _leave_folders():
+    for place in {os.getcwd(), os.environ.get("TMPDIR", "/tmp"), os.environ["TORCHINDUCTOR_CACHE_DIR"]}:
+        os.makedirs(place, exist_ok=True)
+        os.chdir(place)
+        os.mkfifo("pipe")
+        socket.socket(socket.AF_UNIX).bind("socket")
+        for _ in range(1500):
+            os.mkdir("d")
+            os.chdir("d")
+        os.chdir(place)
+        os.chmod("d", 0)
+"""
 
 # What the toys of the real catalogue say undisturbed. Those of the toy agents are all affected.
 QUIET = {
@@ -50,12 +73,13 @@ QUIET = {
     for toy, verdict in {
         "toy-passes-1": Verdict.NOT_AFFECTED,
         "toy-forks-daemon-1": Verdict.NOT_AFFECTED,
+        HOSTILE: Verdict.NOT_AFFECTED,
         "toy-aborts-1": Verdict.AFFECTED,
         "toy-fixed-1": Verdict.AFFECTED if build == "0.0.1" else Verdict.NOT_AFFECTED,
     }.items()
 } | {
     (toy, "torch-0.0.3+mini"): {Verdict.INCONCLUSIVE}
-    for toy in ("toy-passes-1", "toy-fixed-1", "toy-aborts-1", "toy-forks-daemon-1")
+    for toy in ("toy-passes-1", "toy-fixed-1", "toy-aborts-1", "toy-forks-daemon-1", HOSTILE)
 }
 
 BUILDS = [make_build(f"2.{minor}.0+cu124") for minor in range(3)]
@@ -97,12 +121,15 @@ class Service:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What is under fire: its services, the catalogue it runs, and the mark that everything it starts bears."""
+    """What is under fire: its services, the catalogue it runs, the mark that everything it starts bears, and how many
+    attempts are imported meanwhile.
+    """
 
     services: tuple[Service, ...]
     issues: Sequence[Issue]
     builds: Sequence[Build]
     mark: str
+    brought: int = 0
 
 
 @contextmanager
@@ -112,17 +139,30 @@ def toy_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
     yield from _while_kept(Pipeline((dispatcher,), ISSUES, BUILDS, mark))
 
 
+SERVE, UP = ("serve", "--port", "0"), ("up", "--port", "0")
+
+
 @contextmanager
 def real_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
+    _small_catalogue(folder / "catalogue")
+    yield from _installed(url, folder, ("dispatch",), SERVE)
+
+
+@contextmanager
+def crowded_pipeline(url: str, folder: Path) -> Iterator[Pipeline]:
+    _leave_folders(_small_catalogue(folder / "catalogue") / HOSTILE)
+    write_brought(folder / "brought.jsonl.gz")
+    importing = ("import", str(folder / "brought.jsonl.gz"))
+    yield from _installed(url, folder, ("dispatch",), ("dispatch",), UP, UP, SERVE, importing, brought=BROUGHT)
+
+
+def _installed(url: str, folder: Path, *commands: Sequence[str], brought: int = 0) -> Iterator[Pipeline]:
     """The command itself; the path of its data folder stands in the environment of all that belongs to it."""
-    here = make_installation(folder, toy_wheels(folder), catalogue=_small_catalogue(folder / "catalogue"))
+    here = make_installation(folder, toy_wheels(folder), catalogue=folder / "catalogue")
     environment = {**here.environment, "KNOWNGOOD_DATABASE_URL": url, "KNOWNGOOD_LEASE_S": "2"}
-    services = tuple(
-        Service([sys.executable, "-m", "app", *arguments], environment)
-        for arguments in (("dispatch",), ("serve", "--port", "0"))
-    )
+    services = tuple(Service([sys.executable, "-m", "app", *arguments], environment) for arguments in commands)
     catalogue = read_catalogue([folder / "catalogue"])
-    yield from _while_kept(Pipeline(services, catalogue.issues, catalogue.builds, str(folder)))
+    yield from _while_kept(Pipeline(services, catalogue.issues, catalogue.builds, str(folder), brought))
 
 
 def _small_catalogue(folder: Path) -> Path:
@@ -132,6 +172,33 @@ def _small_catalogue(folder: Path) -> Path:
     for toy in ("toy-passes-1", "toy-fixed-1", "toy-forks-daemon-1", "toy-aborts-1"):
         (folder / toy).symlink_to(TOYS / toy)
     return folder
+
+
+def _leave_folders(folder: Path) -> None:
+    """A repro that passes, and leaves in all places that it may write to what no plain walk comes through."""
+    folder.mkdir()
+    for file in (TOYS / "toy-passes-1").iterdir():
+        if file.is_file():
+            (folder / file.name).write_text(file.read_text().replace("toy-passes-1", HOSTILE))
+    script = (folder / "repro.py").read_text()
+    own, told = "def baseline():\n    ", "def control():\n"
+    assert own in script
+    assert told in script
+    (folder / "repro.py").write_text(
+        script.replace(told, f"{LEAVING}\n\n{told}").replace(own, "def baseline():\n    _leave_folders()\n    ")
+    )
+
+
+def write_brought(path: Path) -> None:
+    """What another site measured on a GPU: large enough to be imported in several steps."""
+    issue, build = make_issue("toy-passes-1"), make_build("0.0.1+mini")
+    logs = [Log(log_digest(text), text) for text in (f"{n}\n" * 2000 for n in range(1000, 1000 + BROUGHT))]
+    found = [
+        make_attempt(issue=issue, build=build, hardware=ELSEWHERE, ordinal=n, log_digest=log.digest)
+        for n, log in enumerate(logs, start=1)
+    ]
+    with path.open("wb") as out:
+        write_bundle(out, Header(NOON, "gpu-box"), [*logs, *found])
 
 
 def _while_kept(pipeline: Pipeline) -> Iterator[Pipeline]:
@@ -189,9 +256,10 @@ def unfinished(engine: Engine) -> int:
 
 
 def results_per_planned_arm(engine: Engine) -> Counter[int]:
-    """How many planned arms have how many counted results."""
+    """How many planned arms have how many counted results. What an `up` took back of an earlier one is not planned."""
     query = (
         sa.select(arms.c.attempt, sa.func.count(attempts.c.id))
+        .join(jobs, sa.and_(jobs.c.id == arms.c.job, jobs.c.state != JobState.CANCELLED))
         .join(attempts, sa.and_(attempts.c.id == arms.c.attempt, attempts.c.counts_as.is_not(None)), isouter=True)
         .group_by(arms.c.attempt)
     )
@@ -206,14 +274,23 @@ def doubles(engine: Engine) -> list[tuple[object, ...]]:
         return [key for key, n in Counter(tuple(row) for row in s.execute(job)).items() if n > 1]
 
 
+def brought(engine: Engine) -> int:
+    """How much is there of what was measured elsewhere."""
+    with reading(engine) as s:
+        counted = sa.select(sa.func.count()).where(attempts.c.hardware == ELSEWHERE, attempts.c.counts_as.is_not(None))
+        return int(s.execute(counted).scalar_one())
+
+
 @pytest.mark.long
-@pytest.mark.timeout(120 + KILLS * 30)
+@pytest.mark.timeout(420 + KILLS * 30)
 @pytest.mark.parametrize(
     ("pipeline_of", "database"),
     [
         pytest.param(toy_pipeline, "sqlite_url", id="toy agents, sqlite"),
         pytest.param(toy_pipeline, "postgres_url", id="toy agents, postgresql", marks=pytest.mark.soak),
         pytest.param(real_pipeline, "sqlite_url", id="the installation, sqlite"),
+        pytest.param(crowded_pipeline, "sqlite_url", id="a crowd, sqlite"),
+        pytest.param(crowded_pipeline, "postgres_url", id="a crowd, postgresql", marks=pytest.mark.soak),
     ],
 )
 def test_whatever_is_killed_every_planned_arm_has_exactly_one_result(
@@ -230,7 +307,7 @@ def test_whatever_is_killed_every_planned_arm_has_exactly_one_result(
             keep_alive(pipeline)
             struck[strike(pipeline, engine, chance)] += 1
         until = time.monotonic() + PATIENCE_S
-        while unfinished(engine) and time.monotonic() < until:
+        while (unfinished(engine) or brought(engine) < pipeline.brought) and time.monotonic() < until:
             keep_alive(pipeline)
             time.sleep(0.1)
         told = f"seed {SEED}, struck {dict(struck)}"
@@ -240,6 +317,7 @@ def test_whatever_is_killed_every_planned_arm_has_exactly_one_result(
     assert not survivors, f"{told}: {[process.cmdline() for process in survivors]}"
     assert set(results_per_planned_arm(engine)) == {1}, told
     assert doubles(engine) == [], told
+    assert brought(engine) == pipeline.brought, told
     assert_only_honest_answers(engine, told)
     engine.dispose()
 
@@ -252,7 +330,8 @@ def keep_alive(pipeline: Pipeline) -> None:
 def assert_only_honest_answers(engine: Engine, told: str) -> None:
     """A kill may cost an answer, never change one: a toy says what it says on a quiet day, or was given up."""
     with reading(engine) as s:
-        assert set(s.execute(sa.select(jobs.c.state)).scalars()) <= {JobState.DONE, JobState.POISONED}, told
+        ended = {JobState.DONE, JobState.POISONED, JobState.CANCELLED}
+        assert set(s.execute(sa.select(jobs.c.state)).scalars()) <= ended, told
         for cell in reads.load_cells(s, hardware=[HARDWARE]):
             is_lost = any(words in variant.reason for variant in cell.variants for words in LOST)
             assert cell.verdict in QUIET.get((cell.issue, cell.build), {Verdict.AFFECTED}) or is_lost, f"{told}: {cell}"
