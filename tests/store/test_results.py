@@ -143,10 +143,10 @@ def test_a_machine_or_an_environment_that_says_too_much_is_refused(engine: Engin
     given_run(engine)
     spec = claim(engine)
     odd = replace(MACHINE, compiler="g" * 301)
-    with pytest.raises(UnfitEvent, match="has more than 300 signs"):
+    with pytest.raises(UnfitEvent, match="has more than 300 characters"):
         record(engine, replace(started(spec), machine=odd))
     ready = EnvironmentReady(spec.job, 1, "", digest(""), {"torch": "2" * 301}, {}, 3.5)
-    with pytest.raises(UnfitEvent, match="has more than 300 signs"):
+    with pytest.raises(UnfitEvent, match="has more than 300 characters"):
         record(engine, ready)
 
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from app.domain.access import Actor, Scope
 from app.domain.issue import Issue, digest
 from app.domain.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
-from app.domain.machine import Machine
+from app.domain.machine import LONGEST_WORD, Machine
 from app.domain.outcome import Outcome
 from app.domain.policy import Watch
 from app.domain.triage import NoteKind
@@ -118,7 +118,8 @@ def _dressed_issue(issue: Issue, text: str) -> Issue:
 
 
 def _run(engine: Engine, spec: JobSpec, text: str) -> None:
-    machine: Machine = dressed(GPU_MACHINE if spec.hardware == GPU_CLASS else given.CPU_MACHINE, text)
+    brief = text[:LONGEST_WORD]
+    machine: Machine = dressed(GPU_MACHINE if spec.hardware == GPU_CLASS else given.CPU_MACHINE, brief)
     lock = f"# {text}\n"
     ready = EnvironmentReady(spec.job, spec.try_no, lock, digest(lock), {text[:200]: text[:200]}, {}, 12.0)
     with unit_of_work(engine) as s:
@@ -126,9 +127,12 @@ def _run(engine: Engine, spec: JobSpec, text: str) -> None:
         writes.record_event(s, ready, NOON)
         for arm in spec.arms:
             outcome = given.outcome_of(spec, arm)
-            record = dressed(given.record_of(spec, arm, outcome), text)
-            if record.raised is not None and outcome is Outcome.MATCH:
-                record = replace(record, raised=replace(record.raised, text=f"{text}\n{given.LINE} {text}"))
+            plain = given.record_of(spec, arm, outcome)
+            record = replace(dressed(plain, brief), trouble=dressed(plain.trouble, text))
+            record = replace(record, observed=dict.fromkeys(record.observed, text))
+            if record.raised is not None:
+                traceback = f"{text}\n{given.LINE} {text}" if outcome is Outcome.MATCH else text
+                record = replace(record, raised=replace(record.raised, message=text, text=traceback))
             told = ArmFinished(
                 spec.job,
                 spec.try_no,
