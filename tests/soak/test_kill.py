@@ -37,6 +37,7 @@ from app.store.tables import arms, attempts, jobs, runs
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_run
+from workers.trees import remove_tree
 
 # By the agent again and again; by the keeper at the last strike; of uv or of a probe, which is then no answer.
 LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
@@ -319,6 +320,7 @@ def test_whatever_is_killed_every_planned_arm_has_exactly_one_result(
     assert brought(engine) == pipeline.brought, told
     assert_only_honest_answers(engine, told)
     engine.dispose()
+    remove_tree(tmp_path)  # pytest cannot, where an arm that was killed left what it made
 
 
 def keep_alive(pipeline: Pipeline) -> None:
