@@ -272,21 +272,26 @@ def test_a_large_bundle_comes_in_step_by_step_and_says_the_same(
     whole.dispose()
 
 
+@pytest.fixture
+def coming(engine: Engine, elsewhere: Engine, tmp_path: Path) -> Path:
+    """A bundle of another store, of whose issues and builds this one's catalogue knows all."""
+    given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
+    return exported(elsewhere, tmp_path / "results.jsonl.gz")
+
+
 @pytest.mark.usefixtures("in_steps")
 def test_an_import_that_was_broken_off_goes_on_where_it_was(
-    engine: Engine, elsewhere: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, coming: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = exported(elsewhere, tmp_path / "results.jsonl.gz")
-    given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
     monkeypatch.setattr(time, "sleep", stop_after(0))
     with pytest.raises(KeyboardInterrupt):
-        writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+        writes.take_in_bundle(engine, coming, NOON, by=Actor("ada"))
     monkeypatch.undo()
     with reading(engine) as s:
         assert len(reads.load_cells(s)) == 1
     with unit_of_work(engine) as s:
         assert writes.reclassify(s, NOON) == ()
-    report = writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+    report = writes.take_in_bundle(engine, coming, NOON, by=Actor("ada"))
     assert (report.added, report.known) == (3, 3)
 
 
@@ -302,10 +307,8 @@ def stop_after(steps: int) -> Callable[[float], None]:
 
 @pytest.mark.usefixtures("in_steps")
 def test_a_store_that_is_pruned_between_two_steps_loses_nothing_of_what_comes_in(
-    engine: Engine, elsewhere: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, coming: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = exported(elsewhere, tmp_path / "results.jsonl.gz")
-    given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
 
     def prune(_: float) -> None:
         with unit_of_work(engine) as s:
@@ -313,7 +316,7 @@ def test_a_store_that_is_pruned_between_two_steps_loses_nothing_of_what_comes_in
 
     monkeypatch.setattr(exchange, "_STEP_BYTES", 1)
     monkeypatch.setattr(time, "sleep", prune)
-    assert writes.take_in_bundle(engine, path, NOON, by=Actor("ada")).added == 6
+    assert writes.take_in_bundle(engine, coming, NOON, by=Actor("ada")).added == 6
     monkeypatch.undo()
     assert {name: len(rows) for name, rows in evidence(engine).items()} == {
         "attempts": 6,
