@@ -232,7 +232,7 @@ def _borrow(expected: list[list[str]], target: Path) -> None:
     done: dict[str, str] = {}
     for name, version in expected:
         _say(f"making a wheel of the installed {name} {version}")
-        done[f"{name} {version}"] = _rewrap(here[name], name, target / "wheels")
+        done[f"{name} {version}"] = rewrap(here[name], name, target / "wheels")
     for lock in sorted((target / "locks").glob("*.toml")) if done else ():
         lock.write_text(_with_hashes(lock.read_text(encoding="utf-8"), done), encoding="utf-8")
     (target / BORROWED).write_text(json.dumps(done), encoding="utf-8")
@@ -242,7 +242,7 @@ def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _rewrap(installed: Distribution, name: str, wheels: Path) -> str:
+def rewrap(installed: Distribution, name: str, wheels: Path) -> str:
     """A wheel of an installed package's files; gives its SHA-256."""
     text = installed.read_text("WHEEL") or ""
     tags = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("Tag:")]
@@ -254,7 +254,7 @@ def _rewrap(installed: Distribution, name: str, wheels: Path) -> str:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_STORED) as archive:
         for file in installed.files or ():
             path, place = file.as_posix(), Path(str(installed.locate_file(file)))
-            if path.endswith(".dist-info/RECORD"):
+            if re.fullmatch(r"[^/]+\.dist-info/RECORD", path):  # setuptools brings packages with RECORDs of their own
                 record = path
             elif not path.startswith("..") and not path.endswith(".pyc") and place.is_file():
                 archive.write(place, path)

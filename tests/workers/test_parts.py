@@ -7,12 +7,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from uv import find_uv_bin
 
 from app.domain.errors import BadPack
 from workers import unpack
@@ -218,3 +220,25 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 def test_a_wheel_at_no_address_that_can_be_read_is_refused() -> None:
     with pytest.raises(BadPack, match=r"x\.whl lies where it cannot be fetched from"):
         list(Fetcher({}).chunks("git+ssh://somewhere/x.whl"))
+
+
+def test_a_wheel_made_of_what_is_installed_can_be_installed_though_its_package_brings_others(tmp_path: Path) -> None:
+    """setuptools 81 holds whole packages, each with a RECORD of its own: torch 2.12.1 could not be provisioned."""
+    site, again = tmp_path / "site", tmp_path / "again"
+    content = {
+        "outer/__init__.py": "",
+        "outer/_vendor/inner-2.dist-info/RECORD": "inner.py,,\n",
+        "outer-1.dist-info/METADATA": "Metadata-Version: 2.1\nName: outer\nVersion: 1\n",
+        "outer-1.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    for name, text in content.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_text(text)
+    record = site / "outer-1.dist-info/RECORD"
+    record.write_text("".join(f"{name},,\n" for name in [*content, record.relative_to(site)]))
+    (installed,) = distributions(path=[str(site)])
+    unpack.rewrap(installed, "outer", tmp_path / "wheels")
+    uv = [find_uv_bin(), "pip", "install", "-q", "--offline", "--no-index", "--no-deps", "--target", str(again)]
+    subprocess.run([*uv, str(tmp_path / "wheels" / "outer-1-py3-none-any.whl")], check=True)
+    assert (again / "outer/_vendor/inner-2.dist-info/RECORD").read_text() == "inner.py,,\n"
+    assert "outer/__init__.py" in (again / "outer-1.dist-info/RECORD").read_text()
