@@ -436,9 +436,17 @@ def sentence(comparison: Comparison) -> str:
 
 
 def joined(parts: Sequence[str], comma: str = ", ") -> str:
-    """With commas, but for what stands in brackets behind its word: in ours, or in full-width ones."""
+    """With commas, but for what stands in brackets behind its word: in ours, or in full-width ones. Brackets that
+    follow each other are one.
+    """
     text = parts[0]
     for part in parts[1:]:
-        between = " " if part.startswith("(") else "" if part.startswith("\uff08") else comma
-        text += between + part
+        if part[0] in _OPENING and text[-1] in _CLOSING:
+            text = text[:-1] + comma + part[1:]
+        else:
+            text += _OPENING.get(part[0], comma) + part
     return text
+
+
+_OPENING = {"(": " ", "\uff08": ""}
+_CLOSING = ")\uff09"

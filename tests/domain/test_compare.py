@@ -21,6 +21,7 @@ from app.domain.compare import (
     WorkaroundTurn,
     compare,
     gravity,
+    joined,
     passes_needed,
     phrases,
     sentence,
@@ -363,7 +364,7 @@ def test_the_first_sentence_is_the_answer() -> None:
     issues[2] = replace(issues[2], silent=True)
     assert sentence(_compared(*cells, issues=issues)) == (
         "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 fixed, 2 newly broken (1 gives wrong numbers "
-        "without an error) (1 has a workaround), 1 new with what is new, 2 not known before, 2 not known there, "
+        "without an error, 1 has a workaround), 1 new with what is new, 2 not known before, 2 not known there, "
         "1 fails in another way, 3 still fail (2 have a workaround)"
     )
 
@@ -508,3 +509,10 @@ def test_every_number_of_the_sentence_is_the_size_of_a_group_or_of_a_part_of_it(
     sizes = {len(compared.of(group)) for group in Group}
     for words, n in phrases(compared):
         assert n <= max(sizes) if words.startswith("(") else n in sizes
+
+
+def test_what_stands_in_brackets_follows_its_word_and_brackets_that_meet_are_one() -> None:
+    told = ["2 fixed", "3 newly broken", "(1 in silence)", "(2 have a workaround)", "4 still fail"]
+    assert joined(told) == "2 fixed, 3 newly broken (1 in silence, 2 have a workaround), 4 still fail"
+    wide = [part.translate({ord("("): "\uff08", ord(")"): "\uff09"}) for part in told]
+    assert joined(wide, ";") == "2 fixed;3 newly broken\uff081 in silence;2 have a workaround\uff09;4 still fail"

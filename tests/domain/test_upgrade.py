@@ -162,6 +162,17 @@ def test_the_graver_of_two_hardware_classes_counts() -> None:
     assert on(only, TORCH_26).counts[Tally.GAINED] == 1
 
 
+def test_what_is_lost_on_one_class_counts_before_what_fails_still_on_another() -> None:
+    cells = [
+        cell_of("g", build, sign, class_)
+        for class_, signs in ((GPU, "ox"), ("cuda-sm_80", "xx"))
+        for sign, build in zip(signs, BUILDS[:2], strict=True)
+    ]
+    known = known_of(cells, [issue_of("g", requires=Requires(device=Device.CUDA))])
+    (item,) = on(ask(known), TORCH_26).items
+    assert (item.group, item.after.hardware) == (Group.NEWLY_BROKEN, GPU)
+
+
 def test_an_issue_counts_on_the_classes_where_it_was_measured_unless_they_are_named() -> None:
     classes = {"g": GPU, "h": "cuda-sm_80"}
     cells = [
@@ -181,9 +192,15 @@ def test_an_issue_counts_on_the_classes_where_it_was_measured_unless_they_are_na
 
 
 def test_items_stand_gravest_first_and_silent_ones_before_loud_ones() -> None:
-    rows = {"a": "xoo", "b": "oxx", "c": "oxx", "d": "oo ", "e": "xxx", "f": "occ"}
-    one = on(ask(world(rows, silent=("c",))), TORCH_27)
-    assert [item.issue.id for item in one.items] == ["c", "b", "f", "e", "d", "a"]
+    rows = {"a": "xoo", "b": "oxx", "c": "oxx", "d": "oo ", "e": "xxx", "f": "occ", "g": "oxx"}
+    one = on(ask(world(rows, silent=("c",), g=Severity.CRITICAL)), TORCH_27)
+    assert [item.issue.id for item in one.items] == ["c", "g", "b", "f", "e", "d", "a"]
+
+
+def test_only_what_is_gained_on_single_runs_is_to_be_confirmed() -> None:
+    doubtful = on(ask(world({"a": "xO ", "b": "xo ", "c": "OX ", "d": "XX "})), TORCH_26).doubtful
+    assert doubtful.issues == ("a",)
+    assert "--issues a " in " ".join(doubtful.commands)
 
 
 # -- which is better ---------------------------------------------------------------------------------------------------
