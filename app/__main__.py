@@ -488,9 +488,12 @@ def _export(
         only_counted=only_counted,
     )
     partial = output.with_name(output.name + ".partial")
-    with reading(engine) as s, partial.open("wb") as file:
-        counts = export_bundle(s, file, now=_now(), origin=origin, selection=selection)
-    partial.replace(output)
+    try:
+        with reading(engine) as s, partial.open("wb") as file:
+            counts = export_bundle(s, file, now=_now(), origin=origin, selection=selection)
+        partial.replace(output)
+    finally:
+        partial.unlink(missing_ok=True)
     err.print(f"{output}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'nothing'}", soft_wrap=True)
 
 

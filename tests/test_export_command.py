@@ -50,6 +50,15 @@ def test_each_format_is_one_file_that_its_own_readers_take(url: str, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir() if "partial" in path.name) == []
 
 
+def test_a_bundle_that_was_refused_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
+    small = "import app.store.exchange as e; e.MOST_LINES = 3; from app.start import main; main()"
+    command = [sys.executable, "-c", small, "export", "-o", str(tmp_path / "all.jsonl.gz")]
+    settings = {**os.environ, "KNOWNGOOD_DATABASE_URL": url}
+    done = subprocess.run(command, env=settings, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert b"export it in parts" in b" ".join(done.stderr.split())
+
+
 def test_a_selection_goes_to_the_standard_output(url: str) -> None:
     where = ("--issues", "pytorch-151290", "--builds", BAD.id, "--hardware", HARDWARE)
     done = export(url, "--format", "csv", "-o", "-", *where)

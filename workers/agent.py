@@ -35,6 +35,7 @@ from app.domain.job import (
 from app.domain.machine import Machine
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
+from app.formats.bounds import LONGEST_SAYING
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
 from workers.gpu import Gpus, Held, open_gpus
 from workers.guard import end_with_everything, run_guarded, take_stdout, watch_stdin, write_whole
@@ -159,7 +160,7 @@ class _Job:
             problem = str(refused)
         except Exception as failure:  # noqa: BLE001 - nobody is above who could answer it
             problem = f"the agent failed: {type(failure).__name__}: {failure}"
-        self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem))
+        self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem[:LONGEST_SAYING]))
 
     def _work(self) -> str:
         problem = self._too_open(self._host)
@@ -216,7 +217,8 @@ class _Job:
         return too_little(reached.level, self._workplace.min_isolation, reached.why_not)
 
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
-        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, detail, done, total))
+        told = detail[:LONGEST_SAYING]
+        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, told, done, total))
 
     def _say_ready(self, environment: Environment) -> None:
         self.events.put(

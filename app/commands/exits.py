@@ -13,6 +13,7 @@ from app.domain.errors import (
     PortTaken,
     ServerUnusable,
     StoreUnusable,
+    Unreadable,
 )
 
 
@@ -28,6 +29,7 @@ class Exit(IntEnum):
 
 _UNUSABLE = (
     StoreUnusable,
+    Unreadable,
     BadBackup,
     BadBundle,
     BadPack,

@@ -59,6 +59,10 @@ class StoreUnusable(KnownGoodError):
     """The database cannot be opened, is not ours, or is of a newer release; or there is no room left."""
 
 
+class Unreadable(KnownGoodError):
+    """A stored row that says nothing which this release can read; the text names it. The rest of the store is sound."""
+
+
 class PortTaken(KnownGoodError):
     """Something else listens where the dashboard was to listen."""
 

@@ -33,16 +33,20 @@ from app.domain.errors import BadBundle, StoreUnusable, UnknownBuild
 from app.domain.issue import digest
 from app.domain.job import Attempt
 from app.domain.machine import Machine
-from app.formats.bounds import MOST_LINES, MOST_LOCKS, entries_problem, machine_problem, record_problem
+from app.formats.bounds import (
+    LOG_LIMIT_BYTES,
+    MOST_LINES,
+    MOST_LOCKS,
+    entries_problem,
+    machine_problem,
+    record_problem,
+)
 
 FORMAT = "knowngood-bundle"
 PRODUCT = "knowngood"
 VERSION = 1
 NEEDS = "0.1"
 """The oldest release that reads what this one writes."""
-
-LOG_LIMIT_BYTES = 1 << 20
-"""The longest log, lock or record kept anywhere. Agents cut theirs shorter; bundles may come from anywhere."""
 
 _LINE_LIMIT_BYTES = 8 * LOG_LIMIT_BYTES
 _TOTAL_LIMIT_BYTES = 16 << 30

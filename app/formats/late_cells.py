@@ -17,7 +17,7 @@ class LateCells(Mapping[CellPlace, Cell], Generic[_Raw]):
     Decoding all of 200,000 cells takes 11 s, reading their texts 1.5 s (one core of a shared machine, 2026-11-21).
     """
 
-    def __init__(self, decode: Callable[[_Raw], Cell], raw: Mapping[CellPlace, _Raw]) -> None:
+    def __init__(self, decode: Callable[[CellPlace, _Raw], Cell], raw: Mapping[CellPlace, _Raw]) -> None:
         self._decode = decode
         self._cells: dict[CellPlace, _Raw | Cell] = dict(raw)
 
@@ -31,7 +31,7 @@ class LateCells(Mapping[CellPlace, Cell], Generic[_Raw]):
         found = self._cells[place]
         if isinstance(found, Cell):
             return found
-        cell = self._decode(found)
+        cell = self._decode(place, found)
         self._cells[place] = cell
         return cell
 

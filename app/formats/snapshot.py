@@ -244,7 +244,7 @@ def _grounds(body: Mapping[str, Any], as_of: datetime) -> Grounds:
     known = Known(
         issues={fields["id"]: _issue(fields) for fields in body["issues"]},
         builds={fields["id"]: _build(fields) for fields in body["builds"]},
-        cells=LateCells(_cell, cells),
+        cells=LateCells(lambda _place, values: _cell(values), cells),
         hardware=tuple(body["hardware"]),
         as_of=as_of,
     )

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.domain.cost import Timed
 from app.domain.outcome import Outcome
 from app.formats import wire
+from app.store import unreadable
 from app.store.tables import attempts, builds, environments
 
 TIMED = 50
@@ -73,11 +74,11 @@ def _glance(row: Any) -> Glance:  # noqa: ANN401 - a row of the driver
 def load_timed(s: Session, issue: str, build: str, hardware: str) -> tuple[Timed, ...]:
     """The newest passes of one cell that count, with what they took: a median wants no more of a long history."""
     a = attempts.c
-    query = sa.select(a.arm, a.variant, a.machine, a.lock_digest, a.record).where(
+    query = sa.select(a.id, a.arm, a.variant, a.machine, a.lock_digest, a.record).where(
         a.issue == issue, a.build == build, a.hardware == hardware, a.counts_as == Outcome.PASS.value
     )
     newest = query.order_by(a.finished_at.desc(), a.id).limit(TIMED)
-    return tuple(_timed(row) for row in s.execute(newest))
+    return tuple(unreadable.readable("attempts", ((row.id, row) for row in s.execute(newest)), _timed))
 
 
 def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Session
 
-from app.store.tables import UtcDateTime
+from app.store.tables import Json, UtcDateTime
 
 Row = Sequence[Any]
 
@@ -69,7 +69,7 @@ def _written(dialect: str, columns: Sequence[sa.Column[Any]], rows: Sequence[Row
 
 def _writer(dialect: str, column: sa.Column[Any]) -> Callable[[Any], object] | None:
     """What makes of a value what the driver takes, as the column's type would; None where it takes it as it is."""
-    if isinstance(column.type, sa.JSON):
+    if isinstance(column.type, Json):
         return _json
     if dialect == "sqlite" and isinstance(column.type, UtcDateTime):
         return _stored_time

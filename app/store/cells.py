@@ -15,7 +15,7 @@ from app.domain.issue import Issue
 from app.domain.triage import Note, NoteKind, standing_void, voided
 from app.domain.verdict import Cell, Judged, derive_cell
 from app.formats import wire
-from app.store import bulk, evidence
+from app.store import bulk, evidence, unreadable
 from app.store.counters import attempt_counter, count
 from app.store.rows import CellChange
 from app.store.tables import attempts, builds, cells, events, issues, meta, notes
@@ -86,7 +86,7 @@ class Catalogue:
         self._places: dict[tuple[str, str], Place | None] = {}
 
     def find(self, key: CellKey) -> Place | None:
-        """None where the catalogue does not know issue or build."""
+        """None where the catalogue does not know issue or build, or cannot read one of them until it is loaded anew."""
         named = (key.issue, key.build)
         if named not in self._places:
             self._places[named] = self._read(key)
@@ -96,8 +96,11 @@ class Catalogue:
         issue_doc, build_doc = self._doc(issues, key.issue), self._doc(builds, key.build)
         if not issue_doc or not build_doc:
             return None
-        issue, build = evidence.parse_issue(issue_doc), evidence.parse_build(build_doc)
-        return Place(issue, build, evidence.current_bindings(issue, build))
+        found_issue = list(unreadable.readable("issues", [(key.issue, issue_doc)], evidence.parse_issue))
+        found_build = list(unreadable.readable("builds", [(key.build, build_doc)], evidence.parse_build))
+        for issue, build in zip(found_issue, found_build, strict=False):
+            return Place(issue, build, evidence.current_bindings(issue, build))
+        return None
 
     def _doc(self, table: sa.Table, id_: str) -> str | None:
         named = (table.name, id_)
@@ -163,7 +166,7 @@ def _rederive_some(
 
 
 def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange:
-    was = evidence.parse_cell(before) if before is not None else None
+    was = evidence.read_cell(key.place, before) if before is not None else None
     return CellChange(key.issue, key.build, key.hardware, was, derived.cell)
 
 
@@ -308,7 +311,7 @@ def _load_held(
     places = [place for place in map(catalogue.find, keys) if place]
     patterns = {place.issue.id: place.issue.signature.pattern for place in places}
     told = evidence.load_told(s, [id_ for ids in counting.values() for id_ in ids], patterns)
-    return {key: _Held(listed[key], [told[id_] for id_ in counting[key]]) for key in keys}
+    return {key: _Held(listed[key], [told[id_] for id_ in counting[key] if id_ in told]) for key in keys}
 
 
 def _load_listed(

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.changes import Cause, CellNews, Earlier, Place
 from app.domain.verdict import Verdict, WorkaroundVerdict
+from app.store import unreadable
 from app.store.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED
 from app.store.tables import events
 
@@ -30,7 +31,7 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
     """
     wanted = [events.c.kind == CHANGED] if issues is None else [_steps_of(issues)]
     if line:
-        wanted.append(events.c.data["build"].as_string().startswith(f"torch-{line}.", autoescape=True))
+        wanted.append(_said(s, "build").startswith(f"torch-{line}.", autoescape=True))
     newest = sa.select(events).where(*wanted).order_by(events.c.id.desc()).limit(limit + 1)
     news = _all_news(s, s.execute(newest).all()[::-1])
     if len(news) <= limit:
@@ -41,14 +42,17 @@ def load_news(s: Session, limit: int, *, issues: Collection[str] | None = None, 
 
 def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int) -> tuple[CellNews, ...]:
     """The newest steps of one cell, in the order in which they happened."""
-    data = events.c.data
-    of_cell = sa.and_(
-        _steps_of([issue]),
-        data["build"].as_string() == build,
-        data["hardware"].as_string() == hardware,
-    )
+    of_cell = sa.and_(_steps_of([issue]), _said(s, "build") == build, _said(s, "hardware") == hardware)
     newest = sa.select(events).where(of_cell).order_by(events.c.id.desc()).limit(limit)
     return _all_news(s, s.execute(newest).all()[::-1])
+
+
+def _said(s: Session, name: str) -> sa.ColumnElement[str]:
+    """What an event says under a name. SQLite gives the whole question up at the first row that is no JSON."""
+    found: sa.ColumnElement[str] = events.c.data[name].as_string()
+    if s.get_bind().dialect.name != "sqlite":
+        return found
+    return sa.case((sa.func.json_valid(events.c.data) == 1, found))
 
 
 def _steps_of(issues: Collection[str]) -> sa.ColumnElement[bool]:
@@ -77,19 +81,23 @@ def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
     if not unmeasured:
         return Earlier()
     issues = sorted({place[0] for place in unmeasured})
-    query = sa.select(events.c.data).where(_steps_of(issues), events.c.id < min(one.event for one in news))
+    query = sa.select(events.c.id, events.c.data).where(_steps_of(issues), events.c.id < min(one.event for one in news))
     verdicts: dict[Place, Verdict] = {}
     workarounds: dict[tuple[Place, str], WorkaroundVerdict] = {}
-    for data in s.execute(query.order_by(events.c.id)).scalars():
-        place = (data["issue"], data["hardware"], data["build"])
+    rows = ((str(id_), data) for id_, data in s.execute(query.order_by(events.c.id)))
+    for place, after, turned in unreadable.readable("events", rows, _step):
         if place not in unmeasured:
             continue
-        if data["after"] not in {None, Verdict.NOT_RUN}:
-            verdicts[place] = Verdict(data["after"])
-        for id_, (_, after) in data.get("workarounds", {}).items():
-            if after not in {None, WorkaroundVerdict.UNVERIFIED}:
-                workarounds[place, id_] = WorkaroundVerdict(after)
+        if after not in {None, Verdict.NOT_RUN}:
+            verdicts[place] = after
+        for id_, (_, finding) in turned.items():
+            if finding not in {None, WorkaroundVerdict.UNVERIFIED}:
+                workarounds[place, id_] = finding
     return Earlier(verdicts, workarounds)
+
+
+def _step(data: Mapping[str, Any]) -> tuple[Place, Any, dict[str, Any]]:
+    return (data["issue"], data["hardware"], data["build"]), _verdict(data["after"]), _turned(data)
 
 
 def _begins(one: CellNews) -> bool:
@@ -101,7 +109,8 @@ def _begins(one: CellNews) -> bool:
 
 def _all_news(s: Session, rows: Sequence[Any]) -> tuple[CellNews, ...]:
     told = _commits(s, {row.at for row in rows if not row.run})
-    return tuple(_news(row, *told.get(row.at, ("", Cause.DERIVED))) for row in rows)
+    named = ((str(row.id), row) for row in rows)
+    return tuple(unreadable.readable("events", named, lambda row: _news(row, *told.get(row.at, ("", Cause.DERIVED)))))
 
 
 def _commits(s: Session, moments: Iterable[datetime]) -> Mapping[datetime, tuple[str, Cause]]:
@@ -114,14 +123,16 @@ def _commits(s: Session, moments: Iterable[datetime]) -> Mapping[datetime, tuple
         return {}
     known = sa.and_(events.c.kind.in_([IMPORTED, *_OTHERWISE]), events.c.at.between(among[0], among[-1]))
     return {
-        row.at: (str(row.data["origin"]) if row.kind == IMPORTED else "", _OTHERWISE.get(row.kind, Cause.DERIVED))
+        row.at: (
+            str(row.data.get("origin", "")) if row.kind == IMPORTED else "",
+            _OTHERWISE.get(row.kind, Cause.DERIVED),
+        )
         for row in s.execute(sa.select(events.c.at, events.c.kind, events.c.data).where(known))
     }
 
 
-def _news(row: sa.Row[tuple[object, ...]], origin: str, otherwise: Cause) -> CellNews:
+def _news(row: Any, origin: str, otherwise: Cause) -> CellNews:  # noqa: ANN401 - a row of the driver
     data = row.data
-    turned = data.get("workarounds", {})  # events from before 0.2 told neither these nor a reason
     return CellNews(
         at=row.at,
         issue=data["issue"],
@@ -129,13 +140,17 @@ def _news(row: sa.Row[tuple[object, ...]], origin: str, otherwise: Cause) -> Cel
         hardware=data["hardware"],
         before=_verdict(data["before"]),
         after=_verdict(data["after"]),
-        reason=data.get("reason", ""),
-        workarounds={id_: (_finding(before), _finding(after)) for id_, (before, after) in turned.items()},
+        reason=data.get("reason", ""),  # events from before 0.2 told neither this nor workarounds
+        workarounds=_turned(data),
         run=row.run,
         origin="" if row.run else origin,
         otherwise=otherwise,
         event=row.id,
     )
+
+
+def _turned(data: Mapping[str, Any]) -> dict[str, tuple[WorkaroundVerdict | None, WorkaroundVerdict | None]]:
+    return {id_: (_finding(before), _finding(after)) for id_, (before, after) in data.get("workarounds", {}).items()}
 
 
 def _verdict(word: str | None) -> Verdict | None:

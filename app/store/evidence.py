@@ -1,7 +1,7 @@
 """Stored attempts as domain values, and what they mean: reading rows of evidence back and judging them."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,10 +15,10 @@ from app.domain.issue import Issue, binding, digest, environment_request, varian
 from app.domain.job import Attempt
 from app.domain.outcome import Judgement, Outcome, classify, heeds_log
 from app.domain.search import Searched, digest_of
-from app.domain.verdict import Cell, Judged, judge
+from app.domain.verdict import Cell, Judged, Verdict, judge
 from app.formats import wire
-from app.formats.bundle import LOG_LIMIT_BYTES
-from app.store import bulk
+from app.formats.bounds import LOG_LIMIT_BYTES
+from app.store import bulk, unreadable
 from app.store.tables import attempts, logs
 
 _CUT = "\n[... {} bytes left out ...]\n"
@@ -42,6 +42,20 @@ def parse_cell(doc: str) -> Cell:
     """
     cell = wire.CELL.validate_json(doc)
     return replace(cell, measured_at=cell.measured_at.astimezone(UTC)) if cell.measured_at else cell
+
+
+def read_cell(place: tuple[str, str, str], doc: str) -> Cell:
+    """The cell of this issue, build and hardware class. One that cannot be read is there all the same and says so: by
+    what is known elsewhere it would be taken for a cell that nobody measured.
+    """
+    try:
+        return parse_cell(doc)
+    except unreadable.FAULTS:
+        unreadable.tell("cells", " ".join(place))
+        return Cell(*place, Verdict.INCONCLUSIVE, _UNREADABLE_CELL)
+
+
+_UNREADABLE_CELL = "what was derived for this cell cannot be read; `knowngood reclassify` derives it anew"
 
 
 def parse_attempt(row: sa.RowMapping) -> Attempt:
@@ -73,7 +87,12 @@ def parse_told(row: Sequence[Any]) -> Told:
 
 
 def parse_searched(doc: str | None) -> Searched | None:
-    return wire.SEARCHED.validate_json(doc) if doc else None
+    """None too for what cannot be read: somebody looks once more."""
+    try:
+        return wire.SEARCHED.validate_json(doc) if doc else None
+    except unreadable.FAULTS:
+        unreadable.tell("attempts", f"searched: {doc!s:.80}")
+        return None
 
 
 def dump_searched(searched: Searched | None) -> str | None:
@@ -110,7 +129,12 @@ def pack(text: str) -> bytes:
 
 
 def unpack(data: bytes | None) -> str:
-    return zlib.decompress(data).decode() if data else ""
+    """Empty for what cannot be unpacked, as for what is not kept any more: verdicts say where they miss a log."""
+    try:
+        return zlib.decompress(data).decode() if data else ""
+    except (zlib.error, UnicodeDecodeError):
+        unreadable.tell("logs and locks", digest(repr(data)))
+        return ""
 
 
 def cut(log: str) -> str:
@@ -178,7 +202,11 @@ def load_evidence(s: Session, issue: str, build: str, hardware: str, newest: int
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
         .limit(newest)
     ).mappings()
-    return [_stored(row) for row in rows]
+    return _all_stored(rows)
+
+
+def _all_stored(rows: Iterable[sa.RowMapping]) -> list[Stored]:
+    return list(unreadable.readable("attempts", ((row["id"], row) for row in rows), _stored))
 
 
 def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
@@ -189,18 +217,18 @@ def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
         .where(attempts.c.id.in_(ids))
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
     ).mappings()
-    return [_stored(row) for row in rows]
+    return _all_stored(rows)
 
 
 def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, Told]:
-    """These attempts by id as far as verdicts rest on them. `patterns` are those of their issues today: where one was
-    looked for already, the log is left out.
+    """These attempts by id as far as verdicts rest on them, less those that cannot be read. `patterns` are those of
+    their issues today: where one was looked for already, the log is left out.
     """
     if not ids:
         return {}
     given = bulk.given(s, ["id"], [(id_,) for id_ in ids])
     query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
-    told = [parse_told(row) for row in s.execute(query)]
+    told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
     texts = load_logs(s, sorted({one.attempt.log_digest for one in told if _wants_log(one, patterns)} - {""}))
     return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
 

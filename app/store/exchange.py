@@ -12,13 +12,14 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from app.domain.access import Actor
-from app.domain.errors import BadBundle
+from app.domain.errors import BadBundle, BadRequest
 from app.domain.job import LOCAL, Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import heeds_log
 from app.domain.voiding import Void
 from app.formats import bundle, wire
-from app.store import audit, bulk, collisions, evidence
+from app.formats.bounds import MOST_LINES, MOST_LOCKS
+from app.store import audit, bulk, collisions, evidence, unreadable
 from app.store.arrivals import Arrivals
 from app.store.cells import IMPORTED, Catalogue, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.counters import count
@@ -49,10 +50,36 @@ def export_bundle(
     """Write evidence as a bundle, all of it or a selection; tell how many items of each kind.
 
     What is voided stays here: a bundle has no word for it, and wherever it went it would count.
-    `origin` names this store to whoever imports it. Addresses in locks are cut to file names.
+    `origin` names this store to whoever imports it. Addresses in locks are cut to file names. Raises BadRequest before
+    anything is written where it would be more than an import takes.
     """
+    chosen = _where(selection or Selection())
+    _refuse_too_much(s, chosen)
     header = bundle.Header(created_at=now, origin=origin, catalogue=_revisions(s))
-    return bundle.write_bundle(out, header, _items(s, _where(selection or Selection())))
+    return bundle.write_bundle(out, header, _items(s, chosen))
+
+
+def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
+    of_locks = _number(s, _referring(locks.c.digest, attempts.c.lock_digest, chosen))
+    of_locks += _number(s, _referring(environments.c.lock_digest, attempts.c.lock_digest, chosen))
+    lines = of_locks + _number(s, sa.select(attempts.c.id).where(chosen))
+    lines += _number(s, _referring(machines.c.digest, attempts.c.machine, chosen))
+    lines += _number(s, _referring(logs.c.digest, attempts.c.log_digest, chosen))
+    if lines > MOST_LINES or of_locks > MOST_LOCKS:
+        raise BadRequest(
+            f"this would be a bundle of {lines:,} lines, {of_locks:,} of them of locks, and an import takes at most "
+            f"{MOST_LINES:,} and {MOST_LOCKS:,}; name issues, builds or hardware classes, and export it in parts"
+        )
+
+
+def _number(s: Session, query: sa.Select[Any]) -> int:
+    n: int = s.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
+    return n
+
+
+def _referring(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.Select[tuple[str]]:
+    """The keys of a table that chosen attempts refer to."""
+    return sa.select(key).where(key.in_(sa.select(by).where(chosen)))
 
 
 def _where(selection: Selection) -> sa.ColumnElement[bool]:
@@ -74,16 +101,17 @@ def _revisions(s: Session) -> dict[str, str]:
 
 
 def _items(s: Session, chosen: sa.ColumnElement[bool]) -> Iterator[bundle.Item]:
-    for row in _referred(s, machines, machines.c.digest, attempts.c.machine, chosen):
-        yield wire.MACHINE.validate_json(row["doc"])
+    machine_rows = _referred(s, machines, machines.c.digest, attempts.c.machine, chosen)
+    described = ((row["digest"], row["doc"]) for row in machine_rows)
+    yield from unreadable.readable("machines", described, wire.MACHINE.validate_json)
     for row in _referred(s, locks, locks.c.digest, attempts.c.lock_digest, chosen):
         yield bundle.Lock(row["digest"], bundle.without_addresses(evidence.unpack(row["zlib"])))
     for row in _referred(s, environments, environments.c.lock_digest, attempts.c.lock_digest, chosen):
         yield bundle.Environment(row["lock_digest"], row["packages"], row["imported"])
     for row in _referred(s, logs, logs.c.digest, attempts.c.log_digest, chosen):
         yield bundle.Log(row["digest"], evidence.unpack(row["zlib"]))
-    for row in _streamed(s, sa.select(attempts).where(chosen).order_by(attempts.c.id)):
-        yield evidence.parse_attempt(row)
+    attempt_rows = _streamed(s, sa.select(attempts).where(chosen).order_by(attempts.c.id))
+    yield from unreadable.readable("attempts", ((row["id"], row) for row in attempt_rows), evidence.parse_attempt)
 
 
 def _referred(

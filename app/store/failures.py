@@ -15,13 +15,13 @@ _OF_EACH = 4  # failures of one issue: the oldest build, the newest, and some be
 def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
     """By issue, the attempts (ids) that tell of it on a few builds as far apart as there are."""
     query = (
-        sa.select(cells.c.issue, cells.c.doc)
+        sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
         .where(cells.c.verdict.in_(sorted(FAILING)))
         .order_by(cells.c.issue, cells.c.build, cells.c.hardware)
     )
     found: dict[str, list[str]] = {}
-    for issue, doc in s.execute(query).all():
-        telling = evidence.parse_cell(doc).evidence
+    for issue, build, hardware, doc in s.execute(query).all():
+        telling = evidence.read_cell((issue, build, hardware), doc).evidence
         if telling:
             found.setdefault(issue, []).append(telling)
     return {issue: tuple(_spread(ids)) for issue, ids in found.items()}

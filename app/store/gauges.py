@@ -13,7 +13,7 @@ from app.domain.machine import Machine
 from app.domain.verdict import Verdict, stale_before
 from app.domain.webhook import DeliveryState
 from app.formats import wire
-from app.store import counters
+from app.store import counters, unreadable
 from app.store.jobs import DISPATCHER
 from app.store.reads import load_builds, load_generation, load_lease
 from app.store.rows import ArmState, JobState, Lease
@@ -148,5 +148,6 @@ def _deliveries(s: Session) -> dict[DeliveryState, int]:
 def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[Seen, ...]:
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
-    known = {digest: wire.MACHINE.validate_json(doc) for digest, doc in s.execute(query)}
+    rows = s.execute(query)
+    known = {one.digest: one for one in unreadable.readable("machines", rows, wire.MACHINE.validate_json)}
     return tuple(Seen(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests)

@@ -23,7 +23,7 @@ class KeptKnown:
         """As of the transaction that `s` is in. A store that went backwards is read anew."""
         with self._lock:
             before = self._kept
-        edition = load_edition(s, now, before)
+        edition = load_edition(s, now, before, whole=False)
         with self._lock:
             self._kept = edition
         return edition.grounds.known

@@ -12,7 +12,7 @@ from app.domain.issue import Issue
 from app.domain.known import Known
 from app.formats.late_cells import CellPlace, LateCells
 from app.formats.question import Grounds
-from app.store import evidence
+from app.store import evidence, unreadable
 from app.store.past import load_cells_at
 from app.store.reads import load_builds, load_generation, load_issues
 from app.store.tables import cells, issues
@@ -32,8 +32,9 @@ class Edition:
     known_at: datetime
 
 
-def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Edition:
-    """What is known now, from what was known `before`; that itself where the store has not moved since.
+def load_edition(s: Session, now: datetime, before: Edition | None = None, *, whole: bool = True) -> Edition:
+    """What is known now, from what was known `before`; that itself where the store has not moved since. Raises
+    Unreadable where an issue or a build cannot be read; without `whole` it is left out.
 
     Only cells written since are read. Their generation says which: writers come one after the other, and each begins
     with raising it (`cells.touch`). A store that went backwards was put in the place of another and is read anew.
@@ -44,10 +45,10 @@ def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Ed
     if before is not None and before.generation > generation:
         before = None
     found = _cells(s, before)
-    revisions, known_issues = _issues(s, before)
+    revisions, known_issues = _issues(s, before, whole=whole)
     known = Known(
         issues=known_issues,
-        builds={build.id: build for build in load_builds(s)},
+        builds={build.id: build for build in load_builds(s, whole=whole)},
         cells=found,
         hardware=tuple(sorted({hardware for _, _, hardware in found})),
         as_of=now,
@@ -56,26 +57,26 @@ def load_edition(s: Session, now: datetime, before: Edition | None = None) -> Ed
     return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found, now)
 
 
-def _issues(s: Session, before: Edition | None) -> tuple[dict[str, str], dict[str, Issue]]:
+def _issues(s: Session, before: Edition | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
     """Revision and issue by id; only what has another revision than before is read."""
     listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
     revisions = {row.id: row.revision for row in sorted(listed)}
     kept = {
         id_: before.grounds.known.issues[id_]
         for id_, revision in revisions.items()
-        if before is not None and before.revisions.get(id_) == revision
+        if before is not None and before.revisions.get(id_) == revision and id_ in before.grounds.known.issues
     }
     query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
     wanted = sorted(revisions.keys() - kept.keys())
     read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
-    new = {id_: evidence.parse_issue(doc) for id_, doc in read}
-    return revisions, {id_: kept.get(id_) or new[id_] for id_ in revisions}
+    found = kept | {one.id: one for one in unreadable.readable("issues", read, evidence.parse_issue, whole=whole)}
+    return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
 def _cells(s: Session, before: Edition | None) -> LateCells[str]:
     """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
     if before is None:
-        return LateCells(evidence.parse_cell, _texts(s, since=None))
+        return LateCells(evidence.read_cell, _texts(s, since=None))
     found = before.cells.with_changes(_texts(s, since=before.generation))
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
     return found if len(found) == number else _cells(s, None)
@@ -92,8 +93,8 @@ def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
 
 
 def load_known(s: Session, now: datetime) -> Known:
-    """Everything that is known now."""
-    return load_edition(s, now).grounds.known
+    """Everything that is known now, less what cannot be read."""
+    return load_edition(s, now, whole=False).grounds.known
 
 
 def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -14,7 +15,7 @@ from app.domain.job import LOCAL
 from app.domain.outcome import Ending, Outcome
 from app.domain.quality import Provisioned, Took, Trial
 from app.domain.verdict import Judged, judge
-from app.store import evidence
+from app.store import evidence, unreadable
 from app.store.tables import attempts, events
 
 NEWEST = 5000
@@ -80,18 +81,18 @@ _LAST_WORD = frozenset({Ending.RETURNED, Ending.RAISED})  # after its last obser
 def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[Took, ...]]:
     """What the newest attempts that ran took, by hardware class."""
     a = attempts.c
-    query = sa.select(a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
+    query = sa.select(a.id, a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
     found: dict[str, list[Took]] = defaultdict(list)
-    for row in s.execute(query.limit(newest)):
-        took = _took(row.record)
+    rows = ((row.id, row) for row in s.execute(query.limit(newest)))
+    for hardware, took in unreadable.readable("attempts", rows, _took):
         if took.wall_s:
-            found[row.hardware].append(took)
+            found[hardware].append(took)
     return {hardware: tuple(found[hardware]) for hardware in sorted(found)}
 
 
-def _took(record: str) -> Took:
-    times = _TIMES.validate_json(record)
-    return Took(times.wall_s, times.own_s, is_told=times.own_s > 0 and times.ending in _LAST_WORD)
+def _took(row: Any) -> tuple[str, Took]:  # noqa: ANN401 - a row of the driver
+    times = _TIMES.validate_json(row.record)
+    return row.hardware, Took(times.wall_s, times.own_s, is_told=times.own_s > 0 and times.ending in _LAST_WORD)
 
 
 def load_provisioned(s: Session) -> Provisioned:
@@ -100,7 +101,8 @@ def load_provisioned(s: Session) -> Provisioned:
     What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
     """
     ready = s.execute(sa.select(events.c.data).where(events.c.kind == "environment_ready")).scalars().all()
-    jobs: Mapping[str, float] = {str(data["job"]): float(data["seconds"]) for data in ready}
+    told = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
+    jobs: Mapping[str, float] = dict(told)
     if not jobs:
         return Provisioned()
     a = attempts.c
@@ -113,6 +115,10 @@ def load_provisioned(s: Session) -> Provisioned:
         attempts=len(took),
         processes_s=sum((row.finished_at - row.started_at).total_seconds() for row in took),
     )
+
+
+def _ready(data: Mapping[str, Any]) -> tuple[str, float]:
+    return str(data["job"]), float(data["seconds"])
 
 
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:

@@ -13,12 +13,13 @@ from app.domain.build import Build
 from app.domain.errors import UnknownIssue
 from app.domain.issue import Issue
 from app.domain.job import LOCAL
+from app.domain.machine import Machine
 from app.domain.outcome import Outcome
 from app.domain.plan import ArmKey, Known
 from app.domain.verdict import Cell
 from app.domain.voiding import Void
 from app.formats import wire
-from app.store import evidence
+from app.store import evidence, unreadable
 from app.store.rows import (
     ArmState,
     AttemptDetail,
@@ -83,6 +84,7 @@ __all__ = [
     "load_recent_attempts",
     "load_run",
     "load_runs",
+    "refuse_unreadable_build",
 ]
 
 
@@ -94,23 +96,33 @@ def load_generation(s: Session) -> int:
 
 
 def load_issues(s: Session) -> tuple[Issue, ...]:
-    """The catalogue's issues by id."""
-    rows = s.execute(sa.select(issues.c.doc).where(issues.c.is_present)).scalars()
-    return tuple(sorted((evidence.parse_issue(doc) for doc in rows), key=lambda issue: issue.id))
+    """The catalogue's issues by id, less those that cannot be read."""
+    rows = s.execute(sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present))
+    found = unreadable.readable("issues", rows, evidence.parse_issue)
+    return tuple(sorted(found, key=lambda issue: issue.id))
 
 
 def load_issue(s: Session, id_: str) -> Issue:
-    """Raises UnknownIssue, also for one that has left the catalogue."""
+    """Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
     doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
     if doc is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
-    return evidence.parse_issue(doc)
+    return unreadable.read("issues", id_, evidence.parse_issue, doc)
 
 
-def load_builds(s: Session) -> tuple[Build, ...]:
-    """The catalogue's builds in release order, mismatched Triton and other Pythons after the plain build."""
-    rows = s.execute(sa.select(builds.c.doc).where(builds.c.is_present)).scalars()
-    return tuple(sorted((evidence.parse_build(doc) for doc in rows), key=lambda build: build.build_id))
+def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
+    """The catalogue's builds in release order, mismatched Triton and other Pythons after the plain build; less those
+    that cannot be read: with `whole` Unreadable is raised.
+    """
+    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present))
+    found = unreadable.readable("builds", rows, evidence.parse_build, whole=whole)
+    return tuple(sorted(found, key=lambda build: build.build_id))
+
+
+def refuse_unreadable_build(s: Session, id_: str) -> None:
+    """Raises Unreadable where the catalogue has this build and it cannot be read."""
+    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))
+    list(unreadable.readable("builds", rows, evidence.parse_build, whole=True))
 
 
 def load_cells(
@@ -123,12 +135,13 @@ def load_cells(
     """Cells with evidence, by issue, build and class; None means all. One query over one table, however long the
     history: verdicts are derived when evidence comes in.
     """
-    query = sa.select(cells.c.doc)
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
     wanted = ((cells.c.issue, issues), (cells.c.build, builds), (cells.c.hardware, hardware))
     for column, words in wanted:
         if words is not None:
             query = query.where(column.in_(sorted(words)))
-    found = [evidence.parse_cell(doc) for doc in s.execute(query).scalars().all()]  # row by row takes twice as long
+    # Row by row takes twice as long.
+    found = [evidence.read_cell((issue, build, of), doc) for issue, build, of, doc in s.execute(query).all()]
     # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
     return tuple(sorted(found, key=attrgetter("issue", "build", "hardware")))
 
@@ -208,7 +221,7 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
 
 
 def load_attempt(s: Session, id_: str) -> AttemptDetail:
-    """Raises UnknownAttempt."""
+    """Raises UnknownAttempt and Unreadable."""
     row = s.execute(
         sa.select(
             attempts,
@@ -229,7 +242,8 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
     known = _issue_and_build(s, found["issue"], found["build"]) if found else None
     if found is None or known is None:
         raise UnknownAttempt(f'no attempt "{id_}" of an issue and build in the catalogue')
-    attempt, log = evidence.parse_attempt(found), evidence.unpack(found["zlib"])
+    attempt = unreadable.read("attempts", id_, evidence.parse_attempt, found)
+    log = evidence.unpack(found["zlib"])
     is_current = evidence.counts(attempt, evidence.current_bindings(*known))
     return AttemptDetail(
         attempt=attempt,
@@ -239,7 +253,7 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
         log=log,
         lock=evidence.unpack(found["lock"]),
         packages=found["packages"] or {},
-        machine=wire.MACHINE.validate_json(found["doc"]) if found["doc"] else None,
+        machine=_machine(found["machine"], found["doc"]),
         reception=Reception(found["received_at"], found["token"], found["token_name"] or ""),
     )
 
@@ -250,7 +264,17 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
         .join_from(issues, builds, builds.c.id == build)
         .where(issues.c.id == issue)
     ).one_or_none()
-    return (evidence.parse_issue(docs.doc), evidence.parse_build(docs.build)) if docs else None
+    if docs is None:
+        return None
+    return (
+        unreadable.read("issues", issue, evidence.parse_issue, docs.doc),
+        unreadable.read("builds", build, evidence.parse_build, docs.build),
+    )
+
+
+def _machine(digest: str, doc: str | None) -> Machine | None:
+    """None where it was pruned, or cannot be read."""
+    return next(unreadable.readable("machines", [(digest, doc)] if doc else [], wire.MACHINE.validate_json), None)
 
 
 def load_runs(s: Session, limit: int, *, after: tuple[datetime, str] | None = None) -> tuple[RunRow, ...]:

@@ -21,7 +21,7 @@ from app.domain.job import (
 )
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
-from app.formats.bounds import entries_problem, machine_problem, record_problem
+from app.formats.bounds import event_problem, record_problem
 from app.store import audit, collisions, counters, evidence
 from app.store.arrivals import Arrivals
 from app.store.cells import Catalogue, CellKey, announce, insert_missing, load_keys_of_logs, rederive, touch
@@ -54,10 +54,13 @@ def record_event(s: Session, event: Event, now: datetime, *, holder: str | None 
     """Take in one event of the try that holds its job; the same event twice changes nothing the second time.
 
     Raises StaleEvent for a try that lost its job, or (where `holder` is given) for a job that another one holds, and
-    UnfitEvent where it tells of a machine or an environment what no bundle may.
+    UnfitEvent where it says more than may be kept.
     """
     touch(s)
     job = held_job(s, event.job, event.try_no, holder)
+    problem = event_problem(event)
+    if problem is not None:
+        raise UnfitEvent(f"the agent said what cannot be kept: {problem}")
     match event:
         case JobStarted():
             _job_started(s, job, event, now)
@@ -73,13 +76,7 @@ def record_event(s: Session, event: Event, now: datetime, *, holder: str | None 
             _job_ended(s, job, event, now)
 
 
-def _refuse(problem: str | None) -> None:
-    if problem is not None:
-        raise UnfitEvent(f"the agent said what cannot be kept: {problem}")
-
-
 def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> None:
-    _refuse(machine_problem(event.machine))
     digest = event.machine.digest
     insert_missing(s, machines, [{"digest": digest, "doc": wire.MACHINE.dump_json(event.machine).decode()}])
     s.execute(sa.update(jobs).where(jobs.c.id == job.id).values(machine=digest))
@@ -88,7 +85,6 @@ def _job_started(s: Session, job: HeldJob, event: JobStarted, now: datetime) -> 
 
 
 def _environment_ready(s: Session, job: HeldJob, event: EnvironmentReady, now: datetime) -> None:
-    _refuse(entries_problem(event.packages) or entries_problem(event.imported))
     if digest(event.lock) == event.lock_digest:  # else it could be put in the place of another
         insert_missing(s, locks, [{"digest": event.lock_digest, "zlib": evidence.pack(event.lock)}])
         observed = {"packages": dict(event.packages), "imported": dict(event.imported)}

@@ -6,6 +6,7 @@ Evidence (attempts, logs, locks, environments, machines) points to each other by
 may leave a log out, and attempts of issues that this catalogue does not know are kept.
 """
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy.engine import Dialect
 from app.domain.triage import NoteKind
 from app.domain.voiding import Clock
 from app.domain.webhook import DeliveryState
+from app.store import unreadable
 from app.store.rows import ArmState, JobState
 
 metadata = sa.MetaData(
@@ -46,6 +48,35 @@ class UtcDateTime(sa.types.TypeDecorator[datetime]):
             return None
         aware: datetime = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
         return aware
+
+
+class Json(sa.types.TypeDecorator[Any]):
+    """An object, or a list where that is said. What is stored otherwise is told, and reads as an empty one."""
+
+    impl = sa.JSON
+    cache_ok = True
+
+    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]] = dict) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:  # noqa: ANN401 - its signature
+        return self.impl_instance.coerce_compared_value(op, value)
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
+        decode = super().result_processor(dialect, coltype) or (lambda value: value)
+
+        def process(value: Any) -> Any:  # noqa: ANN401 - whatever is stored
+            try:
+                found = decode(value)
+            except ValueError:
+                found = value
+            if isinstance(found, self.kind) or value is None:
+                return found
+            unreadable.tell("JSON", f"{value!s:.80}")
+            return self.kind()
+
+        return process
 
 
 def _one_of(column: str, *words: str) -> sa.CheckConstraint:
@@ -93,7 +124,7 @@ runs = sa.Table(
     sa.Column("created_at", UtcDateTime, nullable=False, index=True),
     sa.Column("cancelled_at", UtcDateTime),
     sa.Column("finished_at", UtcDateTime),
-    sa.Column("request", sa.JSON, nullable=False),
+    sa.Column("request", Json(), nullable=False),
 )
 
 jobs = sa.Table(
@@ -169,7 +200,7 @@ attempts = sa.Table(
     sa.Column("started_at", UtcDateTime, nullable=False),
     sa.Column("finished_at", UtcDateTime, nullable=False),
     sa.Column("origin", sa.String(100), nullable=False),
-    sa.Column("labels", sa.JSON, nullable=False),
+    sa.Column("labels", Json(), nullable=False),
     # What this server says of it, which no bundle can: when it came in (NULL: before that was kept), through which
     # token (empty: made here, or brought at the command line), and the void that keeps it from counting.
     sa.Column("received_at", UtcDateTime),
@@ -246,8 +277,8 @@ environments = sa.Table(
     "environments",
     metadata,
     sa.Column("lock_digest", sa.String(32), primary_key=True),
-    sa.Column("packages", sa.JSON, nullable=False),
-    sa.Column("imported", sa.JSON, nullable=False),
+    sa.Column("packages", Json(), nullable=False),
+    sa.Column("imported", Json(), nullable=False),
 )
 
 machines = sa.Table(
@@ -266,7 +297,7 @@ events = sa.Table(
     sa.Column("kind", sa.String(40), nullable=False),
     # Of a change of a cell; empty for all else. What is told of one issue is found without looking through all.
     sa.Column("issue", sa.String(100), nullable=False, server_default=sa.text("''")),
-    sa.Column("data", sa.JSON, nullable=False),
+    sa.Column("data", Json(), nullable=False),
     sa.Index(None, "kind", "id"),
     sa.Index(
         "ix_events_issue",
@@ -302,7 +333,7 @@ tokens = sa.Table(
     sa.Column("id", sa.String(16), primary_key=True),
     sa.Column("name", sa.String(100), nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("scopes", sa.JSON, nullable=False),
+    sa.Column("scopes", Json(list), nullable=False),
     sa.Column("created_at", UtcDateTime, nullable=False),
     sa.Column("expires_at", UtcDateTime),
     sa.Column("revoked_at", UtcDateTime),
@@ -336,7 +367,7 @@ audit = sa.Table(
     sa.Column("token", sa.String(16), nullable=False),
     sa.Column("action", sa.String(40), nullable=False),
     sa.Column("subject", sa.String(300), nullable=False),
-    sa.Column("data", sa.JSON, nullable=False),
+    sa.Column("data", Json(), nullable=False),
     sqlite_autoincrement=True,
 )
 

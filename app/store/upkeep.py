@@ -12,6 +12,7 @@ from app.store.cells import CHANGED, CellKey, announce, rederive, touch
 from app.store.rows import CellChange, JobState, PruneReport, Removed
 from app.store.session import RULES_IN_META, is_of_older_rules
 from app.store.tables import (
+    Json,
     arms,
     attempts,
     builds,
@@ -180,7 +181,7 @@ def _delete(s: Session, table: sa.Table, which: sa.ColumnElement[bool], *held: s
 
 
 def _plain(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    return sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column
+    return sa.cast(column, sa.Text) if isinstance(column.type, Json) else column
 
 
 def _sum(*some: Removed) -> Removed:

@@ -1,23 +1,21 @@
 """Watch lists in the store. Every change is a version that stays; after a removal versions go on counting."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-import structlog
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
 from app.domain.access import Actor, NotAllowed
+from app.domain.errors import Unreadable
 from app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchListTaken, checked, checked_name
-from app.store import audit
+from app.store import audit, unreadable
 from app.store.cells import touch
 from app.store.reads import load_issues
 from app.store.tables import watch_list_versions, watch_lists
-
-logger = structlog.get_logger(__name__)
 
 _CONTENT = TypeAdapter(Content)
 
@@ -46,7 +44,7 @@ def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of wh
     _refuse_other_owner(before, by)
     version = before.version if before and before.is_present else 0
     _refuse_taken(name, version, based_on)
-    if before and before.is_present and before.content == said and owner in {"", before.owner}:
+    if before and before.is_present and before.says(said) and owner in {"", before.owner}:
         return before.listed
     made = WatchList(
         name=name,
@@ -84,21 +82,15 @@ def load_watch_lists(s: Session) -> dict[str, WatchList]:
     found = s.execute(_query().where(watch_lists.c.is_present).order_by(watch_lists.c.name)).mappings()
     listed = {}
     for row in found:
-        try:
+        with suppress(Unreadable):
             listed[row["name"]] = _Stored(row).listed
-        except ValidationError:
-            _tell_unreadable(row["name"], row["version"])
     return listed
 
 
-@cache
-def _tell_unreadable(name: str, version: int) -> None:
-    """Once in a process: lists are read whenever the store moves."""
-    logger.warning("a watch list cannot be read and is left out", watch_list=name, version=version)
-
-
 def load_watch_list(s: Session, name: str, version: int | None = None) -> WatchList | None:
-    """One list as it is, or as it was in an earlier version, even of a list that was removed since."""
+    """One list as it is, or as it was in an earlier version, even of a list that was removed since. Raises
+    Unreadable.
+    """
     if version is None:
         stored = _load(s, name)
         return stored.listed if stored and stored.is_present else None
@@ -131,13 +123,27 @@ class _Stored:
     """A list with its newest version, removed or not."""
 
     def __init__(self, row: Any) -> None:  # noqa: ANN401 - a row of the driver's
+        self.name: str = row["name"]
         self.is_present: bool = row["is_present"]
         self.version: int = row["version"]
         self.owner: str = row["owner"]
-        self.content = _CONTENT.validate_json(row["doc"]) if row["doc"] else Content()
-        self.listed = WatchList(
-            row["name"], row["owner"], row["version"], row["at"], row["actor"], content=self.content
-        )
+        self._row = row
+
+    @property
+    def listed(self) -> WatchList:
+        """Raises Unreadable. Such a list can be kept anew and removed all the same."""
+        row = self._row
+        content = unreadable.read(_VERSIONS, self.name, _CONTENT.validate_json, row["doc"]) if row["doc"] else Content()
+        return WatchList(self.name, self.owner, self.version, row["at"], row["actor"], content=content)
+
+    def says(self, content: Content) -> bool:
+        try:
+            return self.listed.content == content
+        except Unreadable:
+            return False
+
+
+_VERSIONS = watch_list_versions.name
 
 
 def _query() -> sa.Select[Any]:
@@ -154,9 +160,7 @@ def _load(s: Session, name: str) -> _Stored | None:
 
 def _refuse_other_owner(there: "_Stored | None", by: Keeper) -> None:
     if there and there.is_present and there.owner != by.actor.name and not by.overrules:
-        raise NotAllowed(
-            f'the watch list "{there.listed.name}" belongs to {there.owner}; choose another name for yours'
-        )
+        raise NotAllowed(f'the watch list "{there.name}" belongs to {there.owner}; choose another name for yours')
 
 
 def _refuse_taken(name: str, version: int, based_on: int | None) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.domain.machine import Machine
 from app.domain.workers import Doing, Stay, Tally
 from app.formats import wire
+from app.store import unreadable
 from app.store.rows import ArmState, JobState
 from app.store.tables import arms, attempts, issues, jobs, machines
 
@@ -35,7 +36,7 @@ def _names(some: list[tuple[int, datetime, str]]) -> tuple[str, ...]:
 def load_machines(s: Session) -> dict[str, Machine]:
     """Every machine that is still described here, by its digest."""
     rows = s.execute(sa.select(machines.c.digest, machines.c.doc))
-    return {digest: wire.MACHINE.validate_json(doc) for digest, doc in rows}
+    return {one.digest: one for one in unreadable.readable("machines", rows, wire.MACHINE.validate_json)}
 
 
 def load_stays(s: Session, since: datetime) -> tuple[Stay, ...]:

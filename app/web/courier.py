@@ -15,7 +15,7 @@ from uuid import uuid4
 import structlog
 
 from app.domain.changes import Change, changes_of, only
-from app.domain.errors import BadRequest
+from app.domain.errors import BadRequest, Unreadable
 from app.domain.issue import Issue
 from app.domain.watched import names_of, watched_issues
 from app.domain.webhook import Answer, Delivery, Webhook
@@ -161,13 +161,13 @@ def _watched(s: Session, hook: Webhook, changes: tuple[Change, ...], issues: Map
     """What of the changes the webhook is told of; nothing where its watch list is gone or names nothing we have."""
     if not hook.watch:
         return changes
-    watch_list = load_watch_list(s, hook.watch)
-    if watch_list is None:
-        return ()
-    content = watch_list.content
     try:
+        watch_list = load_watch_list(s, hook.watch)
+        if watch_list is None:
+            return ()
+        content = watch_list.content
         watched, _ = watched_issues(content.watch, issues, names_of(issues))
-    except BadRequest as error:
+    except (BadRequest, Unreadable) as error:
         logger.warning("a watch list cannot be read any more", webhook=hook.id, watch=hook.watch, reason=str(error))
         return ()
     return only(changes, issues={one.id for one in watched}, hardware=content.hardware)

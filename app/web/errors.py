@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from app.domain.access import NotAllowed, NotSignedIn
-from app.domain.errors import KnownGoodError, StoreUnusable
+from app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
 from app.domain.query import BadQuery
 from app.domain.watch_list import UnknownWatchList, WatchListTaken
 from app.web.bodies import BadBody
@@ -136,6 +136,7 @@ def or_nearest(ids: list[str]) -> str:
 STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
     (NotHere, HTTPStatus.NOT_FOUND),
     (UnknownWatchList, HTTPStatus.NOT_FOUND),
+    (Unreadable, HTTPStatus.NOT_FOUND),
     (WatchListTaken, HTTPStatus.CONFLICT),
     (NotSignedIn, HTTPStatus.UNAUTHORIZED),
     (NotAllowed, HTTPStatus.FORBIDDEN),

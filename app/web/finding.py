@@ -19,6 +19,7 @@ from app.store.reads import (
     load_issues,
     load_run,
     load_runs,
+    refuse_unreadable_build,
 )
 from app.store.session import Session
 from app.store.watch import load_watch_list, load_watch_lists
@@ -44,6 +45,7 @@ def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]
     try:
         return build_names.find_build(text, builds), builds
     except UnknownBuild as error:
+        refuse_unreadable_build(session, text)
         raise NotHere(error.problem, [(near, build_address(near)) for near in error.nearest]) from None
 
 

@@ -15,6 +15,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from app.domain.outcome import Outcome
 from app.store.gauges import Gauges
 from app.store.rows import JobState
+from app.store.unreadable import take_met
 
 _BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -46,6 +47,12 @@ class Instruments:
         self._behind = Counter(
             "knowngood_refresh_failures", "Tries to bring what the gate knows up to date that failed.", registry=own
         )
+        self._unreadable = Counter(
+            "knowngood_unreadable_rows",
+            "Rows of the store that could not be read, each counted once by each process that met it.",
+            ["table"],
+            registry=own,
+        )
         self._results = Counter(
             "knowngood_ingest_requests", "Bundles sent here: accepted, refused, failed.", ["result"], registry=own
         )
@@ -57,6 +64,8 @@ class Instruments:
         self._requests.labels(method, route, f"{status // 100}xx").inc()
         if seconds is not None:
             self._durations.labels(method, route).observe(seconds)
+        for table, n in take_met().items():
+            self._unreadable.labels(table).inc(n)
 
     def decided(self, decision: str) -> None:
         self._decisions.labels(decision).inc()

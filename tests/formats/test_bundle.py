@@ -18,8 +18,8 @@ from app.domain.issue import digest
 from app.domain.machine import Gpu, Machine
 from app.domain.outcome import Outcome
 from app.formats import bundle
+from app.formats.bounds import LOG_LIMIT_BYTES
 from app.formats.bundle import (
-    LOG_LIMIT_BYTES,
     Environment,
     Header,
     Item,

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from app.domain.access import Scope
 from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import audit, logs, metadata, notes
+from app.store.tables import Json, audit, logs, metadata, notes
 from tests.make import NOON
 from tests.web import given
 
@@ -53,7 +53,7 @@ def _value(kind: sa.types.TypeEngine[Any]) -> object:
         (sa.Integer, 7),
         (sa.Float, 0.1),
         (sa.LargeBinary, ODD_BYTES),
-        (sa.JSON, ODD_JSON),
+        (Json, ODD_JSON),
         (sa.String, "sample"),
     ]
     return next((sample for known, sample in samples if isinstance(kind, known)), NOON + timedelta(microseconds=1))

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from app.domain.access import Actor
-from app.domain.errors import BadBundle
+from app.domain.errors import BadBundle, BadRequest
 from app.domain.issue import digest
 from app.domain.job import Attempt, EnvironmentReady
 from app.domain.outcome import Outcome
@@ -210,6 +210,25 @@ def test_imported_results_join_those_measured_here(engine: Engine, elsewhere: En
 def test_a_selection_takes_along_what_it_needs(elsewhere: Engine, selection: Selection, kinds: dict[str, int]) -> None:
     with reading(elsewhere) as s:
         assert writes.export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=selection) == kinds
+
+
+@pytest.mark.parametrize("limit", ["MOST_LINES", "MOST_LOCKS"])
+def test_nothing_is_exported_that_no_import_would_take(
+    elsewhere: Engine, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    everything = io.BytesIO()
+    with reading(elsewhere) as s:
+        counts = writes.export_bundle(s, everything, now=NOON, origin="here")
+        kinds = counts if limit == "MOST_LINES" else ("lock", "environment")
+        most = sum(counts[kind] for kind in kinds)
+        monkeypatch.setattr(exchange, limit, most)
+        writes.export_bundle(s, io.BytesIO(), now=NOON, origin="here")
+        monkeypatch.setattr(exchange, limit, most - 1)
+        out = io.BytesIO()
+        with pytest.raises(BadRequest, match=f"{most:,} .* name issues, builds or hardware classes, and export it in"):
+            writes.export_bundle(s, out, now=NOON, origin="here")
+        assert not out.getvalue()
+        writes.export_bundle(s, out, now=NOON, origin="here", selection=Selection(issues=frozenset({"none"})))
 
 
 def test_what_counts_no_more_can_be_left_behind(elsewhere: Engine) -> None:

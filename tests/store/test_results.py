@@ -1,4 +1,5 @@
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from app.domain.issue import digest
 from app.domain.job import EnvironmentReady, Event, JobSpec, Provisioning
 from app.domain.outcome import Ending, Outcome, Raised
 from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict
-from app.formats.bundle import LOG_LIMIT_BYTES
+from app.formats.bounds import LOG_LIMIT_BYTES
 from app.store import reads, writes
 from app.store.rows import JobState, RunState, StaleEvent, UnfitEvent
 from app.store.session import Engine, connect, migrate, reading, unit_of_work
@@ -139,15 +140,52 @@ def test_a_record_like_none_of_ours_is_thrown_away_and_says_so(engine: Engine) -
     assert "thrown away: one of its numbers is not within" in detail.attempt.record.trouble.sentence
 
 
-def test_a_machine_or_an_environment_that_says_too_much_is_refused(engine: Engine) -> None:
+def ready(spec: JobSpec, **changed: Any) -> EnvironmentReady:
+    return replace(EnvironmentReady(spec.job, 1, "", digest(""), {"torch": "2.7.1"}, {}, 3.5), **changed)
+
+
+def arm_with(spec: JobSpec, **changed: Any) -> Event:
+    return replace(finished(spec, spec.arms[0]), **changed)
+
+
+@pytest.mark.parametrize(
+    ("event", "sentence"),
+    [
+        (lambda spec: replace(started(spec), machine=replace(MACHINE, compiler="g" * 301)), "more than 300 characters"),
+        (lambda spec: ready(spec, packages={"torch": "2" * 301}), "more than 300 characters"),
+        (lambda spec: ready(spec, lock="x" * (LOG_LIMIT_BYTES + 1)), "its lock is longer than any of ours"),
+        (lambda spec: ready(spec, seconds=1e300), "its seconds are no time that anything of ours takes"),
+        (lambda spec: ready(spec, seconds=float("nan")), "its seconds are no time that anything of ours takes"),
+        (lambda spec: Provisioning(spec.job, 1, "p" * 301), "more than 300 characters"),
+        (lambda spec: Provisioning(spec.job, 1, "sync", "d" * 10_001), "what it says has more than 10000 characters"),
+        (lambda spec: Provisioning(spec.job, 1, "sync", "", -1, 10), "one of its numbers is not within"),
+        (lambda spec: Provisioning(spec.job, 1, "sync", "", 1, 1 << 60), "one of its numbers is not within"),
+        (lambda spec: ended(spec, "p" * 10_001), "what it says has more than 10000 characters"),
+        (lambda spec: arm_with(spec, machine="m" * 33), "its machine or lock is no digest"),
+        (lambda spec: arm_with(spec, lock_digest="l" * 33), "its machine or lock is no digest"),
+    ],
+    ids=[
+        "the compiler of a machine",
+        "the version of a package",
+        "a lock",
+        "seconds that are too many",
+        "seconds that are none",
+        "a phase",
+        "a detail",
+        "fewer bytes than none",
+        "more bytes than there are",
+        "a last word",
+        "a machine",
+        "the digest of a lock",
+    ],
+)
+def test_an_event_that_says_too_much_is_refused(
+    engine: Engine, event: Callable[[JobSpec], Event], sentence: str
+) -> None:
     given_run(engine)
     spec = claim(engine)
-    odd = replace(MACHINE, compiler="g" * 301)
-    with pytest.raises(UnfitEvent, match="has more than 300 characters"):
-        record(engine, replace(started(spec), machine=odd))
-    ready = EnvironmentReady(spec.job, 1, "", digest(""), {"torch": "2" * 301}, {}, 3.5)
-    with pytest.raises(UnfitEvent, match="has more than 300 characters"):
-        record(engine, ready)
+    with pytest.raises(UnfitEvent, match=sentence):
+        record(engine, event(spec))
 
 
 def test_events_of_nothing_we_planned_are_refused(engine: Engine) -> None:

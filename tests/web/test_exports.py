@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from app.domain.job import Attempt
 from app.formats.bundle import check_bundle, read_items
 from app.formats.exports import FORMS, Format
+from app.store import exchange
 from app.store.session import Engine
 from app.web.application import create_app
 from tests.conftest import CountStatements
@@ -175,3 +176,9 @@ def test_every_media_type_is_in_the_document(client: TestClient) -> None:
     assert set(told["responses"]["200"]["content"]) == media
     (named,) = (one for one in told["parameters"] if one["in"] == "path")
     assert named["name"] == "format"
+
+
+def test_a_bundle_that_no_import_would_take_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "MOST_LINES", 3)
+    answer = client.get("/api/v1/export/bundle")
+    assert (answer.status_code, "export it in parts" in answer.json()["detail"]) == (422, True)

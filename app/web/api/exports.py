@@ -69,7 +69,11 @@ def _bundle(visit: Visit, session: Session, query: ExportQuery, selection: Selec
         only_counted=True,
     )
     file = cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115 - closed by whoever reads it out
-    export_bundle(session, file, now=visit.now, origin=_ORIGIN, selection=evidence)
+    try:
+        export_bundle(session, file, now=visit.now, origin=_ORIGIN, selection=evidence)
+    except BaseException:
+        file.close()
+        raise
     # It is packed already. Without this word the middleware would pack it again.
     headers = {**visit.attached(_file_name(visit, Format.BUNDLE)), "Content-Encoding": "identity"}
     headers["Content-Length"] = str(file.tell())
