@@ -90,6 +90,9 @@ def print_matrix(
     if len(absent) > on_cpu:
         apply = "issue does not apply" if len(absent) == on_cpu + 1 else "issues do not apply"
         console.print(f"{len(absent) - on_cpu} more {apply} on {hardware}", highlight=False)
+    for issue in shown:
+        if issue.caveat:
+            console.print(f"{issue.id}: {issue.caveat}", highlight=False, soft_wrap=True)
     _print_legend(console, [cell for issue in shown for cell in rows[issue.id]])
 
 

@@ -20,7 +20,7 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
 
-from app.domain.issue import Culprit, Fidelity, LinkKind, Severity, Status
+from app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from app.domain.recognise import Why
 from app.web.words import CATALOGUES, DOMAIN
 
@@ -38,8 +38,12 @@ SPEAKING = (
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
 COMPILED = SOURCE.with_suffix(".mo")
 
-# Said by value where no table has them: the state of a thread, and what a cell without extra packages is compared with.
-_ALSO = {"app/domain/issue.py": ("open", "closed"), "app/formats/comparison.py": ("nothing beside torch",)}
+# Said by value where no table has them: the state of a thread, a caveat, what a cell without extra packages is
+# compared with.
+_ALSO = {
+    "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
+    "app/formats/comparison.py": ("nothing beside torch",),
+}
 _SAYING = {"say": 0, "Said": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
 _ENGLISH_ALONE = {"LEAD_WORDS"}  # sentences of evidence, which stay as they were measured

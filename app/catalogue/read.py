@@ -1,7 +1,7 @@
 """The catalogue: every issue and build of the folders given, or every problem of them at once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,13 +27,14 @@ class Catalogue:
 
 def shipped_catalogue() -> Path:
     """The folder of issues and builds that comes with this release: `repros`, beside our own package."""
-    return Path(str(files("app"))).parent / "repros"
+    return Path(str(files("app"))).resolve().parent / "repros"
 
 
 def read_catalogue(folders: Sequence[Path]) -> Catalogue:
     """Read the folders: one issue a folder, and one `builds.toml` where there is one.
 
-    All of them are one catalogue: an id stands in it once. Raises CatalogueProblems, which holds all that is wrong.
+    All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
+    team's own. Raises CatalogueProblems, which holds all that is wrong.
     """
     problems: list[Problem] = []
     issues = _read_issues(folders, problems)
@@ -49,13 +50,14 @@ def read_catalogue(folders: Sequence[Path]) -> Catalogue:
 def _read_issues(folders: Sequence[Path], problems: list[Problem]) -> list[Issue]:
     issues: list[Issue] = []
     places: dict[str, Path] = {}
-    for place in (place for folder in folders for place in _issue_folders(folder, problems)):
+    shipped = shipped_catalogue()
+    for owner, place in ((folder, place) for folder in folders for place in _issue_folders(folder, problems)):
         first = places.setdefault(place.name, place)
         if first is not place:
             problems.append(Problem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
         issue = collected(problems, read_issue, place)
         if issue is not None:
-            issues.append(issue)
+            issues.append(replace(issue, is_of_team=owner.resolve() != shipped))
     return issues
 
 

@@ -109,6 +109,8 @@ def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
     yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
     if match.report_url:
         yield f"  upstream: {match.report_url}"
+    if match.caveat:
+        yield f"  {match.caveat}"
     yield f"  {match.why}"
     yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
     yield from (f"  {hardware}: {said}" for hardware, said in match.history.items())

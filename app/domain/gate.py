@@ -68,7 +68,8 @@ class Reason:
     `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
     `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
     `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
-    `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise.
+    `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
+    issue's own.
     """
 
     issue: str
@@ -96,6 +97,7 @@ class Reason:
     runs: int = 0
     upstream: str = ""
     fix_doubts: tuple[str, ...] = ()
+    caveat: str = ""
 
 
 @dataclass(frozen=True)
@@ -409,6 +411,7 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         basis=cell.basis,
         runs=cell.runs,
         upstream=_upstream(case.issue),
+        caveat=case.issue.caveat,
         fix_doubts=doubts_about_fix(case.issue, fix, known, cell.hardware) if fix else (),
     )
 
@@ -475,6 +478,7 @@ def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
         ignored=weighed.ignored,
         evidence=f"/issues/{issue.id}",
         upstream=_upstream(issue),
+        caveat=issue.caveat,
     )
 
 

@@ -201,8 +201,13 @@ class Packages:
         return hash((self.requirements, self.no_deps, self.mutates))
 
 
+NOT_REVIEWED = "a team's own repro, which Known Good has not reviewed"
+
+
 @dataclass(frozen=True)
 class Issue:
+    """`is_of_team` where it stands in a team's own catalogue: its results are worth what its authors are."""
+
     id: str
     title: str
     summary: str
@@ -226,12 +231,19 @@ class Issue:
     summary_zh: str = ""
     default: bool = False
     is_smoke: bool = False
+    # Where it was read, which is nothing that it says: no part of its revision.
+    is_of_team: bool = field(default=False, repr=False)
 
     def arm(self, id_: str) -> Arm:
         return next(arm for arm in self.arms if arm.id == id_)
 
     def workaround(self, id_: str) -> Workaround:
         return next(one for one in self.workarounds if one.id == id_)
+
+    @property
+    def caveat(self) -> str:
+        """What stands beside every verdict of it; empty for an issue that comes with this project."""
+        return NOT_REVIEWED if self.is_of_team else ""
 
     @property
     def report(self) -> Link | None:

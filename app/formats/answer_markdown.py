@@ -123,6 +123,8 @@ def _rest(ruling: Ruling, count: int, base: str) -> str:
 
 def _told(reason: Reason) -> str:
     lines = [f"**{escaped(reason.issue)}** {EFFECTS[reason.effect]}: {escaped(reason.why)}"]
+    if reason.caveat:
+        lines.append(f"Caution: {escaped(reason.caveat)}.")
     if reason.upstream:
         lines.append(f"Upstream: {_link(upstream_name(reason), reason.upstream)}")
     if fixed(reason):

@@ -158,6 +158,8 @@ def particulars(reason: Reason) -> Iterator[str]:
         yield "one run"
     if reason.is_new:
         yield "new"
+    if reason.caveat:
+        yield reason.caveat
 
 
 def fixed(reason: Reason) -> str:

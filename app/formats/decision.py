@@ -74,6 +74,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "grounds": [_basis_body(reason.basis)] if reason.basis else [],
         "runs": reason.runs,
         "upstream": reason.upstream or None,
+        "caveat": reason.caveat,
     }
 
 

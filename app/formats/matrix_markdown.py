@@ -85,9 +85,10 @@ def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
     title = escaped(issue.title)
     named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
     silent = f" {SILENT.sign}" if issue.silent else ""
+    caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
     history = _history(extract, issue, cells)
     signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
-    return _line([f"{named} {escaped(issue.id)}{silent}", *map(escaped, signs), escaped(history)])
+    return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
 
 
 def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:

@@ -290,6 +290,7 @@ def _issue(fields: Mapping[str, Any]) -> Issue:
         title_zh=fields["title_zh"],
         default=fields["default"],
         is_smoke=fields["is_smoke"],
+        is_of_team=fields.get("is_of_team", False),  # older snapshots do not say
     )
 
 

@@ -1,12 +1,13 @@
 """What new attempts say of their cells, judged as they are stored: nothing is read back that was at hand."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 
 from app.domain.job import Attempt
 from app.domain.outcome import heeds_log
+from app.domain.search import Searched
 from app.domain.verdict import judge
 from app.store import evidence
 from app.store.cells import Arrived, Catalogue, CellKey
@@ -25,6 +26,28 @@ class Taken:
     searched: str | None = None
 
 
+def cell_of(attempt: Attempt) -> CellKey:
+    return CellKey(attempt.issue, attempt.build, attempt.hardware)
+
+
+def look(catalogue: Catalogue, coming: Sequence[Attempt], logs: Mapping[str, str]) -> dict[tuple[str, str], Searched]:
+    """What looking for signatures in attempts that are to come in comes to, by attempt and log: it takes most of the
+    time, and nobody need wait for it. Where another signature is asked for by then, somebody looks once more.
+    """
+    found: dict[tuple[str, str], Searched] = {}
+    catalogue.read_ahead({cell_of(attempt) for attempt in coming})
+    for attempt in coming:
+        key = (attempt.id, attempt.log_digest)
+        place = catalogue.find(cell_of(attempt))
+        is_at_hand = heeds_log(attempt.record) and (not attempt.log_digest or attempt.log_digest in logs)
+        if place is None or not is_at_hand or key in found or not evidence.counts(attempt, place.bindings):
+            continue
+        searched = judge(attempt, place.issue, place.build, logs.get(attempt.log_digest, "")).searched
+        if searched is not None:
+            found[key] = searched
+    return found
+
+
 class Arrivals:
     """New attempts by cell, until their cells are derived (`cells.rederive`, with `arrived`).
 
@@ -41,9 +64,13 @@ class Arrivals:
         self._left_out: set[CellKey] = set()
         self._held = 0
 
-    def take(self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool) -> Taken:
-        """What to store beside a new attempt. `logs` are those at hand, by digest."""
-        key = CellKey(attempt.issue, attempt.build, attempt.hardware)
+    def take(
+        self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool, kept: Searched | None = None
+    ) -> Taken:
+        """What to store beside a new attempt. `logs` are those at hand, by digest; `kept` is what looking for the
+        signature came to, where somebody looked before.
+        """
+        key = cell_of(attempt)
         place = self._catalogue.find(key)
         self.voided += is_voided
         if place is None:
@@ -63,7 +90,7 @@ class Arrivals:
             self._left_out.add(key)
             return Taken()
         log = logs.get(attempt.log_digest, "")
-        judged = judge(attempt, place.issue, place.build, log)
+        judged = judge(attempt, place.issue, place.build, log, kept)
         if judged.measured_at.utcoffset():
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)

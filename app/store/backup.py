@@ -42,7 +42,7 @@ from app.store.session import (
     revision_of,
     upgrade_to,
 )
-from app.store.tables import Json, cells, meta
+from app.store.tables import cells, meta
 
 _ROWS_AT_ONCE = 100  # a row may be a log of a MiB
 
@@ -129,7 +129,7 @@ def _rows(connection: Connection, table: sa.Table) -> Iterator[Row]:
 
 
 def _as_stored(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    return sa.cast(column, sa.Text) if isinstance(column.type, Json) else column
+    return sa.cast(column, sa.Text) if isinstance(column.type, sa.JSON) else column
 
 
 def _bytewise(connection: Connection, table: sa.Table) -> Iterator[sa.ColumnElement[Any]]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -77,6 +78,12 @@ class Place:
     bindings: Mapping[tuple[str, str], str]
 
 
+@lru_cache(maxsize=8192)  # of 93 issues on 88 builds; whoever takes in a large bundle asks for each again and again
+def _place(docs: tuple[str, str]) -> Place:
+    issue, build = evidence.parse_issue(docs[0]), evidence.parse_build(docs[1])
+    return Place(issue, build, evidence.current_bindings(issue, build))
+
+
 class Catalogue:
     """The present catalogue by key; each document is asked for at most once."""
 
@@ -84,6 +91,14 @@ class Catalogue:
         self._s = s
         self._docs: dict[tuple[str, str], str | None] = {}
         self._places: dict[tuple[str, str], Place | None] = {}
+
+    def read_ahead(self, keys: Collection[CellKey]) -> None:
+        """Ask for all documents that these cells need in two queries."""
+        for table, ids in ((issues, {key.issue for key in keys}), (builds, {key.build for key in keys})):
+            given = bulk.given(self._s, ["id"], [(id_,) for id_ in sorted(ids)])
+            query = sa.select(table.c.id, table.c.doc).join_from(given, table, table.c.id == given.c.id)
+            found = dict(self._s.execute(query.where(table.c.is_present)).all())
+            self._docs |= {(table.name, id_): found.get(id_) for id_ in ids}
 
     def find(self, key: CellKey) -> Place | None:
         """None where the catalogue does not know issue or build, or cannot read one of them until it is loaded anew."""
@@ -96,11 +111,8 @@ class Catalogue:
         issue_doc, build_doc = self._doc(issues, key.issue), self._doc(builds, key.build)
         if not issue_doc or not build_doc:
             return None
-        found_issue = list(unreadable.readable("issues", [(key.issue, issue_doc)], evidence.parse_issue))
-        found_build = list(unreadable.readable("builds", [(key.build, build_doc)], evidence.parse_build))
-        for issue, build in zip(found_issue, found_build, strict=False):
-            return Place(issue, build, evidence.current_bindings(issue, build))
-        return None
+        docs = [(f"{key.issue} or {key.build}", (issue_doc, build_doc))]
+        return next(unreadable.readable("issues and builds", docs, _place), None)
 
     def _doc(self, table: sa.Table, id_: str) -> str | None:
         named = (table.name, id_)

@@ -16,11 +16,12 @@ from app.domain.errors import BadBundle, BadRequest
 from app.domain.job import LOCAL, Attempt
 from app.domain.machine import Machine
 from app.domain.outcome import heeds_log
+from app.domain.search import Searched
 from app.domain.voiding import Void
 from app.formats import bundle, wire
 from app.formats.bounds import MOST_LINES, MOST_LOCKS
 from app.store import audit, bulk, collisions, evidence, unreadable
-from app.store.arrivals import Arrivals
+from app.store.arrivals import Arrivals, cell_of, look
 from app.store.cells import IMPORTED, Catalogue, announce, insert_missing, load_keys_of_logs, rederive, touch
 from app.store.counters import count
 from app.store.rows import ArmState, CellChange, Clash, ImportReport, Selection
@@ -33,7 +34,7 @@ _ROWS_AT_ONCE = 200
 _BATCH_BYTES = 8 << 20  # what is held before it is written; an item without a text is taken for as much as an attempt
 _ITEM_BYTES = 4096
 _CLASHES_TOLD = 20
-_STEP_BYTES = 2 << 20  # of a large bundle in one transaction: half a second on one slow core
+_STEP_BYTES = 1 << 20  # of a large bundle in one transaction: a tenth of a second of one core
 _PAUSE_S = 0.15  # SQLite has no queue: who waits for the lock asks for it every tenth of a second
 _IDS_AT_ONCE = 10_000
 _LOG_BYTES = 16 << 20  # of packed logs; unpacked they are seven times as much
@@ -77,7 +78,7 @@ def _number(s: Session, query: sa.Select[Any]) -> int:
     return n
 
 
-def _referring(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.Select[tuple[str]]:
+def _referring(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.Select[str]:
     """The keys of a table that chosen attempts refer to."""
     return sa.select(key).where(key.in_(sa.select(by).where(chosen)))
 
@@ -145,10 +146,12 @@ def take_in_bundle(
     """
     try:
         coming = _Coming.of(bundle.check_bundle(path), now, by, vouched=vouched)
+        with unit_of_work(engine) as s:
+            if _is_known(s, coming.checked.sha256):
+                return _known_already(s, coming)
         if coming.checked.lines is None:
             return _import_in_steps(engine, coming, pause_s=0 if alone else _PAUSE_S)
-        with unit_of_work(engine) as s:
-            return _import_whole(s, coming)
+        return _import_whole(engine, coming)
     except BadBundle as refusal:
         with unit_of_work(engine) as s:
             audit.note(s, by, "results.refuse", str(refusal), now)
@@ -170,21 +173,36 @@ class _Coming:
         return cls(checked, _Sender(origin, token, vouched=vouched), by, now)
 
 
-def _import_whole(s: Session, coming: _Coming) -> ImportReport:
-    if _is_known(s, coming.checked.sha256):
-        return _known_already(s, coming)
-    report = _take_in(s, coming, bundle.read_items(coming.checked))
-    _end(s, coming, report)
+def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
+    step = _Step.of(engine, tuple(bundle.read_items(coming.checked)))
+    with unit_of_work(engine) as s:
+        report = _take_in(s, coming, step)
+        _end(s, coming, report)
     return report
 
 
+@dataclass(frozen=True)
+class _Step:
+    """What comes in in one transaction, with what can be known of it before that begins: whoever writes meanwhile does
+    not wait for it. `packed` are the logs as they are kept.
+    """
+
+    items: tuple[bundle.Item, ...]
+    searched: Mapping[tuple[str, str], Searched]
+    packed: Mapping[str, bytes]
+
+    @classmethod
+    def of(cls, engine: Engine, items: tuple[bundle.Item, ...]) -> "_Step":
+        texts = {item.digest: item.text for item in items if isinstance(item, bundle.Log)}
+        with reading(engine) as s:
+            searched = look(Catalogue(s), [item for item in items if isinstance(item, Attempt)], texts)
+        return cls(items, searched, {digest: evidence.pack(text) for digest, text in texts.items()})
+
+
 def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> ImportReport:
-    with unit_of_work(engine) as s:
-        if _is_known(s, coming.checked.sha256):
-            return _known_already(s, coming)
     ids: list[str] = []
 
-    def look(item: bundle.Item) -> None:
+    def look_at(item: bundle.Item) -> None:
         if isinstance(item, Attempt):
             _refuse_future(item, coming.now)
             ids.append(item.id)
@@ -194,21 +212,22 @@ def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> Impo
             ids.clear()
 
     total = ImportReport(coming.sender.origin, added=0, known=0, unknown=0, superseded=0, voided=0, changed=())
-    for number, items in enumerate(bundle.read_in_steps(coming.checked, _STEP_BYTES, look)):
+    for number, items in enumerate(bundle.read_in_steps(coming.checked, _STEP_BYTES, look_at)):
+        step = _Step.of(engine, items)
         with unit_of_work(engine) as s:
             if number == 0:
                 _refuse_planned(s, coming.sender, ids)
                 _note(s, coming, "results.begin", attempts=coming.checked.counts["attempt"])
-            total = _sum(total, _take_in(s, coming, items))
+            total = _sum(total, _take_in(s, coming, step))
         time.sleep(pause_s)
     with unit_of_work(engine) as s:
         _end(s, coming, total)
     return total
 
 
-def _take_in(s: Session, coming: _Coming, items: Iterable[bundle.Item]) -> ImportReport:
-    intake = _Intake(s, coming.sender, coming.checked.locks, coming.now)
-    for item in items:
+def _take_in(s: Session, coming: _Coming, step: _Step) -> ImportReport:
+    intake = _Intake(s, coming, step)
+    for item in step.items:
         intake.take(item)
     changed = intake.end()
     if intake.came:
@@ -288,12 +307,14 @@ class _Intake:
     the attempts that are refused, and of cells what is to be derived.
     """
 
-    def __init__(self, s: Session, sender: _Sender, lock_keys: Mapping[str, str], now: datetime) -> None:
+    def __init__(self, s: Session, coming: _Coming, step: _Step) -> None:
         self._s = s
-        self._sender = sender
-        self._lock_keys = lock_keys
-        self._now = now
+        self._sender = coming.sender
+        self._lock_keys = coming.checked.locks
+        self._now = coming.now
+        self._step = step
         self._catalogue = Catalogue(s)
+        self._catalogue.read_ahead({cell_of(item) for item in step.items if isinstance(item, Attempt)})
         self._voids: tuple[Void, ...] | None = None
         self._held: dict[type[bundle.Item], dict[str, bundle.Item]] = {}
         self._held_bytes = 0
@@ -370,11 +391,22 @@ class _Intake:
         if came:
             some = (came[start : start + _ROWS_AT_ONCE] for start in range(0, len(came), _ROWS_AT_ONCE))
             return [row for each in some for row in self._attempt_rows(each)]
-        rows = [_row(item) for item in new if not isinstance(item, Attempt)]
+        rows = [self._row(item) for item in new if not isinstance(item, Attempt)]
         of_logs = [row for item, row in zip(new, rows, strict=True) if isinstance(item, bundle.Log)]
         self._logs.keep(of_logs)
         self.arrivals.keys |= load_keys_of_logs(self._s, [digest for digest, _ in of_logs])
         return rows
+
+    def _row(self, item: Machine | bundle.Lock | bundle.Log | bundle.Environment) -> bulk.Row:
+        match item:
+            case Machine():
+                return (item.digest, wire.MACHINE.dump_json(item).decode())
+            case bundle.Environment():
+                return (item.lock_digest, item.packages, item.imported)
+            case bundle.Log():
+                return (item.digest, self._step.packed[item.digest])
+            case bundle.Lock():
+                return (item.digest, evidence.pack(item.text))
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk.Row]:
         """Of so few that their logs can be held together, unpacked."""
@@ -388,7 +420,8 @@ class _Intake:
         row = evidence.attempt_row(attempt, evidence.Reception(self._now, sender.token, void))
         if sender.vouched or attempt.origin == LOCAL:
             row["origin"] = sender.origin
-        row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None))
+        kept = self._step.searched.get((attempt.id, attempt.log_digest))
+        row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None, kept=kept))
         self.added += 1
         return _COLUMNS(row)
 
@@ -432,13 +465,3 @@ def _key_of(item: bundle.Item) -> str:
             return item.lock_digest
         case _:
             return item.digest
-
-
-def _row(item: Machine | bundle.Lock | bundle.Log | bundle.Environment) -> bulk.Row:
-    match item:
-        case Machine():
-            return (item.digest, wire.MACHINE.dump_json(item).decode())
-        case bundle.Environment():
-            return (item.lock_digest, item.packages, item.imported)
-        case _:
-            return (item.digest, evidence.pack(item.text))

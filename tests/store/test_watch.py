@@ -74,7 +74,7 @@ def test_a_list_that_cannot_be_read_is_told_once_and_left_out(engine: Engine) ->
         s.execute(sa.update(watch_list_versions).where(watch_list_versions.c.name == name).values(doc="{"))
     with capture_logs() as told, reading(engine) as s:
         assert [list(load_watch_lists(s)), list(load_watch_lists(s))] == [["vision"], ["vision"]]
-    assert [(one["log_level"], one["watch_list"]) for one in told] == [("warning", name)]
+    assert [(one["log_level"], one["row"]) for one in told] == [("warning", name)]
 
 
 def test_every_change_is_a_version_that_stays(engine: Engine) -> None:

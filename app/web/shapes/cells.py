@@ -138,6 +138,7 @@ class CellDetailBody(CellBody):
     """
 
     sentence: str
+    caveat: str = ""
     variants: list[VariantFindingBody]
     findings: list[WorkaroundFindingBody]
     superseded: int
@@ -157,6 +158,7 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
     return CellDetailBody(
         **_fields(cell, found.build, now),
         sentence=cell_sentence(found),
+        caveat=found.issue.caveat,
         variants=[
             VariantFindingBody(variant=one.variant, verdict=one.verdict, reason=one.reason, k=one.k, n=one.n)
             for one in cell.variants

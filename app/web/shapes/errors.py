@@ -67,7 +67,7 @@ class MatchBody(BaseModel):
 
     `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
     here: that same one where the issue was seen on it, else the newest on which it was. `report_url` is the thread
-    upstream.
+    upstream, `caveat` the issue's own.
     """
 
     issue: str
@@ -80,6 +80,7 @@ class MatchBody(BaseModel):
     around: list[LineBody]
     url: str
     report_url: str | None
+    caveat: str = ""
     history: dict[str, str]
     seen: list[PlaceBody]
     here: PlaceBody | None
@@ -176,6 +177,7 @@ def _match(match: Match, told: Told) -> MatchBody:
         around=[LineBody(number=one.number, text=one.text, lit=one.is_lit) for one in match.around],
         url=issue_address(issue.id),
         report_url=issue.report.url if issue.report else None,
+        caveat=issue.caveat,
         history=dict(advice.histories),
         seen=[_place(cell) for cell in match.seen],
         here=_place(advice.own) if advice.own else None,

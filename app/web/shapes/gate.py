@@ -40,7 +40,8 @@ class ReasonBody(BaseModel):
     `first_fixed` the oldest later tested release that passes (empty: none known), `fix_doubts` what upstream says
     otherwise. `is_new` compares with the policy's base build (null: nothing to compare).
     `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
-    in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported.
+    in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported,
+    `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others).
     """
 
     issue: str
@@ -68,6 +69,7 @@ class ReasonBody(BaseModel):
     grounds: list[BasisBody]
     runs: int
     upstream: str | None
+    caveat: str = ""
 
 
 class DecisionBody(BaseModel):

@@ -74,6 +74,8 @@ class PackagesBody(BaseModel):
 
 
 class IssueBody(BaseModel):
+    """`caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others)."""
+
     id: str
     title: str
     summary: str
@@ -95,6 +97,7 @@ class IssueBody(BaseModel):
     timeout_s: float
     url: str
     repro_url: str
+    caveat: str = ""
 
 
 class IssuesBody(BaseModel):
@@ -209,6 +212,7 @@ def _fields(issue: Issue) -> dict[str, Any]:
         "timeout_s": issue.timeout_s,
         "url": issue_address(issue.id),
         "repro_url": f"{issue_address(issue.id)}/repro.py",
+        "caveat": issue.caveat,
     }
 
 
