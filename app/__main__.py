@@ -847,9 +847,11 @@ def _run_planned(
     asked: Mapping[str, object],
     stop: Callable[[], bool],
     seen: Collection[str] = (),
+    replan: Callable[[], Sequence[PlannedJob]] | None = None,
 ) -> str:
     """Queue the jobs and see them through, here or, where another dispatcher is at work, by it. Gives the run that came
-    instead, if any: one of another `up` that is not among `seen`, or ours where another `up` has cancelled it.
+    instead, if any: one of another `up` that is not among `seen`, or ours where another `up` has cancelled it. An `up`
+    says how to plan anew (`replan`).
     """
     from app.store.reads import load_run
     from app.store.rows import RunState
@@ -862,7 +864,7 @@ def _run_planned(
         err.print("nothing to run: every cell asked for has its answer")
         return ""
     err.print(to_do_in_words(planned), highlight=False)
-    run_id, is_own = _queue(engine, planned, asked, seen)
+    run_id, is_own = _queue(engine, planned, asked, seen, replan)
     if not is_own:
         err.print("another `up` measures this already: following it")
     how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
@@ -878,9 +880,14 @@ def _run_planned(
 
 
 def _queue(
-    engine: "Engine", planned: Sequence[PlannedJob], asked: Mapping[str, object], seen: Collection[str]
+    engine: "Engine",
+    planned: Sequence[PlannedJob],
+    asked: Mapping[str, object],
+    seen: Collection[str],
+    replan: Callable[[], Sequence[PlannedJob]] | None = None,
 ) -> tuple[str, bool]:
-    """A new run of these jobs and True; of two `up` at once the second is given the run of the first and False.
+    """A new run of these jobs and True; of two `up` at once, on whatever hosts, the second is given the run of the
+    first and False. Where that has ended since the jobs were planned, what is left is planned once more.
 
     Once only: what is left of a run that is among `seen` is not for this host, and may wait for ever.
     """
@@ -888,11 +895,12 @@ def _queue(
     from app.store.writes import create_run, take_lease
 
     with unit_of_work(engine) as s:
-        if asked.get("by") == _UP:
+        if replan is not None:
             take_lease(s, _UP, _UP, _now(), 0)  # not to hold it: the other one waits here until this is committed
             queued = [run for run in _unfinished_ups(s) if run not in seen]
             if queued:
                 return queued[0], False
+            planned = replan()
         return create_run(s, planned, asked, _now()), True
 
 
@@ -1103,10 +1111,11 @@ def up(
         chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
         work, seen = Work(settings), set[str]()
         while "" not in seen:  # after what another `up` measured or cancelled, the rest
-            planned = _plan(engine, chosen, Wanted(), only_local=True)
+            plan = partial(_plan, engine, chosen, Wanted(), only_local=True)
+            planned = plan()
             tell_price(engine, work.place(), planned)
             asked = {"builds": [b.id for b in chosen.builds], "by": _UP}
-            seen.add(_run_planned(engine, work, planned, asked, stop, seen))
+            seen.add(_run_planned(engine, work, planned, asked, stop, seen, plan))
         if once:
             return
         err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
