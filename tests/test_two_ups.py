@@ -3,8 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from app.__main__ import _plan, _queue
-from app.__main__ import Chosen
+from app.__main__ import Chosen, _plan, _queue
 from app.domain.plan import PlannedJob, Wanted
 from app.store import writes
 from app.store.reads import load_run, load_runs
