@@ -11,9 +11,10 @@ import sqlalchemy as sa
 
 from app.domain.access import Actor
 from app.domain.errors import BadBundle, BadRequest
-from app.domain.issue import digest
+from app.domain.issue import Signature, SignatureKind, digest
 from app.domain.job import Attempt, EnvironmentReady
-from app.domain.outcome import Outcome
+from app.domain.outcome import Outcome, Raised
+from app.domain.search import LIMIT_S
 from app.domain.verdict import Verdict
 from app.formats import bundle
 from app.store import exchange, reads, writes
@@ -360,3 +361,31 @@ def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_st
         writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
     assert evidence(engine) == before
     assert entries(engine) == ["results.refuse"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_nobody_waits_while_a_signature_is_looked_for(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """Of a text that takes all the time that it may. Counted in this thread's processor, however busy the host is."""
+    if not whole:
+        monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
+    issue = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(x+x+)+y"))
+    given_catalogue(engine, [issue], [BUILD])
+    endless = Raised("builtins.ValueError", "x" * 5_000, "Traceback")
+    found = make_attempt(Outcome.OTHER_FAILURE, issue=issue, build=BUILD)
+    path = bundled(tmp_path, replace(found, record=replace(found.record, raised=endless)))
+    began, held = list[float](), list[float]()
+
+    def begin(connection: sa.Connection) -> None:
+        began[:] = [time.thread_time()] if connection.get_execution_options().get("knowngood_writes") else []
+
+    def commit(_: sa.Connection) -> None:
+        held.extend(time.thread_time() - at for at in began)
+
+    sa.event.listen(engine, "begin", begin)
+    sa.event.listen(engine, "commit", commit)
+    assert imported(engine, path).added == 1
+    with reading(engine) as s:
+        assert "took too long" in reads.load_attempt(s, found.id).judgement.reason
+    assert max(held) < LIMIT_S / 2, held
