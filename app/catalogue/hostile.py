@@ -32,6 +32,7 @@ Hostile = Callable[[int], str]
 _PARSER: Any = importlib.import_module("re._parser")  # Python's own: nothing public takes a pattern apart
 _SIZE = 1 << 20  # the longest log that is kept
 _FIRST_SIZES = (_SIZE >> 6, _SIZE >> 4)
+_LOOKS = 3  # neighbours on a machine make a text slower, and none quicker
 _LINEAR = 8  # four times the text takes four times as long, or sixteen times where time grows as its square
 _TELLING = "a 0_,.:'\n\"([{<=-"  # members of a class of characters that are tried first
 _MEMBERS = 3
@@ -57,7 +58,9 @@ def _is_slow_on(compiled: "regex.Pattern[str]", make: Hostile) -> bool:
     little, more = (took_s(compiled, make(size)) for size in _FIRST_SIZES)
     times = _SIZE // _FIRST_SIZES[1]
     may_be = more * times**2 > _MOST_S and (more > _LINEAR * little or more * times > _MOST_S)
-    return max(little, more) > _MOST_S or (may_be and took_s(compiled, make(_SIZE)) > _MOST_S)
+    return max(little, more) > _MOST_S or (
+        may_be and all(took_s(compiled, make(_SIZE)) > _MOST_S for _ in range(_LOOKS))
+    )
 
 
 def took_s(compiled: "regex.Pattern[str]", text: str) -> float:
