@@ -293,6 +293,7 @@ HOSTILE = {
     "quotes": "> " * 500_000,
     "JSON": '{"a":' * 200_000,
     "short lines": "x\n" * 500_000,
+    "spaces in quoted lines": ("> " + "\t" * 3_980 + "x\n") * 250,
 }
 
 

@@ -48,7 +48,7 @@ _WRAPPING = re.compile(
     )""",
     re.VERBOSE,
 )
-_BOX_END = re.compile(r"\s*[\u2502\u2503]\s*$")
+_BOX_END = re.compile(r"(?<!\s)\s*[\u2502\u2503]\s*$")  # from its beginning alone: a run of spaces is long
 
 
 @dataclass(frozen=True)

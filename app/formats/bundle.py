@@ -559,7 +559,7 @@ def _time_problem(attempt: Attempt) -> str | None:
 
 
 _COMMENT = re.compile(r"^#.*\n?", re.MULTILINE)
-_INDEX = re.compile(r"""^(\s*)index\s*=.*\n?""", re.MULTILINE)
+_INDEX = re.compile(r"^[^\S\n]*index[^\S\n]*=.*\n?", re.MULTILINE)
 _ADDRESS = re.compile(r"""(["'])(?:[A-Za-z][A-Za-z0-9+.-]*:/)?/(?:[^"'\n]*/)?([^"'/?#\n]*)[^"'\n]*\1""")
 
 

@@ -1,16 +1,62 @@
 """No signature may be slow, whatever a stranger writes."""
 
+import json
+import string
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import regex
 
-from app.catalogue.hostile import hostile_texts, is_slow, refuse_slow_signatures
+from app.catalogue.hostile import hostile_texts, is_slow, refuse_slow_signatures, took_s
 from app.catalogue.problems import CatalogueProblems
 from app.catalogue.read import read_catalogue, shipped_catalogue
+from app.domain.search import search
 from tests.catalogue.given import Example
+from tests.catalogue.known_redos import HARMLESS, SLOW
 
+MEBIBYTE = 1 << 20
+MOST_S = 0.5
 ISSUES = read_catalogue([shipped_catalogue()]).issues
 PATTERNS = {issue.signature.pattern: issue.id for issue in ISSUES if issue.signature.pattern}
+ATTACKS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("attacks.json").read_text(encoding="utf-8"))
+"""What a ReDoS checker wrote to be slow, by pattern: made by tools/attacks.py."""
+
+
+def attacks_on(pattern: str) -> Iterator[str]:
+    """What the checker says, as long as a log may be and shorter, where more ways through it end in time; with what the
+    library looks for before anything else as well.
+    """
+    attack = ATTACKS[pattern]
+    pumps, last = attack["pumps"], attack["suffix"]
+    for size in (MEBIBYTE, MEBIBYTE >> 4, MEBIBYTE >> 10) if pumps else ():
+        times = (size - len(last) - sum(len(lead) for lead, _ in pumps)) // sum(len(pump) for _, pump in pumps)
+        text = "".join(lead + pump * times for lead, pump in pumps) + last
+        yield from (text, f"{text}\n\0{string.printable}{pattern}")
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
+def test_a_signature_is_known_to_the_checker_and_quick_on_what_it_wrote(pattern: str) -> None:
+    assert pattern in ATTACKS, "this pattern is new: see tools/attacks.py"
+    assert ATTACKS[pattern]["pumps"] or ATTACKS[pattern]["found"] in {"safe", "linear", "safe (fuzz)"}
+    for text in attacks_on(pattern):
+        began = time.thread_time()
+        assert not search(pattern, [text]).is_late
+        assert time.thread_time() - began < MOST_S
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("pattern", SLOW.values(), ids=SLOW)
+def test_a_slow_pattern_that_the_world_knows_is_refused(pattern: str) -> None:
+    assert is_slow(pattern), "and a text was found that takes as long"
+
+
+@pytest.mark.parametrize("pattern", HARMLESS.values(), ids=HARMLESS)
+def test_a_harmless_pattern_is_accepted(pattern: str) -> None:
+    assert not is_slow(pattern)
+    assert all(took_s(regex.compile(pattern), text) < MOST_S for text in attacks_on(pattern))
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=PATTERNS.values())
@@ -27,6 +73,9 @@ def test_a_signature_looks_through_a_megabyte_of_hostile_text_in_half_a_second(p
         r"expected the sum .*, got .* \(tolerance 0\)",
         r"out of resource: \w[\w ,]*\s+Required: \d+",
         r"started.*\n(?:.*\n)*ended",
+        r"^\s+|\s+$",
+        r"(?=(a+)+$)a",
+        r"^(?:(.*)@)?(\[[^\]]*\]|[^:@/?#]*)(?::(\d*))?$",
     ],
 )
 def test_a_slow_signature_is_known(pattern: str) -> None:
