@@ -1,6 +1,6 @@
 """Control groups: what is ours to divide, over folders that look like some; and what the kernel then does, for real.
 
-The real ones need a group of version 2 that was delegated to the tests and holds nobody else; elsewhere they are skipped:
+The real ones need a group of version 2 that was delegated to the tests and holds nobody else, else they are skipped:
 
     systemd-run --user --scope -p Delegate=yes .venv/bin/python -m pytest -n 0 -m cgroup
 """
