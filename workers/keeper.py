@@ -404,7 +404,7 @@ class _Arm:
         used = sum(_memory_bytes(pid) for pid in tree)
         is_shared_once = len(tree) > 1 and used > min(limit, self._peak_bytes)
         if is_shared_once:
-            used = sum(_memory_bytes(pid, shared_once=True) for pid in tree)
+            used = _memory_shared_once(tree)
         used += self._unmapped_bytes(tree, shared_once=is_shared_once)
         if self._group:
             used = max(used, cgroup.used_bytes(self._group))
@@ -581,12 +581,9 @@ def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
 
 
 def _shared_bytes(pid: int, *, shared_once: bool) -> int:
-    """Of the memory that `_memory_bytes` tells, what is shared memory."""
-    file, name = ("smaps_rollup", "Pss_Shmem:") if shared_once else ("status", "RssShmem:")
-    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * 1024
-    return 0
+    """Of the memory that is counted for a process, what is shared memory."""
+    share = _told_bytes(pid, "smaps_rollup", "Pss_Shmem") if shared_once else 0
+    return share or _told_bytes(pid, "status", "RssShmem")
 
 
 def _limit(name: str, wanted: int) -> None:
@@ -689,14 +686,31 @@ def _children_by_scan(parent: int) -> list[int]:
     return found
 
 
-def _memory_bytes(pid: int, *, shared_once: bool = False) -> int:
-    """Resident memory; with `shared_once` the proportional share, for forked pools that share most of theirs."""
-    if shared_once:
-        for line in (_read(f"/proc/{pid}/smaps_rollup") or "").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+def _memory_bytes(pid: int) -> int:
+    """Resident memory, all that it shares included."""
     statm = (_read(f"/proc/{pid}/statm") or "").split()
     return int(statm[1]) * _page if statm else 0
+
+
+def _memory_shared_once(tree: list[int]) -> int:
+    """Resident memory of all of them: forked pools share most of theirs.
+
+    The shares of a process that hides (see sandbox.be_private) are not told. Of its files, which are the same libraries
+    in all of them, those of one process are counted; what it shares else is counted for each, which is too much.
+    """
+    used, files = 0, 0
+    for pid in tree:
+        share = _told_bytes(pid, "smaps_rollup", "Pss")
+        used += share or _told_bytes(pid, "status", "RssAnon") + _told_bytes(pid, "status", "RssShmem")
+        files = max(files, 0 if share else _told_bytes(pid, "status", "RssFile"))
+    return used + files
+
+
+def _told_bytes(pid: int, file: str, name: str) -> int:
+    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _read(path: str) -> str | None:

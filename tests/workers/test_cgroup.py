@@ -29,6 +29,7 @@ from workers import cgroup
 from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
 from workers.guard import settle
 from workers.isolation import Fence, reach, reach_groups
+from workers.sandbox import is_apart
 
 HOSTILE = Path(__file__).with_name("hostile")
 MEGABYTE = 1 << 20
@@ -212,6 +213,28 @@ def baseline():
     record = attempt(script, tasks=50).record
     assert record.raised is not None
     assert "thread" in record.raised.message
+
+
+@real
+def test_an_arm_that_is_apart_stays_in_its_group_and_below_its_limit(attempt: Attempt, fence: Fence) -> None:
+    if not is_apart(fence.steps):
+        pytest.skip("without Landlock nothing keeps an arm of this level from what its user may write")
+    script = """
+def baseline():
+    group = "/sys/fs/cgroup" + open("/proc/self/cgroup").read().partition("0::")[2].strip()
+    done = []
+    for name, text in (("memory.max", "max"), ("pids.max", "max"), ("../knowngood/cgroup.procs", "0")):
+        try:
+            with open(group + "/" + name, "w") as file:
+                file.write(text)
+            done.append(name)
+        except OSError as failure:
+            print(failure)
+    return {"group": group.rpartition("/")[2][:3], "done": ", ".join(done)}
+"""
+    done = attempt(script)
+    assert done.record.observed == {"group": "kg-", "done": ""}
+    assert done.log.count("Read-only file system") + done.log.count("Permission denied") == 3
 
 
 @real
