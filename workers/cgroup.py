@@ -25,6 +25,7 @@ LEAF = "knowngood"
 _MARK = "kg-"
 _MANAGER = "/run/systemd/system"  # is there where systemd has the host
 _CONTROLLERS = ("memory", "pids")
+_ADVICE = "`systemd-run --user --scope -p Delegate=yes COMMAND`, or Delegate=yes in a unit, gives it one of its own"
 _MOVES = 10  # for processes that start others while they are moved
 _END_S = 10.0
 
@@ -63,11 +64,11 @@ def find_home(own: str) -> tuple[str, str]:
     if not own:
         return "", "no control groups (v2) are to be seen here"
     if not home:
-        return "", "the control group of this process was not delegated to it"
+        return "", f"the control group of this process was not delegated to it; {_ADVICE}"
     if "memory" not in _read(f"{home}/cgroup.controllers").split():
         return "", "the control groups (v2) of this host limit no memory"
     if "memory" not in _read(f"{home}/cgroup.subtree_control").split():
-        return "", "others run in the control group of this process"
+        return "", f"others run in the control group of this process; {_ADVICE}"
     return home, ""
 
 

@@ -190,7 +190,6 @@ def check_limits() -> Check:
     else:
         words = (
             "memory, processes and disk of repros are counted ten times a second, and nothing limits memory in files "
-            f"that are on their way through a socket: {why_not}. `systemd-run --user --scope -p Delegate=yes COMMAND`, "
-            "or Delegate=yes in a unit, lets the kernel limit them"
+            f"that are on their way through a socket: {why_not}"
         )
     return Check("limits", State.OK, words)

@@ -26,6 +26,7 @@ from app.domain.outcome import Ending
 from tests.waiting import eventually
 from tests.workers.toy_environment import Host, make_host, survivors
 from workers import cgroup
+from workers.doctor import State, check_limits
 from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
 from workers.guard import settle
 from workers.isolation import Fence, reach, reach_groups
@@ -93,7 +94,8 @@ def test_where_a_manager_has_the_host_root_divides_nothing_that_is_not_marked(
 ) -> None:
     monkeypatch.setattr(cgroup, "_MANAGER", str(tmp_path))
     home, told = cgroup.find_home(str(make_group(tmp_path / "unit.service", below="memory")))
-    assert (home, told) == ("", "the control group of this process was not delegated to it")
+    assert home == ""
+    assert told.startswith("the control group of this process was not delegated to it; `systemd-run")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -101,6 +103,13 @@ def test_a_group_that_may_not_be_written_was_not_given(tmp_path: Path) -> None:
     group = make_group(tmp_path / "unit.service", below="memory")
     (group / "cgroup.procs").chmod(0o444)
     assert cgroup.find_home(str(group))[0] == ""
+
+
+def test_the_host_says_who_limits_memory() -> None:
+    told = check_limits()
+    home, why_not = reach_groups()
+    assert told.state is State.OK
+    assert ("the kernel limits the memory" if home else why_not) in told.sentence
 
 
 # For real, from here on.
@@ -261,7 +270,7 @@ def test_what_a_killed_worker_left_is_removed_and_what_is_in_use_is_not(home: st
 def test_a_group_that_holds_others_is_left_as_it_is(home: str) -> None:
     with group(home) as folder, subprocess.Popen(["sleep", "600"]) as other:
         (folder / "cgroup.procs").write_text(str(other.pid))
-        assert settled_in(folder) == "others run in the control group of this process"
+        assert settled_in(folder).startswith("others run in the control group of this process; `systemd-run")
         assert (folder / "cgroup.procs").read_text().split() == [str(other.pid)]
         assert not (folder / cgroup.LEAF).exists()
         other.kill()
