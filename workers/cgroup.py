@@ -73,15 +73,14 @@ def find_home(own: str) -> tuple[str, str]:
 
 
 def _divisible(own: str) -> str:
-    """Our group, or the one above it where that is ours too; empty where neither is ours to divide.
+    """Our group, or of a leaf the one above it; empty where it is not ours to divide.
 
     systemd marks what it delegates. Where it manages the host, root may write everywhere and leaves alone what has no
-    mark; others may write only what somebody gave them. The one above is ours if we made the leaf that we are in.
+    mark; others may write only what somebody gave them.
     """
-    above = os.path.dirname(own)
+    home = os.path.dirname(own) if os.path.basename(own) == LEAF else own
     is_managed = os.geteuid() == 0 and os.path.isdir(_MANAGER)
-    home = above if os.path.basename(own) == LEAF or _is_marked(above) else own
-    if not home or (is_managed and home == own and not _is_marked(own)):
+    if not home or (is_managed and not _is_marked(home)):
         return ""
     wanted = (home, f"{home}/cgroup.procs", f"{home}/cgroup.subtree_control")
     return home if all(os.access(one, os.W_OK) for one in wanted) else ""

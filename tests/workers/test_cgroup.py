@@ -66,7 +66,8 @@ def make_group(folder: Path, controllers: str = "cpu memory pids", below: str = 
     return folder
 
 
-def test_where_groups_below_ours_are_limited_arms_get_theirs_there(tmp_path: Path) -> None:
+def test_who_is_in_our_leaf_has_groups_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cgroup, "_MANAGER", str(tmp_path / "none"))
     home = make_group(tmp_path / "home", below="memory pids")
     leaf = make_group(home / cgroup.LEAF)
     assert cgroup.find_home(str(leaf)) == (str(home), "")
