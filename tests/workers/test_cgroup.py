@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -307,9 +308,13 @@ def group(home: str, memory: int | None = None) -> Iterator[Path]:
         yield folder
     finally:
         for one in (folder / cgroup.LEAF, folder):
-            assert eventually(lambda one=one: not one.exists() or not (one / "cgroup.procs").read_text(), 10)
+            assert eventually(partial(is_empty, one), 10)
             if one.exists():
                 one.rmdir()
+
+
+def is_empty(group: Path) -> bool:
+    return not group.exists() or not (group / "cgroup.procs").read_text()
 
 
 @real
