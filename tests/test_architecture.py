@@ -51,7 +51,7 @@ def test_a_repro_imports_nothing_of_ours(path: Path) -> None:
     assert not imported_by(path) & OURS
 
 
-@pytest.mark.parametrize("name", ["harness.py", "keeper.py", "sandbox.py"])
+@pytest.mark.parametrize("name", ["cgroup.py", "harness.py", "keeper.py", "sandbox.py"])
 def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_library_only(name: str) -> None:
     source = (ROOT / "workers" / name).read_text()
     ast.parse(source, feature_version=(3, 9))

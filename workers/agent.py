@@ -36,11 +36,12 @@ from app.domain.machine import Machine
 from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
 from app.formats import wire
 from app.formats.bounds import LONGEST_SAYING
+from workers import cgroup
 from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
 from workers.gpu import Gpus, Held, open_gpus
 from workers.guard import end_with_everything, run_guarded, take_stdout, watch_stdin, write_whole
 from workers.host import kernel_trouble
-from workers.isolation import OPEN, Fence, Premises, Reach, inside, packages_of, reach, reach_of_host
+from workers.isolation import OPEN, Fence, Premises, Reach, inside, packages_of, reach, reach_groups, reach_of_host
 from workers.machine import code_trouble, describe_machine, driver_trouble
 from workers.provision import Cancelled, Environment, Provisioner, ProvisionFailure, choose_cache, host_trouble
 from workers.sandbox import be_private
@@ -136,6 +137,7 @@ class _Job:
         self._host = host
         self._asking = threading.Lock()
         self._kernels: tuple[Trouble | None] | None = None  # None: not asked yet
+        self._groups = ""
         self._needs_gpu = spec.hardware.startswith("cuda-")
         self._gpus = tuple(
             gpu
@@ -171,6 +173,8 @@ class _Job:
             self._leave_undone(trouble, lock_digest="")
             return ""
         sweep_scratch(self._workplace.scratch)
+        self._groups, _ = reach_groups()
+        cgroup.sweep(self._groups)
         place = self._workplace
         provisioner = Provisioner(place.root, limit_bytes=place.envs_limit_bytes, adopted=place.adopted)
         try:
@@ -274,7 +278,7 @@ class _Job:
 
     def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
         pins, limits = tuple(self._spec.request.pins), self._workplace.limits
-        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter)
+        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter, self._groups)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:

@@ -20,6 +20,7 @@ import orjson
 from app.domain.errors import KnownGoodError
 from app.domain.job import Event, JobEnded, JobSpec
 from app.formats import wire
+from workers.guard import settle
 
 _LINE_LIMIT_BYTES = 64 << 20
 _LAST_LINES = 20
@@ -107,6 +108,7 @@ class LocalCarrier:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def start(self, spec: JobSpec) -> "LocalHandle":
+        settle()
         try:
             process = subprocess.Popen(
                 self.command,

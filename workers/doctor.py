@@ -12,11 +12,12 @@ import uv
 
 from app.domain.build import DEFAULT_PYTHON
 from app.domain.isolation import Isolation, too_little
+from workers.guard import settle
 from workers.host import compiler_trouble
 from workers.index import Index, read_index
 from workers.installer import Fault, Installer, InstallerFailed
 from workers.interpreters import find_interpreter, has_headers
-from workers.isolation import reach_of_host
+from workers.isolation import reach_groups, reach_of_host
 from workers.machine import describe_compiler, find_compiler, read_gpus
 from workers.provision import choose_cache
 
@@ -53,7 +54,8 @@ def examine(
 
     `at_least` and `at_most` are the levels of isolation that this installation is set to.
     """
-    return (*_examine(root.absolute(), environ), check_isolation(root.absolute(), at_least, at_most))
+    isolation = check_isolation(root.absolute(), at_least, at_most)
+    return (*_examine(root.absolute(), environ), isolation, check_limits())
 
 
 def _examine(root: Path, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -175,3 +177,19 @@ def check_isolation(root: Path, at_least: Isolation, at_most: Isolation) -> Chec
         f"repros run at the level '{reached.level}' ({means}), which is recorded with each result, and could run at "
         f"'{at_most}': {reached.why_not or 'no filter of calls is known for this processor'}",
     )
+
+
+def check_limits() -> Check:
+    """What of an arm the kernel limits, and what is counted. Both are in order; one is tighter."""
+    settle()
+    groups, why_not = reach_groups()
+    if groups:
+        words = (
+            "the kernel limits the memory and the tasks of each repro, in a control group of its own; disk is counted"
+        )
+    else:
+        words = (
+            "memory, processes and disk of repros are counted ten times a second, and nothing limits memory in files "
+            f"that are on their way through a socket: {why_not}"
+        )
+    return Check("limits", State.OK, words)

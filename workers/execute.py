@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from app.domain.job import ArmSpec
 from app.domain.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
-from workers import keeper
+from workers import cgroup, keeper
 from workers.files import read_regular
 from workers.isolation import MOUNT, Fence
 from workers.sandbox import is_apart
@@ -88,7 +88,8 @@ class Limits:
 @dataclass(frozen=True)
 class Place:
     """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), what
-    shuts them off from the host, and the interpreter that an environment of ours was made of.
+    shuts them off from the host, the interpreter that an environment of ours was made of, and the control group below
+    which each gets one of its own (empty: the kernel limits none).
     """
 
     python: Path
@@ -97,6 +98,7 @@ class Place:
     gpu: str = ""
     fence: Fence = field(default_factory=Fence)
     interpreter: Path | None = None
+    groups: str = ""
 
 
 @dataclass(frozen=True)
@@ -251,9 +253,9 @@ def execute(
     """
     path = scratch / "repro.py"
     path.write_text(script, encoding="utf-8")
-    order = _order(arm, path, place, scratch, zygote)
     ours, theirs = socket.socketpair()
-    with ours:
+    with ours, cgroup.group_for_arm(place.groups, place.limits.memory_bytes, place.fence.tasks) as group:
+        order = {**_order(arm, path, place, scratch, zygote), "group": group}
         with theirs:
             is_forked = zygote is not None and not arm.env and zygote.connect(theirs, is_cancelled)
             started = None if is_forked else _start_keeper(theirs)

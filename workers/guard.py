@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from workers.keeper import adopt_orphans, destroy, die_with_parent
+from workers import cgroup
+from workers.keeper import adopt_orphans, descendants, destroy, die_with_parent
 
 
 def run_guarded(work: Callable[[], None]) -> NoReturn:
@@ -34,6 +35,13 @@ def run_guarded(work: Callable[[], None]) -> NoReturn:
         os._exit(wanted.code if isinstance(wanted.code, int) else 1)
     destroy()
     os._exit(0)  # a thread may still read standard input
+
+
+def settle() -> None:
+    """Before agents are started: where the control group of this process was delegated to it and holds nobody else, let
+    arms have theirs below it.
+    """
+    cgroup.settle(cgroup.own_group(), {os.getpid(), *descendants()})
 
 
 def _guard(worker: int) -> NoReturn:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from app.domain.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
-from workers import sandbox
+from workers import cgroup, sandbox
 from workers.files import read_any, read_regular
 from workers.machine import find_compiler
 
@@ -91,6 +91,12 @@ print(json.dumps(wrong))
 """
 
 _SEEN_INSIDE = ("starting", "looking around")
+
+_GROUP_BYTES = 8 << 20
+_TAKE = (
+    "import os, sys; os.write(os.open(sys.argv[1] + '/cgroup.procs', os.O_WRONLY), b'0')\n"
+    "taken = b'x' * int(sys.argv[2]); print(len(taken), flush=True); sys.stdin.read()"
+)
 
 _Op = tuple[Any, ...]
 
@@ -211,6 +217,26 @@ def reach_of_host(root: Path, at_most: Isolation = Isolation.FILTERED) -> Reach:
     with tempfile.TemporaryDirectory(prefix="kg-") as folder:
         premises = Premises(Path(sys.executable), root, memory_bytes=1 << 30)
         return reach(premises, Path(folder), at_most)
+
+
+def reach_groups() -> tuple[str, str]:
+    """The control group below which arms get theirs, where the kernel limits and ends what is in one; empty where not,
+    and in words why. No limit is overrun to see it: the kernel's log would tell of a lack of memory each time.
+    """
+    home, why_not = cgroup.find_home(cgroup.own_group())
+    if not home:
+        return "", why_not
+    with cgroup.group_for_arm(home, 4 * _GROUP_BYTES, tasks=64) as group:
+        if not group:
+            return "", "the kernel refuses to make or limit a control group"
+        command = [sys.executable, "-I", "-S", "-c", _TAKE, group, str(_GROUP_BYTES)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as one:
+            is_in = bool(one.stdout and one.stdout.readline())
+            is_counted = cgroup.held_bytes(group) > _GROUP_BYTES // 2
+            is_ended = cgroup.remove(group)
+            one.kill()
+    is_sound = is_in and is_counted and is_ended
+    return (home, "") if is_sound else ("", "a process in a control group is not counted or not ended there")
 
 
 def _steps(at_most: Isolation) -> tuple[str, ...]:

@@ -32,11 +32,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from workers import sandbox
-else:  # by its place: there is no package where the keeper runs in the build under test
-    _spec = importlib.util.spec_from_file_location("knowngood_sandbox", f"{os.path.dirname(__file__)}/sandbox.py")
-    sandbox = importlib.util.module_from_spec(_spec)
-    _spec.loader.exec_module(sandbox)
+    from workers import cgroup, sandbox
+else:  # by their place: there is no package where the keeper runs in the build under test
+    for _name in ("cgroup", "sandbox"):
+        _spec = importlib.util.spec_from_file_location(f"knowngood_{_name}", f"{os.path.dirname(__file__)}/{_name}.py")
+        globals()[_name] = importlib.util.module_from_spec(_spec)
+        _spec.loader.exec_module(globals()[_name])
 
 # Free for applications, and neither used by torch nor by Python: the arm answers with the stacks of all its threads.
 DUMP_SIGNAL = signal.SIGRTMIN + 7
@@ -89,7 +90,8 @@ def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn
     arm.start(begin)
     if is_cancelled:
         arm.cancel()
-    _report(control, {**arm.watch(), "sandbox": list(reached)})
+    group = (cgroup.CGROUP,) if order["group"] else ()
+    _report(control, {**arm.watch(), "sandbox": [*reached, *group]})
 
 
 def _report(control: socket.socket, report: dict[str, Any]) -> None:
@@ -184,6 +186,7 @@ class _Arm:
         self._inherited = inherited
         self._init = 0  # process 1 of the arm's own namespace, where it has one
         self._limits = order["limits"]
+        self._group: str = order["group"]  # where the kernel limits it, or empty
         self._control = control
         self._log = _Log(self._limits["log_bytes"])
         self._observations = bytearray()
@@ -244,6 +247,8 @@ class _Arm:
             os.setsid()
             if not self._init:  # else the kernel ends it with its init, and its parent has no number here
                 die_with_parent(signal.SIGKILL, keeper)
+            if self._group:
+                cgroup.enter(self._group)
             _limit("RLIMIT_CORE", 0)
             _limit("RLIMIT_NOFILE", _OPEN_FILES)
             _limit("RLIMIT_FSIZE", self._limits["file_bytes"])
@@ -287,6 +292,8 @@ class _Arm:
             self._take_steps(now)
             self._hear(min([sample_at, *(due for due, _ in self._steps)]) - now)
         ended = time.monotonic()
+        self._ask_the_kernel()
+        self._end_group()
         survivors = destroy()
         for segment, _ in self._segments():  # else they outlive everybody
             _libc.shmctl(segment, _IPC_RMID, None)
@@ -301,6 +308,17 @@ class _Arm:
             "log_cut_bytes": self._log.cut_bytes,
             "survivors": survivors,
         }
+
+    def _ask_the_kernel(self) -> None:
+        """Whether it was the kernel that ended the arm, between two looks or for what only the kernel sees."""
+        most = cgroup.over_bytes(self._group) if self._group else 0
+        if most:
+            self._reason = self._reason or "over_memory"
+            self._peak_bytes = max(self._peak_bytes, most)
+
+    def _end_group(self) -> None:
+        if self._group:
+            cgroup.end(self._group)
 
     def _is_lost(self) -> bool:
         """True where the arm was killed long ago and is still there: it hangs inside the kernel."""
@@ -374,6 +392,7 @@ class _Arm:
     def _kill_now(self) -> None:
         """Once more and again until the arm is reaped: a process may have been forked behind our back."""
         self._killed_at = self._killed_at or time.monotonic()
+        self._end_group()
         _signal_all(signal.SIGKILL)
         self._steps.append((time.monotonic() + _SAMPLE_S, self._kill_now))
 
@@ -385,8 +404,10 @@ class _Arm:
         used = sum(_memory_bytes(pid) for pid in tree)
         is_shared_once = len(tree) > 1 and used > min(limit, self._peak_bytes)
         if is_shared_once:
-            used = sum(_memory_bytes(pid, shared_once=True) for pid in tree)
+            used = _memory_shared_once(tree)
         used += self._unmapped_bytes(tree, shared_once=is_shared_once)
+        if self._group:
+            used = max(used, cgroup.used_bytes(self._group))
         self._peak_bytes = max(self._peak_bytes, used)
         if used > limit:
             self._stop("over_memory", self._kill_now)
@@ -560,12 +581,9 @@ def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
 
 
 def _shared_bytes(pid: int, *, shared_once: bool) -> int:
-    """Of the memory that `_memory_bytes` tells, what is shared memory."""
-    file, name = ("smaps_rollup", "Pss_Shmem:") if shared_once else ("status", "RssShmem:")
-    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
-        if line.startswith(name):
-            return int(line.split()[1]) * 1024
-    return 0
+    """Of the memory that is counted for a process, what is shared memory."""
+    share = _told_bytes(pid, "smaps_rollup", "Pss_Shmem") if shared_once else 0
+    return share or _told_bytes(pid, "status", "RssShmem")
 
 
 def _limit(name: str, wanted: int) -> None:
@@ -668,14 +686,31 @@ def _children_by_scan(parent: int) -> list[int]:
     return found
 
 
-def _memory_bytes(pid: int, *, shared_once: bool = False) -> int:
-    """Resident memory; with `shared_once` the proportional share, for forked pools that share most of theirs."""
-    if shared_once:
-        for line in (_read(f"/proc/{pid}/smaps_rollup") or "").splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+def _memory_bytes(pid: int) -> int:
+    """Resident memory, all that it shares included."""
     statm = (_read(f"/proc/{pid}/statm") or "").split()
     return int(statm[1]) * _page if statm else 0
+
+
+def _memory_shared_once(tree: list[int]) -> int:
+    """Resident memory of all of them: forked pools share most of theirs.
+
+    The shares of a process that hides (see sandbox.be_private) are not told. Of its files, which are the same libraries
+    in all of them, those of one process are counted; what it shares else is counted for each, which is too much.
+    """
+    used, files = 0, 0
+    for pid in tree:
+        share = _told_bytes(pid, "smaps_rollup", "Pss")
+        used += share or _told_bytes(pid, "status", "RssAnon") + _told_bytes(pid, "status", "RssShmem")
+        files = max(files, 0 if share else _told_bytes(pid, "status", "RssFile"))
+    return used + files
+
+
+def _told_bytes(pid: int, file: str, name: str) -> int:
+    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def _read(path: str) -> str | None:

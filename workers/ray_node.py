@@ -29,7 +29,7 @@ from app.domain.errors import FleetUnusable
 from app.domain.fleet import labels_of
 from app.domain.machine import Machine
 from workers.carriers import agent_environment
-from workers.guard import end_with_everything, run_guarded, take_stdout, watch_stdin, write_whole
+from workers.guard import end_with_everything, run_guarded, settle, take_stdout, watch_stdin, write_whole
 from workers.keeper import descendants, destroy
 
 CPU_JOBS = "knowngood_cpu_jobs"
@@ -192,6 +192,7 @@ class NodeProcess:
         command = [sys.executable, "-m", "workers.ray_node"]
         environment = node.environment(environ)
         self.folder = Path(tempfile.mkdtemp(prefix="kgray-"))
+        settle()
         try:
             self._process = subprocess.Popen(
                 command,

@@ -40,7 +40,9 @@ from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 from tests.workers.toy_environment import survivors
 from workers.agent import Workplace, in_running_order, run_job
-from workers.isolation import OPEN, Reach, reach_of_host
+from workers.cgroup import CGROUP
+from workers.guard import settle
+from workers.isolation import OPEN, Reach, reach_groups, reach_of_host
 from workers.locks import take_lock
 
 CATALOGUE = read_catalogue([Path(__file__).parents[1] / "mini_repros"])
@@ -119,6 +121,21 @@ def endless() -> JobSpec:
 
 def finished(events: Sequence[Event]) -> list[ArmFinished]:
     return [event for event in events if isinstance(event, ArmFinished)]
+
+
+@pytest.mark.cgroup
+def test_where_a_control_group_was_delegated_each_arm_says_that_it_had_one_and_the_machine_does_not(
+    workplace: Workplace,
+) -> None:
+    settle()
+    home, why_not = reach_groups()
+    if not home:
+        pytest.skip(why_not)
+    events = list(run_job(make_spec(ISSUES["toy-fixed-1"]), workplace, never))
+    assert {CGROUP in event.record.sandbox for event in finished(events)} == {True}
+    (started,) = (event for event in events if isinstance(event, JobStarted))
+    assert CGROUP not in started.machine.sandbox
+    assert list(Path(home).glob("kg-*")) == []
 
 
 def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(workplace: Workplace) -> None:

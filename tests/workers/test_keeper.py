@@ -1,13 +1,16 @@
 """What the keeper counts, where its being root would hide a fault. Whole arms: test_execute.py, test_isolation.py."""
 
+import mmap
 import os
+import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from workers.keeper import _UNCOUNTABLE, _disk_bytes
+from workers.keeper import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
+from workers.sandbox import be_private
 
 NOBODY = 65534
 MEGABYTE = 1 << 20
@@ -47,3 +50,34 @@ def test_what_lies_in_a_folder_that_is_shut_counts_as_too_much(mode: int, where:
         return _disk_bytes(str(scratch))
 
     assert without_rights(count) == _UNCOUNTABLE
+
+
+def test_the_files_of_processes_that_hide_are_counted_once() -> None:
+    """They are the libraries that all of them have mapped; what each shares with which is not told of them."""
+
+    def count(folder: Path) -> int:
+        (folder / "library").write_bytes(bytes(32 * MEGABYTE))
+        children = [start_hidden(folder / "library") for _ in range(4)]
+        try:
+            whole, once = sum(map(_memory_bytes, children)), _memory_shared_once(children)
+        finally:
+            for pid in children:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        assert whole > 128 * MEGABYTE
+        return whole - once
+
+    assert without_rights(count) > 3 * 32 * MEGABYTE
+
+
+def start_hidden(library: Path) -> int:
+    ready, says = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        be_private()
+        with library.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+            os.write(says, bytes(1 + sum(mapped[at] for at in range(0, len(mapped), mmap.PAGESIZE))))
+            signal.pause()
+    os.read(ready, 1)
+    return pid
