@@ -43,7 +43,7 @@ from app.store.writes import save_catalogue, take_in_bundle
 
 COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", "4"))
 ROUNDS = 3
-_NOW = datetime(2026, 11, 22, tzinfo=UTC)
+_NOW = datetime(2026, 11, 23, tzinfo=UTC)
 _EVIDENCE = (machines, locks, environments, logs, attempts)
 
 

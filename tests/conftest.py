@@ -127,7 +127,7 @@ def migrated_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shipped(new_store: NewStore) -> Iterator[Engine]:
     """A store with the catalogue and all evidence that the product comes with; nobody writes to it."""
     engine = connect(new_store())
-    catalogue, now = read_catalogue([shipped_catalogue()]), datetime(2026, 11, 22, tzinfo=UTC)
+    catalogue, now = read_catalogue([shipped_catalogue()]), datetime(2026, 11, 23, tzinfo=UTC)
     with unit_of_work(engine) as s:
         save_catalogue(s, catalogue.issues, catalogue.builds, now)
     for file in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):

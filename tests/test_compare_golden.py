@@ -15,7 +15,7 @@ from app.web.comparing import CompareQuery, comparison_of, load_room
 from tests.golden_files import assert_golden
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"
-THEN = datetime(2026, 11, 22, tzinfo=UTC)
+THEN = datetime(2026, 11, 23, tzinfo=UTC)
 
 # The steps that somebody takes, one of five releases, one on a GPU that was not measured before, and a foreign Triton.
 STEPS = {

@@ -18,7 +18,7 @@ from app.store.times import load_environment_s
 from app.web.shapes.upgrade import upgrade_body
 from tests.golden_files import assert_golden
 
-THEN = datetime(2026, 11, 22, tzinfo=UTC)
+THEN = datetime(2026, 11, 23, tzinfo=UTC)
 
 # Everything on the CPU, and on a GPU where the present build is hardly measured; a team of one component, one on an old
 # driver with three issues, one with torchao beside torch, and one on a GPU with Python 3.12.

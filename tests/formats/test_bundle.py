@@ -364,7 +364,7 @@ def test_a_lock_loses_its_addresses_and_nothing_else(written: str, kept: str) ->
 @pytest.mark.parametrize("unit", ["\n", "\n\t", "\t", "index\n", '"/#/', "'/", '"a:', "#"])
 def test_a_lock_written_to_be_slow_is_read_as_soon_as_another(unit: str) -> None:
     """Nobody else's thread runs meanwhile: 0.3 s at most here (2026-11-22); lines of nothing took an hour."""
-    lock = unit * (bundle.LOG_LIMIT_BYTES // len(unit))
+    lock = unit * (LOG_LIMIT_BYTES // len(unit))
     began = time.thread_time()
     without_addresses(lock)
     assert time.thread_time() - began < 2
