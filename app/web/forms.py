@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Annotated
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 
 from app.web.bodies import MOST_NAMES, media_of
 from app.web.errors import BadQuestion
+
+_PIECE = 1 << 16
 
 
 async def _read_body(request: Request) -> bytes:
@@ -19,14 +21,31 @@ async def _read_body(request: Request) -> bytes:
 
 def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, list[str]]:
     """In a thread: millions of percent signs take seconds."""
+    sent = [one.partition(b"=") for one in body.split(b"&", MOST_NAMES) if one]
+    if len(sent) > MOST_NAMES:
+        raise BadQuestion(f"the form has more than {MOST_NAMES:,} fields")
     try:
-        sent = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_NAMES)
-    except ValueError:
-        raise BadQuestion(f"the form is not UTF-8, or has more than {MOST_NAMES:,} fields") from None
+        body.decode()
+    except UnicodeDecodeError:
+        raise BadQuestion("the form is not UTF-8") from None
     found: dict[str, list[str]] = {}
-    for name, text in sent:
-        found.setdefault(name, []).append(text)
+    for name, _, text in sent:
+        found.setdefault(_unquoted(name), []).append(_unquoted(text))
     return found
+
+
+def _unquoted(text: bytes) -> str:
+    """Piece by piece: the standard library makes an object of what follows each percent sign, all at once. For 8 MiB
+    of them that was 300 MB, and nobody else was answered for 0.2 s while they were made, and again while they went.
+    """
+    pieces, at = [], 0
+    while at < len(text):
+        end = at + _PIECE
+        sign = text.rfind(b"%", end - 2, end)
+        end = sign if sign > at else end
+        pieces.append(unquote_to_bytes(text[at:end].replace(b"+", b" ")))
+        at = end
+    return b"".join(pieces).decode(errors="replace")
 
 
 def _read_form(fields: Annotated[Mapping[str, list[str]], Depends(_read_fields)]) -> Mapping[str, str]:

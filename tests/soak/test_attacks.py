@@ -55,7 +55,7 @@ class Watch:
         return times.user + times.system
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def served(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore, filled_store: str) -> Iterator[Served]:
     settings = {"KNOWNGOOD_DATABASE_URL": new_store(filled_store), "KNOWNGOOD_REQUESTS_PER_S": "0"}
     with serving(tmp_path_factory.mktemp("served"), 1, **settings) as served:

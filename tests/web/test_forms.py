@@ -1,0 +1,45 @@
+"""Forms are read as the standard library reads them, however large, and in little memory."""
+
+import tracemalloc
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.web import forms
+from app.web.errors import BadQuestion
+
+PIECES = ["a", "%", "%4", "%41", "%c3%a9", "%C3", "+", "&", "=", "é", "\n", "aaaaa"]
+
+
+def read(body: bytes) -> dict[str, list[str]]:
+    return dict(forms._read_fields(body))
+
+
+@given(st.lists(st.sampled_from(PIECES)).map("".join), st.integers(3, 9))
+def test_a_form_holds_what_the_standard_library_finds_in_it(text: str, piece: int) -> None:
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        found.setdefault(name, []).append(value)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(forms, "_PIECE", piece)
+        assert read(text.encode()) == found
+
+
+def test_millions_of_percent_signs_take_little_memory() -> None:
+    body = b"text=" + b"%%4" * 700_000
+    tracemalloc.start()
+    try:
+        assert len(read(body)["text"][0]) == 2_100_000
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000  # the standard library takes 269 MB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [(b"a=\xff", "the form is not UTF-8"), (b"a=&" * 2_501, "the form has more than 2,500 fields")]
+)
+def test_what_is_no_form_is_refused_with_a_sentence(body: bytes, said: str) -> None:
+    with pytest.raises(BadQuestion, match=said):
+        read(body)
