@@ -1,7 +1,7 @@
 """All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
@@ -44,6 +44,10 @@ class Known:
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """What is claimed of a cell: measured, inferred, or not known."""
         return self.claims.of(issue, build, hardware)
+
+    def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
+        """Whether anything was measured of it on any of these classes."""
+        return any((build.id, class_) in self._columns for class_ in hardware)
 
     def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
         """Every stored cell of an issue on a class with its build, in release order."""
@@ -110,6 +114,10 @@ class Known:
             if build in ranks:
                 found[issue, hardware].append(build)
         return defaultdict(tuple, {key: tuple(sorted(ids, key=ranks.__getitem__)) for key, ids in found.items()})
+
+    @cached_property
+    def _columns(self) -> frozenset[tuple[str, str]]:
+        return frozenset((build, hardware) for _, build, hardware in self.cells)
 
     @cached_property
     def _stored(self) -> dict[tuple[str, str], tuple[tuple[Build, Cell], ...]]:

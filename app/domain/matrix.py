@@ -30,9 +30,8 @@ class Columns(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """What stands under one head: builds that differ in Python alone, the default Python first, then the lower ones.
-
-    Where it is unfolded it has one build.
+    """What stands under one head: builds that differ in Python alone. First the one that names it: the default Python,
+    or another where only that was measured; then the lower ones. Where it is unfolded it has one build.
     """
 
     builds: tuple[Build, ...]
@@ -108,14 +107,16 @@ def fold(
     unfolds the column for the whole view: a row that counts one Python and a row beside it that counts another would
     be read as one build. Rows that name a Python are no such rows: they are about one of them.
     """
-    families = _families(tuple(builds))
+    families = tuple(_led(family, hardware, known) for family in _families(tuple(builds)))
     several = [family for family in families if len(family.builds) > 1]
     if not several:
         return families
     places = [(issue, class_) for issue in issues if not issue.requires.python for class_ in hardware]
     split = {family.head.id for family in several if not _says_one_thing(family, places, known)}
     return tuple(
-        column for family in families for column in (_apart(family, known) if family.head.id in split else (family,))
+        column
+        for family in families
+        for column in (_apart(family, hardware, known) if family.head.id in split else (family,))
     )
 
 
@@ -130,13 +131,17 @@ def _says_one_thing(family: Column, places: Sequence[tuple[Issue, str]], known: 
     return True
 
 
-def _apart(family: Column, known: Known) -> tuple[Column, ...]:
+def _led(family: Column, hardware: Collection[str], known: Known) -> Column:
+    """Named by a build that was measured on these classes, if any was: what was measured is not shown as inferred."""
+    lead = next((build for build in family.builds if known.is_measured(build, hardware)), family.head)
+    return Column((lead, *(build for build in family.builds if build is not lead)))
+
+
+def _apart(family: Column, hardware: Collection[str], known: Known) -> tuple[Column, ...]:
     """Each Python for itself, without the default one where nothing was measured with it."""
-    return unfolded(build for build in family.builds if build is not family.head or _is_measured(build, known))
-
-
-def _is_measured(build: Build, known: Known) -> bool:
-    return any(id_ == build.id for _, id_, _ in known.cells)
+    return unfolded(
+        build for build in family.builds if build.python != DEFAULT_PYTHON or known.is_measured(build, hardware)
+    )
 
 
 def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:

@@ -124,10 +124,19 @@ def test_a_column_unfolds_for_the_whole_view_where_two_pythons_disagree(one: str
     assert [column.builds for column in columns] == [*apart, (PATCH,)]
 
 
-def test_where_no_rule_lets_one_python_stand_in_for_another_each_has_its_column() -> None:
-    known = store(told(ROW.id, "..o"), pairs=0, smoke=False)
-    columns = fold([ROW], FAMILY, [HARDWARE], known)
-    assert [column.builds for column in columns] == [(build,) for build in FAMILY[1:]], "nothing was run on 3.11"
+@pytest.mark.parametrize("pairs", [0, 40])
+def test_a_column_is_named_by_the_python_that_was_measured_and_shows_that(pairs: int) -> None:
+    known = store(told(ROW.id, "..o"), pairs=pairs, smoke=False)
+    (column,) = fold([ROW], FAMILY, [HARDWARE], known)
+    assert column.builds == (FAMILY[2], *FAMILY[:2]), "nothing was run on 3.11"
+    (cell,) = rows_of([ROW], [column], [HARDWARE], known)[ROW.id, HARDWARE]
+    assert (cell.build, cell.verdict, cell.assurance) == (FAMILY[2].id, Verdict.NOT_AFFECTED, Assurance.MEASURED)
+
+
+def test_a_python_that_was_measured_on_another_class_names_no_column_here() -> None:
+    known = store([*told(ROW.id, "o.."), *told(ROW.id, "..x", "cuda-sm_90")], smoke=False)
+    assert [column.head for column in fold([ROW], FAMILY, ["cuda-sm_90"], known)] == [FAMILY[2]]
+    assert [column.head for column in fold([ROW], FAMILY, [HARDWARE], known)] == [FAMILY[0]]
 
 
 def test_an_issue_or_a_class_that_is_not_shown_unfolds_nothing() -> None:
