@@ -174,7 +174,8 @@ def complete(
 def rows_of(
     issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], known: Known
 ) -> dict[tuple[str, str], tuple[Cell, ...]]:
-    """By issue and hardware class, the cell that stands for each column: that of the build that names it.
+    """By issue and hardware class, the cell that stands for each column: that of the build that names it, or where
+    that was not run, the answer of another Python.
 
     A row that names a Python is told by the Pythons of the column that it is about.
     """
@@ -186,9 +187,11 @@ def rows_of(
 
 
 def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> Cell:
-    if len(builds) == 1 or not issue.requires.python:
-        return known.cell(issue, builds[0], hardware)
-    return tells_most(known.cell(issue, build, hardware) for build in builds)
+    named = known.cell(issue, builds[0], hardware)
+    if len(builds) == 1 or (named.verdict is not Verdict.NOT_RUN and not issue.requires.python):
+        return named
+    told = tells_most(known.cell(issue, build, hardware) for build in builds)
+    return told if told.verdict in CONCLUSIVE or issue.requires.python else named
 
 
 def tells_most(cells: Iterable[Cell]) -> Cell:

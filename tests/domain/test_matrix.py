@@ -133,6 +133,13 @@ def test_a_column_is_named_by_the_python_that_was_measured_and_shows_that(pairs:
     assert (cell.build, cell.verdict, cell.assurance) == (FAMILY[2].id, Verdict.NOT_AFFECTED, Assurance.MEASURED)
 
 
+def test_a_column_whose_build_was_not_run_shows_what_is_known_of_its_other_pythons() -> None:
+    """On a GPU 3.12 was run for other rows; what needs no GPU is inferred from the CPU, where 3.11 was."""
+    known = store(told(ROW.id, "x.."), smoke=False, pairs=0)
+    (row,) = rows_of([ROW], [Column((FAMILY[2], FAMILY[0]))], [HARDWARE], known).values()
+    assert [(cell.build, cell.verdict) for cell in row] == [(FAMILY[0].id, Verdict.AFFECTED)]
+
+
 def test_a_python_that_was_measured_on_another_class_names_no_column_here() -> None:
     known = store([*told(ROW.id, "o.."), *told(ROW.id, "..x", "cuda-sm_90")], smoke=False)
     assert [column.head for column in fold([ROW], FAMILY, ["cuda-sm_90"], known)] == [FAMILY[2]]
