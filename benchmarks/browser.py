@@ -16,8 +16,8 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from app.store.session import connect
 from benchmarks.matrix import Size, change, fill, serving
+from knowngood.app.store.engine import connect
 
 LARGE, USUAL = Size(500, 60), Size(100, 40)
 ROUNDS = 7

@@ -14,15 +14,16 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.domain.issue import Issue, Variant
-from app.domain.plan import Known, Wanted, plan_jobs
-from app.store.reads import load_run
-from app.store.session import Engine, reading, unit_of_work
-from app.store.writes import create_run, save_catalogue
 from benchmarks.ingest import new_file
+from knowngood.app.domain.issue import Issue, Variant
+from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
+from knowngood.app.store.queries import load_run
+from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
+from knowngood.workers.dispatch.local_transport import LocalCarrier
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from workers.carriers import LocalCarrier
-from workers.dispatcher import Dispatch, dispatch
 
 WORKERS = (1, 2, 4, 8)
 JOBS_EACH, ARM_S = 2, 1.0

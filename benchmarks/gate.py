@@ -24,16 +24,16 @@ from urllib.parse import quote
 import psutil
 import sqlalchemy as sa
 
-from app.domain.build import Build
-from app.domain.issue import BASELINE, Issue
-from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.formats import wire
-from app.store.cells import touch
-from app.store.evidence import Reception, attempt_row
-from app.store.session import Engine, connect, migrate, unit_of_work
-from app.store.tables import attempts, cells
-from app.store.writes import save_catalogue
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, Issue
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.serialization import codec
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.evidence.attempt_codec import Reception, attempt_row
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import attempts, cells
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 ISSUES, BUILDS = 1000, 200
@@ -102,7 +102,7 @@ def _cell(issue: Issue, build: Build, column: int, verdict: Verdict | None = Non
 
 
 def _row(cell: Cell, changed: int = 0) -> dict[str, object]:
-    doc = wire.CELL.dump_json(cell, exclude_defaults=True).decode()
+    doc = codec.CELL.dump_json(cell, exclude_defaults=True).decode()
     place = {"issue": cell.issue, "build": cell.build, "hardware": cell.hardware}
     return {**place, "verdict": cell.verdict, "measured_at": cell.measured_at, "changed": changed, "doc": doc}
 
@@ -218,7 +218,7 @@ def _verdict(port: int, address: str) -> str:
 def _gates(folder: str) -> Iterator[tuple[list[int], list[subprocess.Popen[bytes]]]]:
     ports = [_free_port() for _ in range(PROCESSES)]
     environment = {**os.environ, "KNOWNGOOD_DATA_DIR": folder, "KNOWNGOOD_REQUESTS_PER_S": "0"}
-    command = [sys.executable, "-m", "app", "serve", "--port"]
+    command = [sys.executable, "-m", "knowngood", "serve", "--port"]
     processes = [
         subprocess.Popen([*command, str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for port in ports

@@ -18,13 +18,13 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.store.session import Engine, unit_of_work
-from app.web.application import create_app
-from app.web.reader import Rules
 from benchmarks.ingest import new_file
 from benchmarks.matrix import Size, change, fill_with
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.web.auth.principal import Rules
 from tests.make import HARDWARE, make_build, make_issue
 
 SIZE = Size(20, 20)

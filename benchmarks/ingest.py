@@ -29,17 +29,21 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from app.catalogue.read import Catalogue, read_catalogue, shipped_catalogue
-from app.domain.access import Actor
-from app.domain.issue import digest
-from app.domain.job import Attempt
-from app.domain.machine import Machine
-from app.formats import bundle
-from app.garbage import collect_seldom
-from app.store import arrivals, bulk, cells, exchange
-from app.store.session import Engine, connect, migrate, unit_of_work
-from app.store.tables import attempts, environments, locks, logs, machines
-from app.store.writes import save_catalogue, take_in_bundle
+from knowngood.app.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.issue import digest
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles import store as bundles_store
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.gc_tuning import collect_seldom
+from knowngood.app.serialization.lock_keys import Environment
+from knowngood.app.store import bulk_insert
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.evidence import cells, incoming_attempts
+from knowngood.app.store.tables import attempts, environments, locks, logs, machines
 
 COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", "4"))
 ROUNDS = 3
@@ -64,30 +68,32 @@ def write_copies(path: Path, copies: int) -> int:
     attempts. A copy's logs are its own too, as every machine's are.
     """
     (file,) = (shipped_catalogue() / "evidence").glob("cpu-*.jsonl.gz")
-    shipped = bundle.check_bundle(file)
-    texts = {item.digest: item.text for item in bundle.read_items(shipped) if isinstance(item, bundle.Log)}
+    shipped = bundles_format.check_bundle(file)
+    texts = {
+        item.digest: item.text for item in bundles_format.read_items(shipped) if isinstance(item, bundles_format.Log)
+    }
     with path.open("wb") as out:
-        counts = bundle.write_bundle(
+        counts = bundles_format.write_bundle(
             out, replace(shipped.header, origin="benchmark"), _in_order(shipped, texts, copies)
         )
     return counts["attempt"]
 
 
-def _in_order(shipped: bundle.Checked, texts: Mapping[str, str], copies: int) -> Iterator[bundle.Item]:
+def _in_order(shipped: bundles_format.Checked, texts: Mapping[str, str], copies: int) -> Iterator[bundles_format.Item]:
     """What is referred to first, and each thing once."""
-    items = list(bundle.read_items(shipped))
-    yield from (item for item in items if isinstance(item, Machine | bundle.Lock | bundle.Environment))
+    items = list(bundles_format.read_items(shipped))
+    yield from (item for item in items if isinstance(item, Machine | bundles_format.Lock | Environment))
     for number in range(copies):
-        yield from (_log(item.text, number) for item in items if isinstance(item, bundle.Log))
+        yield from (_log(item.text, number) for item in items if isinstance(item, bundles_format.Log))
     for number in range(copies):
         for item in items:
             if isinstance(item, Attempt):
                 yield _attempt(item, texts.get(item.log_digest, ""), number)
 
 
-def _log(text: str, number: int) -> bundle.Log:
+def _log(text: str, number: int) -> bundles_format.Log:
     own = f"{text}copy {number}\n" if number else text
-    return bundle.Log(digest(own), own)
+    return bundles_format.Log(digest(own), own)
 
 
 def _attempt(attempt: Attempt, log: str, number: int) -> Attempt:
@@ -158,12 +164,12 @@ def _tell(name: str, way: str, took: Sequence[_Took], n: int) -> None:
 
 # What each part of an import is done by: module, name, and the part.
 _PARTS = (
-    (bundle, "check_bundle", "decode and check"),
-    (bundle, "_item", "decode and check"),
-    (bundle, "_lines", "decode and check"),
-    (bulk, "insert", "write"),
-    (exchange._Intake, "_known", "write"),  # noqa: SLF001 - a clock is put around what the product does
-    (arrivals, "judge", "judge"),
+    (bundles_format, "check_bundle", "decode and check"),
+    (bundles_format, "_item", "decode and check"),
+    (bundles_format, "_lines", "decode and check"),
+    (bulk_insert, "insert", "write"),
+    (bundles_store._Intake, "_known", "write"),  # noqa: SLF001 - a clock is put around what the product does
+    (incoming_attempts, "judge", "judge"),
     (cells, "derive_cell", "derive"),
     (cells, "_announce_changes", "changes"),
 )

@@ -18,17 +18,18 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
-from app.domain.access import Actor
-from app.domain.build import Build
-from app.domain.issue import BASELINE, CONTROL, Issue
-from app.domain.job import Attempt
-from app.domain.outcome import Outcome
-from app.domain.triage import NoteKind, standing_void
-from app.formats.bundle import Header, write_bundle
-from app.store.cells import CellKey, load_notes
-from app.store.session import Engine, connect, migrate, unit_of_work
-from app.store.triage import add_note
-from app.store.writes import save_catalogue, take_in_bundle
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.verdicts.notes import NoteKind, standing_void
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.notes import add_note
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 
@@ -87,7 +88,7 @@ def serving(folder: Path) -> Iterator[int]:
     """A server over the store in `folder`, as everybody starts one; its port."""
     port = _free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "app", "serve", "--port", str(port)],
+        [sys.executable, "-m", "knowngood", "serve", "--port", str(port)],
         env={**os.environ, "KNOWNGOOD_DATA_DIR": str(folder)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

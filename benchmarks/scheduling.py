@@ -20,12 +20,13 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from app.domain.issue import Device, Requires
-from app.domain.plan import Known, Wanted, plan_jobs
-from app.store.cells import touch
-from app.store.session import Engine, unit_of_work
-from app.store.writes import claim_job, create_run, save_catalogue
 from benchmarks.ingest import new_file, postgresql
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.jobs.job_queue import claim_job, create_run
 from tests.make import NOON, make_build, make_issue
 
 QUEUE = int(os.environ.get("KNOWNGOOD_BENCH_QUEUE", "100000"))

@@ -14,10 +14,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.issue import environment_request
-from app.store.reads import load_attempts
-from app.store.session import connect, reading
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.domain.issue import environment_request
+from knowngood.app.store.engine import connect, reading
+from knowngood.app.store.queries import load_attempts
 
 BUILD = os.environ.get("KNOWNGOOD_BENCH_BUILD", "torch-2.6.0+cu124")
 ISSUE = "pytorch-151290"
@@ -56,7 +56,7 @@ def _ours() -> Round:
     """A fresh store and fresh environments; only the package cache is warm."""
     slots = len(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "app", "run", "--builds", BUILD, "--issues", "all", "--json"]
+        command = [sys.executable, "-m", "knowngood", "run", "--builds", BUILD, "--issues", "all", "--json"]
         begun = time.perf_counter()
         subprocess.run(command, env={**os.environ, "KNOWNGOOD_DATA_DIR": folder}, stdout=subprocess.DEVNULL, check=True)
         wall = time.perf_counter() - begun

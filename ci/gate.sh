@@ -24,4 +24,4 @@ if [ -n "${GATE_SNAPSHOT:-}" ]; then
   "$python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
 fi
 # -P: a folder `app` of the project that is checked must not be taken for ours.
-PYTHONPATH="$GITHUB_ACTION_PATH" exec "$python" -P -m app.start gate "${arguments[@]}"
+PYTHONPATH="$GITHUB_ACTION_PATH" exec "$python" -P -m knowngood.app.entry gate "${arguments[@]}"

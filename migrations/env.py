@@ -10,8 +10,8 @@ from typing import Literal
 from alembic import context
 from sqlalchemy import Connection
 
-from app.store.session import connect
-from app.store.tables import UtcDateTime, metadata
+from knowngood.app.store.engine import connect
+from knowngood.app.store.tables import UtcDateTime, metadata
 
 
 def render(kind: str, item: object, _context: object) -> str | Literal[False]:

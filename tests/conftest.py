@@ -24,13 +24,14 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.access import Actor
-from app.domain.verdict import RULES
-from app.garbage import collect_seldom
-from app.store.session import Engine, connect, migrate, unit_of_work
-from app.store.tables import metadata
-from app.store.writes import save_catalogue, take_in_bundle
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.verdicts.verdict import RULES
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.gc_tuning import collect_seldom
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.tables import metadata
 from tests.given_toys import Installation, make_installation, toy_wheels
 
 CountStatements = Callable[[Engine], AbstractContextManager[list[str]]]

@@ -33,7 +33,7 @@ _SHARED = (
 def run_command(
     arguments: Sequence[str], environment: Mapping[str, str], *, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run([sys.executable, "-m", "app", *arguments])` with this environment, in the repository."""
+    """As `subprocess.run([sys.executable, "-m", "knowngood", *arguments])` with this environment, in the repository."""
     asked = json.dumps([list(arguments), dict(environment)]).encode()
     answers, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with answers, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -108,7 +108,7 @@ def _look_after(message: bytes, answers: int, out: int, err: int) -> None:
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["knowngood", *arguments]
-    runpy.run_module("app", run_name="__main__", alter_sys=True)
+    runpy.run_module("knowngood", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

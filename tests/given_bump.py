@@ -17,15 +17,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from app.domain.build import Build
-from app.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
-from app.domain.job import ArmFinished, ArmSpec, JobEnded, JobSpec
-from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from app.domain.plan import Wanted
-from app.domain.policy import Watch
-from app.domain.watch_list import Content
-from app.store import writes
-from app.store.session import Engine, unit_of_work
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, JobEnded, JobSpec
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
 from tests.make import NOON, make_build, make_issue, make_record
 from tests.web.given import GPU_CLASS, GPU_MACHINE, LOCK, Asked, begin, claim, queue, watch
 
@@ -92,7 +93,7 @@ KILLED = Trouble(TroubleCode.PROVISION_FAILED, "nvidia-container-cli ended with 
 def bump(engine: Engine) -> None:
     """2.11 and the test channel's 2.12, as they stood when the threads were filed; twice each, as the triagers ask."""
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, ISSUES, BUILDS, NOON)
+        save_catalogue(s, ISSUES, BUILDS, NOON)
     watch(engine, LIST, Content(Watch(issues=tuple(issue.id for issue in ISSUES)), (GPU_CLASS,)))
     _measure(engine, Asked([BEFORE, CANDIDATE], NOON, GPU_CLASS, ISSUES, Wanted(repeat=2)), host_works=False)
 
@@ -114,7 +115,7 @@ def _measure(engine: Engine, asked: Asked, *, host_works: bool = True) -> None:
         for arm in spec.arms:
             _finish(engine, spec, arm, asked, host_works=host_works)
         with unit_of_work(engine) as s:
-            writes.record_event(s, JobEnded(spec.job, spec.try_no), asked.at)
+            record_event(s, JobEnded(spec.job, spec.try_no), asked.at)
 
 
 def _finish(engine: Engine, spec: JobSpec, arm: ArmSpec, asked: Asked, *, host_works: bool) -> None:
@@ -124,7 +125,7 @@ def _finish(engine: Engine, spec: JobSpec, arm: ArmSpec, asked: Asked, *, host_w
         GPU_MACHINE.digest, at, at + timedelta(seconds=5),
     )  # fmt: skip
     with unit_of_work(engine) as s:
-        writes.record_event(s, told, at + timedelta(seconds=5))
+        record_event(s, told, at + timedelta(seconds=5))
 
 
 def _record(build: Build, arm: ArmSpec, *, host_works: bool) -> RunRecord:

@@ -13,10 +13,10 @@ from itertools import pairwise
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.domain.policy import Effect, Policy
-from app.domain.verdict import Cell
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
 ANSWERS = ("affected", "not_affected", "different_failure", "flaky")

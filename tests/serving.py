@@ -7,10 +7,10 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
-from app.web.application import end_streams
-from app.web.connections import Connection
+from knowngood.app.server import end_streams
+from knowngood.app.web.middleware.connections import Connection
 
-_GRACE_S = 30  # as in app/commands/serving.py
+_GRACE_S = 30  # as in app/commands/serve.py
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import yaml
 from tests.conftest import LONGEST
 
 ROOT = Path(__file__).parents[1]
-OURS = {"app", "workers", "migrations", "tests"}
+STANDALONE = ROOT / "workers" / "standalone"
+OURS = {"knowngood", "app", "workers", "migrations", "tests"}
 
 
 def tracked() -> list[Path]:
@@ -51,11 +52,11 @@ def test_a_repro_imports_nothing_of_ours(path: Path) -> None:
     assert not imported_by(path) & OURS
 
 
-@pytest.mark.parametrize("name", ["cgroup.py", "harness.py", "keeper.py", "sandbox.py"])
+@pytest.mark.parametrize("name", ["cgroup.py", "harness.py", "sandbox.py", "supervisor.py"])
 def test_what_runs_beside_the_build_under_test_is_python_3_9_and_standard_library_only(name: str) -> None:
-    source = (ROOT / "workers" / name).read_text()
+    source = (STANDALONE / name).read_text()
     ast.parse(source, feature_version=(3, 9))
-    foreign = imported_by(ROOT / "workers" / name) - set(sys.stdlib_module_names) - {"torch", "triton", "torch_xla"}
+    foreign = imported_by(STANDALONE / name) - set(sys.stdlib_module_names) - {"torch", "triton", "torch_xla"}
     assert not foreign
 
 
@@ -116,7 +117,7 @@ def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
         if program != "knowngood":  # tests/test_compose.py runs them all
             continue
         told = subprocess.run(
-            [sys.executable, "-m", "app", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+            [sys.executable, "-m", "knowngood", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
         )
         for flag in flags:
             assert not flag.startswith("--") or flag in told.stdout

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from app.commands.bisect import read_line
-from app.domain.bisect import Answer, Ask, Kind, Point, Search, most_jobs, next_step, sentences
-from app.domain.build import Build
-from app.domain.history import history_of, is_release
-from app.domain.verdict import Cell, Verdict
-from app.store.reads import load_builds, load_cells
-from app.store.session import Engine, reading
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.verdicts.history import history_of, is_release
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.bisect.cli import read_line
+from knowngood.app.features.bisect.search import Answer, Ask, Kind, Point, Search, most_jobs, next_step, sentences
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_builds, load_cells
 from tests.given_toys import TOYS, Installation, make_installation
 from tests.make import HARDWARE
 from tests.make_wheels import make_torch, make_wheels

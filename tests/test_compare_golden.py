@@ -5,13 +5,21 @@ from typing import Any
 
 import pytest
 
-from app.domain.compare import Comparison, Group, Pair, Standing, Transition, sentence, standing_of
-from app.domain.verdict import CONCLUSIVE, Cell
-from app.formats.comparison import comparison_markdown
-from app.store.known import load_known
-from app.store.reads import load_builds, load_cells, load_hardware
-from app.store.session import Engine, reading
-from app.web.comparing import CompareQuery, comparison_of, load_room
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell
+from knowngood.app.features.compare.comparison import (
+    Comparison,
+    Group,
+    Pair,
+    Standing,
+    Transition,
+    sentence,
+    standing_of,
+)
+from knowngood.app.features.compare.renderers import comparison_markdown
+from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_room
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_builds, load_cells, load_hardware
 from tests.golden_files import assert_golden
 
 CPU, GPU = "cpu-x86_64", "cuda-sm_90"

@@ -23,7 +23,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from app.settings import Settings
+from knowngood.app.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -47,7 +47,14 @@ def test_the_wheel_finds_all_it_carries_in_the_image() -> None:
     made = DOCKERFILE.partition(" AS server")[0]
     copied = set(" ".join(re.findall(r"^COPY (?!--from)(.+) \S+$", made, re.MULTILINE)).split())
     packs = (ROOT / "pyproject.toml").read_text().partition("[tool.hatch.build.targets.wheel]")[2].partition("\n[[")[0]
-    packed = {*re.findall(r'^"([^"]+)" = "app/', packs, re.MULTILINE), "app", "workers", "repros", "migrations"}
+    packed = {
+        *re.findall(r'^"([^"]+)" = "knowngood/app/', packs, re.MULTILINE),
+        "app",
+        "knowngood",
+        "workers",
+        "repros",
+        "migrations",
+    }
     assert {name.partition("/")[0] for name in packed} <= copied
 
 

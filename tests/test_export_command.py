@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from kcidb_io import schema
 
-from app.formats.bundle import check_bundle
+from knowngood.app.features.bundles.format import check_bundle
 from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web.given import BAD, BUILDS, ISSUES
@@ -27,7 +27,7 @@ def url(new_store: NewStore, filled_store: str) -> str:
 
 def export(url: str, *arguments: str) -> Done:
     return subprocess.run(
-        [sys.executable, "-c", "from app.start import main; main()", "export", *arguments],
+        [sys.executable, "-c", "from knowngood.app.entry import main; main()", "export", *arguments],
         env={**os.environ, "KNOWNGOOD_DATABASE_URL": url},
         capture_output=True,
         timeout=60,
@@ -51,7 +51,10 @@ def test_each_format_is_one_file_that_its_own_readers_take(url: str, tmp_path: P
 
 
 def test_a_bundle_that_was_refused_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
-    small = "import app.store.exchange as e; e.MOST_LINES = 3; from app.start import main; main()"
+    small = (
+        "import knowngood.app.features.bundles.store as e; e.MOST_LINES = 3; "
+        "from knowngood.app.entry import main; main()"
+    )
     command = [sys.executable, "-c", small, "export", "-o", str(tmp_path / "all.jsonl.gz")]
     settings = {**os.environ, "KNOWNGOOD_DATABASE_URL": url}
     done = subprocess.run(command, env=settings, capture_output=True, timeout=60, check=False)

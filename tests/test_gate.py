@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from app.formats.snapshot import make_key, public_key, read_snapshot, write_snapshot
-from app.store.session import connect
-from app.web.application import create_app
+from knowngood.app.features.gate.snapshot import make_key, public_key, read_snapshot, write_snapshot
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import connect
 from tests.conftest import NewStore
 from tests.given_toys import ROOT
 from tests.serving import served
@@ -168,9 +168,10 @@ def test_the_server_is_named_by_a_variable_too_and_no_store_is_opened(place: Pla
 
 def test_asking_a_server_imports_nothing_but_the_standard_library(server: str) -> None:
     code = (
-        "import sys; from app.commands.gate import main; "
+        "import sys; from knowngood.app.features.gate.cli import main; "
         f"code = main(['--server', {server!r}, '--build', {BAD!r}, '--issues', 'xla-8464']); "
-        "ours = {name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names - {'app', '__main__'}; "
+        "all_ = {name.partition('.')[0] for name in sys.modules}; "
+        "ours = all_ - sys.stdlib_module_names - {'knowngood', '__main__'}; "
         "print(code, sorted(name for name in ours if not name.startswith('_')), file=sys.stderr)"
     )
     told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -376,8 +377,8 @@ def test_the_action_tells_in_annotations_a_summary_and_an_output(
 ) -> None:
     """Its script as a runner calls it, in a project that has a folder `app` of its own."""
     project = tmp_path / "project"
-    (project / "app").mkdir(parents=True)
-    (project / "app" / "__init__.py").write_text("raise SystemExit('the wrong app')\n")
+    (project / "knowngood").mkdir(parents=True)
+    (project / "knowngood" / "__init__.py").write_text("raise SystemExit('the wrong one')\n")
     (project / "requirements.txt").write_text("torch==2.5.1+cu124\n")
     bash = shutil.which("bash")
     assert bash is not None

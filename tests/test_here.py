@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from app.commands.here import Here, as_json, print_found
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.commands.here import Here, as_json, print_found
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

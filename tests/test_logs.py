@@ -9,18 +9,25 @@ import pytest
 import structlog
 from uvicorn.config import LOGGING_CONFIG
 
-from app.domain.access import Scope
-from app.domain.job import ArmFinished, ArmStarted, EnvironmentReady, JobEnded, JobStarted, Provisioning
-from app.domain.outcome import Ending, RunRecord, Trouble, TroubleCode
-from app.logs import Format, Level, configure
-from app.store.session import Engine
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.measuring.job import (
+    ArmFinished,
+    ArmStarted,
+    EnvironmentReady,
+    JobEnded,
+    JobStarted,
+    Provisioning,
+)
+from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
+from knowngood.app.logging_setup import Format, Level, configure
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
+from knowngood.workers.dispatch.job_log import Journal
 from tests.make import NOON
 from tests.store.given import MACHINE
 from tests.web.asking import bearer, client_of
 from tests.web.given import make_token
 from tests.web.signed_in import signed_in
-from workers.journal import Journal
 
 TOKEN = "kg_0123456789ab_" + "5" * 64
 PASTED = "RuntimeError: a sentence that only this person's program says"

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from app.store.reads import load_runs
-from app.store.session import connect, reading
+from knowngood.app.store.engine import connect, reading
+from knowngood.app.store.queries import load_runs
 from tests.given_toys import TOYS, Installation, make_installation, toy_wheels
 
 pytestmark = pytest.mark.timeout(600)

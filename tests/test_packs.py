@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.isolation import Isolation
+from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.workers.agent.sandbox_policy import reach_of_host
 from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
-from workers.isolation import reach_of_host
 
 ISSUES = "toy-passes-1,toy-fixed-1,toy-aborts-1,toy-missing-package-1"
 BUILD = "torch-0.0.1+mini"
@@ -169,7 +169,9 @@ def test_wheels_left_out_of_a_pack_are_made_of_what_is_installed_there(
     assert "attempts added" in told.stdout
 
 
-_UNPACK = "import sys, pathlib; from workers.unpack import unpack; unpack(*map(pathlib.Path, sys.argv[1:]))"
+_UNPACK = (
+    "import sys, pathlib; from knowngood.workers.pack.unpack import unpack; unpack(*map(pathlib.Path, sys.argv[1:]))"
+)
 
 
 def test_an_interpreters_own_torch_is_a_column_and_its_evidence_says_so(tmp_path: Path, wheels: Path) -> None:

@@ -23,13 +23,14 @@ from typing import Any
 import psutil
 import pytest
 
-from app.catalogue.read import read_catalogue
-from app.domain.errors import StoreUnusable
-from app.domain.plan import Known, Wanted, plan_jobs
-from app.domain.verdict import INFRASTRUCTURE
-from app.store.reads import load_known_attempts, load_lease, load_runs
-from app.store.session import connect, migrate, reading, unit_of_work
-from app.store.writes import DISPATCHER, cancel_run, create_run, give_lease_back, save_catalogue, take_lease
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import connect, migrate, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, give_lease_back, take_lease
+from knowngood.app.store.queries import load_known_attempts, load_lease, load_runs
 from tests.conftest import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually
@@ -152,7 +153,17 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
     wheels: Path, tmp_path: Path, new_setting: NewStore
 ) -> None:
     here = make_installation(tmp_path, wheels, store=new_setting())
-    first = [sys.executable, "-m", "app", "run", "--builds", "torch-0.0.1+mini", "--issues", "toy-hangs-1", "--json"]
+    first = [
+        sys.executable,
+        "-m",
+        "knowngood",
+        "run",
+        "--builds",
+        "torch-0.0.1+mini",
+        "--issues",
+        "toy-hangs-1",
+        "--json",
+    ]
     with (tmp_path / "first.log").open("w") as said:
         slow = subprocess.Popen(first, env=dict(here.environment), cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
     assert eventually(lambda: here.data.exists() and _is_led(here), PATIENCE_S)
@@ -198,7 +209,7 @@ def test_two_ups_at_once_measure_everything_once(wheels: Path, tmp_path: Path, n
     small = _catalogue_of(tmp_path, "toy-passes-1", "toy-fixed-1")
     here = make_installation(tmp_path, wheels, catalogue=small, store=new_setting())
     assert here.command("migrate").returncode == 0
-    command = [sys.executable, "-m", "app", "up", "--port", "0", "--once"]
+    command = [sys.executable, "-m", "knowngood", "up", "--port", "0", "--once"]
     both = [
         subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
@@ -229,7 +240,7 @@ def test_an_up_measures_all_whatever_became_of_another(
             create_run(s, [replace(job, hardware="cuda-sm_90") for job in planned], {"by": "up"}, now)
     said = tmp_path / "up.log"
     with said.open("w") as stderr:
-        command = [sys.executable, "-m", "app", "up", "--port", "0", "--once", "--builds", build.id]
+        command = [sys.executable, "-m", "knowngood", "up", "--port", "0", "--once", "--builds", build.id]
         up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr)
     try:
         assert eventually(lambda: "another dispatcher is at work" in said.read_text(), PATIENCE_S), said.read_text()
@@ -273,7 +284,7 @@ def _catalogue_of(folder: Path, *toys: str) -> Path:
 @contextmanager
 def _up(here: Installation) -> Iterator[str]:
     """`knowngood up` as a person starts it; tells its address, and stops it by Ctrl-C."""
-    command = [sys.executable, "-m", "app", "up", "--port", "0"]
+    command = [sys.executable, "-m", "knowngood", "up", "--port", "0"]
     said = here.data.with_name("up.log")
     with said.open("w") as stderr:
         up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr, stdout=stderr)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from uv import find_uv_bin
 
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.job import ArmSpec
-from app.domain.outcome import Outcome, classify
-from workers.execute import Limits, Place, arm_environment, execute, scratch_folder
-from workers.index import read_index
-from workers.provision import Environment, host_trouble
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Outcome, classify
+from knowngood.workers.agent.arm_runner import Limits, Place, arm_environment, execute, scratch_folder
+from knowngood.workers.provision.index_config import read_index
+from knowngood.workers.provision.provisioner import Environment, host_trouble
 
 ROOT = Path(__file__).parents[1]
 OLD, NEW = "torch-2.5.1+cu124", "torch-2.6.0+cu124"
@@ -35,7 +35,7 @@ pytestmark = [
 def run(data: Path, *arguments: str, **more: str) -> dict[str, Any]:
     """`knowngood run ... --json` with its data in `data`; packages come from where this machine's pip takes them."""
     done = subprocess.run(
-        [sys.executable, "-m", "app", "run", *arguments, "--json"],
+        [sys.executable, "-m", "knowngood", "run", *arguments, "--json"],
         env={**os.environ, "KNOWNGOOD_DATA_DIR": str(data), **more},
         cwd=ROOT,
         capture_output=True,
@@ -158,7 +158,7 @@ def test_on_a_full_disk_nothing_is_said_of_torch(measured: Any, tmp_path: Path) 
         pytest.skip("needs the right to mount a small file system")
     small = tmp_path / "small"
     small.mkdir()
-    command = [sys.executable, "-m", "app", "run", "--builds", OLD, "--issues", "compile-1", "--json"]
+    command = [sys.executable, "-m", "knowngood", "run", "--builds", OLD, "--issues", "compile-1", "--json"]
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=64m none "$0" && exec "$@"', small, *command],
         env={**os.environ, **COMPILES, "KNOWNGOOD_DATA_DIR": str(small)},

@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.build import Build
-from app.domain.issue import BASELINE, Issue
-from app.domain.job import Attempt
-from app.domain.known import Known
-from app.domain.outcome import Outcome, classify
-from app.domain.recognise import Budget, Explanation, Library, Measured, explain, make_library
-from app.formats.bundle import Log, check_bundle, read_items
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, Issue
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.outcome import Outcome, classify
+from knowngood.app.features.bundles.format import Log, check_bundle, read_items
+from knowngood.app.features.diagnose.matcher import Budget, Explanation, Library, Measured, explain, make_library
 
 FROM_THE_REPORTS = {
     "pytorch-136504": "NameError: name 's1' is not defined",

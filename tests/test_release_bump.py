@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.verdict import Verdict
-from app.store.session import Engine, connect
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.store.engine import Engine, connect
 from tests.conftest import NewStore
 from tests.given_bump import (
     ACCURACY,

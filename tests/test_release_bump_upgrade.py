@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
+from knowngood.app.store.engine import Engine
 from tests.given_bump import (
     ACCURACY,
     BEFORE,

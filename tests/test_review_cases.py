@@ -18,16 +18,16 @@ import sqlalchemy as sa
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from app.commands.exits import Exit
-from app.commands.gate import CODES, main
-from app.domain.inference import holds
-from app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
-from app.domain.known import Known
-from app.domain.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
-from app.store.known import load_known
-from app.store.session import Engine, reading
-from app.store.tables import attempts
-from app.terminal import print_matrix
+from knowngood.app.cli.console import print_matrix
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
+from knowngood.app.domain.verdicts.inference import holds
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.features.gate.cli import CODES, main
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.tables import attempts
 from tests.forked_commands import run_command
 from tests.web.asking import client_of
 

@@ -70,7 +70,7 @@ def serving(folder: Path, processes: int, **more: str) -> Iterator[Served]:
     log = folder / "serve.log"
     with log.open("w") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve", "--port", "0", "--processes", str(processes)],
+            [sys.executable, "-m", "knowngood", "serve", "--port", "0", "--processes", str(processes)],
             env=environment,
             cwd=ROOT,
             stdout=file,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.errors import BadRequest
-from app.settings import read_settings
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.settings import read_settings
 
 
 @pytest.fixture(autouse=True)

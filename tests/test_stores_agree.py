@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor
-from app.formats.exports import Format
-from app.store.backup import back_up, restore
-from app.store.session import Engine, connect
+from knowngood.app.domain.access import Actor
+from knowngood.app.features.backup.store import back_up, restore
+from knowngood.app.features.exports.formats import Format
+from knowngood.app.store.engine import Engine, connect
 from tests.conftest import KINDS, NewStore
 from tests.make import NOON
 from tests.web.asking import app_of, client_of

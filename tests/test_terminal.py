@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.domain.build import Build
-from app.domain.issue import Device, Issue, Requires, environment_request
-from app.domain.job import JobEnded, Provisioning
-from app.domain.known import Known
-from app.domain.outcome import Trouble, TroubleCode
-from app.domain.plan import PlannedArm, PlannedJob
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.encoding import stand_in
-from app.formats.marks import CURED, MARKS, PARTIAL, in_text
-from app.formats.matrix_markdown import SILENT, STALE
-from app.store.rows import JobRow, JobState
-from app.terminal import RunProgress, print_matrix, print_sizes, to_do_in_words
+from knowngood.app.cli.console import RunProgress, print_matrix, print_sizes, to_do_in_words
+from knowngood.app.cli.encoding import stand_in
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires, environment_request
+from knowngood.app.domain.measuring.job import JobEnded, Provisioning
+from knowngood.app.domain.measuring.planning import PlannedArm, PlannedJob
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.exports.markdown import SILENT, STALE
+from knowngood.app.serialization.marks import CURED, MARKS, PARTIAL, in_text
+from knowngood.app.store.records import JobRow, JobState
+from knowngood.workers.provision.download_estimate import Estimate, Space
 from tests.conftest import NewStore
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from workers.estimate import Estimate, Space
 
 PLAIN, TWIN, NEXT = make_build(), make_build(python="3.12"), make_build("2.7.0+cu126")
 ISSUE = make_issue("toy-1")
@@ -190,8 +190,8 @@ def test_a_log_has_a_line_for_each_job_that_ended(is_terminal: bool, problem: st
 
 TELLS = r"""
 import sys
-from app.encoding import write_what_can_be_read
-from app.formats.marks import CURED, MARKS, PARTIAL
+from knowngood.app.cli.encoding import write_what_can_be_read
+from knowngood.app.serialization.marks import CURED, MARKS, PARTIAL
 write_what_can_be_read()
 print(" ".join(mark.sign for mark in (*MARKS.values(), CURED, PARTIAL)), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
 print("\N{MULTIPLICATION X}", file=sys.stderr)
@@ -224,7 +224,7 @@ def test_no_two_signs_have_the_same_stand_in() -> None:
 def test_the_matrix_is_whole_on_an_ascii_terminal(new_store: NewStore, filled_store: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "KNOWNGOOD_DATA_DIR": str(tmp_path)}
     environment["KNOWNGOOD_DATABASE_URL"] = new_store(filled_store)
-    command = [sys.executable, "-m", "app.start", "matrix"]
+    command = [sys.executable, "-m", "knowngood.app.entry", "matrix"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False, text=True)
     assert done.returncode == 0, done.stderr
     assert ". does not apply" in done.stdout

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from app.__main__ import Chosen, _plan, _queue
-from app.domain.plan import PlannedJob, Wanted
-from app.store import writes
-from app.store.reads import load_run, load_runs
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.measuring.planning import PlannedJob, Wanted
+from knowngood.app.main import Chosen, _plan, _queue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
+from knowngood.app.store.queries import load_run, load_runs
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, planned
 
@@ -47,7 +47,7 @@ def test_what_another_up_measured_between_planning_and_queueing_is_not_asked_aga
     jobs = plan_on(engine)()
     assert jobs
     with unit_of_work(engine) as s:
-        writes.create_run(s, planned([ISSUE], [BUILD]), ASKED, NOON)
+        create_run(s, planned([ISSUE], [BUILD]), ASKED, NOON)
     given_results(engine)
     run, is_own = _queue(engine, jobs, ASKED, (), plan_on(engine))
     with reading(engine) as s:

@@ -4,18 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.domain.compare import Group, compare
-from app.domain.prospects import Tally
-from app.domain.upgrade import Advice, Decision, advise
-from app.domain.verdict import Assurance, Verdict
-from app.formats.migration_note import answer_note, migration_note
-from app.formats.upgrade_question import AskedUpgrade, Times, read_upgrade
-from app.formats.upgrade_text import upgrade_text
-from app.store.known import load_edition
-from app.store.reads import load_durations
-from app.store.session import Engine, reading
-from app.store.times import load_environment_s
-from app.web.shapes.upgrade import upgrade_body
+from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
+from knowngood.app.features.compare.comparison import Group, compare
+from knowngood.app.features.upgrade.candidates import Tally
+from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
+from knowngood.app.features.upgrade.ranking import Advice, Decision, advise
+from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
+from knowngood.app.features.upgrade.schemas import upgrade_body
+from knowngood.app.features.upgrade.text import upgrade_text
+from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.store.durations import load_environment_s
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_durations
 from tests.golden_files import assert_golden
 
 THEN = datetime(2026, 11, 23, tzinfo=UTC)

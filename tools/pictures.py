@@ -16,9 +16,9 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from app.store.reads import load_cells
-from app.store.session import Engine, connect, reading
-from app.web.application import create_app
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, connect, reading
+from knowngood.app.store.queries import load_cells
 from tests.serving import served
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +55,7 @@ def shipped(folder: Path) -> Engine:
     environment.pop("KNOWNGOOD_DATABASE_URL", None)
     evidence = sorted(str(path) for path in (ROOT / "repros/evidence").glob("*.jsonl.gz"))
     for arguments in (["migrate"], ["import", *evidence]):
-        subprocess.run([sys.executable, "-m", "app", *arguments], env=environment, cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-m", "knowngood", *arguments], env=environment, cwd=ROOT, check=True)
     return connect(f"sqlite:///{next(folder.glob('*.sqlite3'))}")
 
 

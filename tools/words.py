@@ -20,9 +20,9 @@ from babel.messages.pofile import read_po, write_po
 from jinja2 import Environment
 from jinja2.ext import extract_from_ast
 
-from app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
-from app.domain.recognise import Why
-from app.web.words import CATALOGUES, DOMAIN
+from knowngood.app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
+from knowngood.app.features.diagnose.matcher import Why
+from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "app/web/templates"
@@ -42,7 +42,7 @@ COMPILED = SOURCE.with_suffix(".mo")
 # compared with.
 _ALSO = {
     "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
-    "app/formats/comparison.py": ("nothing beside torch",),
+    "app/features/compare/renderers.py": ("nothing beside torch",),
 }
 _SAYING = {"say": 0, "Said": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")

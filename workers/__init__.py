@@ -1,0 +1,1 @@
+"""What measures: agents, environments, isolation, dispatch."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from app.domain.errors import KnownGoodError
+from knowngood.app.domain.errors import KnownGoodError
 
 Read = TypeVar("Read")
 

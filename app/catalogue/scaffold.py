@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from app.catalogue.fields import TITLE_SIGNS
-from app.catalogue.issues import is_issue_id
-from app.catalogue.script import opening, standalone
-from app.domain.errors import BadRequest
+from knowngood.app.catalogue.field_types import TITLE_SIGNS
+from knowngood.app.catalogue.issue_loader import is_issue_id
+from knowngood.app.catalogue.script_analysis import opening, standalone
+from knowngood.app.domain.errors import BadRequest
 
 _TRACKERS = {
     "pytorch": "pytorch/pytorch",
@@ -65,7 +65,7 @@ def _script(id_: str, title: str) -> str:
 
 
 def _template(name: str) -> Template:
-    return Template((files("app.catalogue") / name).read_text(encoding="utf-8"))
+    return Template((files("knowngood.app.catalogue") / name).read_text(encoding="utf-8"))
 
 
 def _quoted(text: str) -> str:

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from app.catalogue.outline import Outline
-from app.catalogue.script import (
+from knowngood.app.catalogue.lenient_reader import Outline
+from knowngood.app.catalogue.script_analysis import (
     Function,
     Script,
     is_main_guard,
@@ -16,8 +16,8 @@ from app.catalogue.script import (
     standalone,
     undefined_names,
 )
-from app.domain.issue import BASELINE, CONTROL, SignatureKind
-from app.formats.documents import Finding
+from knowngood.app.domain.issue import BASELINE, CONTROL, SignatureKind
+from knowngood.app.serialization.toml_models import Finding
 
 ScriptFinding = tuple[int, str]
 

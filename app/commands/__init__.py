@@ -1,1 +1,1 @@
-"""What single commands of `knowngood` do, one file each. Like `app.__main__` they may import every room."""
+"""What single commands of `knowngood` do, one file each. Like `knowngood.app.main` they may import every room."""

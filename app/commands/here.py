@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import InvalidVersion, Version
 from rich.console import Console
 
-from app.domain.build import Build, BuildId, difference
-from app.domain.errors import BadRequest
-from app.domain.issue import Issue, digest
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
-from app.formats.marks import mark_of
+from knowngood.app.domain.builds.build import Build, BuildId, difference
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Issue, digest
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.serialization.marks import mark_of
 
 if TYPE_CHECKING:
-    from workers.adopt import Adopted
+    from knowngood.workers.provision.adopted_env import Adopted
 
 LOCAL = "local"
 """The origin of a build that came from no index we know."""
@@ -42,8 +42,8 @@ class Here:
 
 def look(python: str, builds: Iterable[Build]) -> Here:
     """What `python` holds; an empty text is the interpreter that runs this. Raises BadRequest where it has no torch."""
-    from workers.adopt import look_into
-    from workers.resolve import ProvisionFailure
+    from knowngood.workers.provision.adopted_env import look_into
+    from knowngood.workers.provision.resolver import ProvisionFailure
 
     program = shutil.which(python) if python else sys.executable
     if program is None:
@@ -100,7 +100,7 @@ def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: It
 
 
 def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
-    from app.terminal import sign_in_colour
+    from knowngood.app.cli.console import sign_in_colour
 
     silent = ", wrong numbers without an error" if issue.silent and cell.verdict is Verdict.AFFECTED else ""
     console.print("  ", sign_in_colour(cell), " ", sep="", end="")

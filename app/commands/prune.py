@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.opening import opened, read_settings
-from app.domain.errors import KnownGoodError
+from knowngood.app.cli.context import opened, read_settings
+from knowngood.app.domain.errors import KnownGoodError
 
 if TYPE_CHECKING:
-    from app.store.rows import PruneReport
-    from app.store.session import Engine
+    from knowngood.app.store.engine import Engine
+    from knowngood.app.store.records import PruneReport
 
 
 class _OnlyTold(KnownGoodError):
@@ -41,8 +41,8 @@ def prune(
 
 def _prune(engine: "Engine", older_than: float, logs_older_than: float, *, dry_run: bool) -> "PruneReport":
     """A dry run does all of it and takes it back: what it tells is what would have gone."""
-    from app.store.session import unit_of_work
-    from app.store.writes import prune as remove
+    from knowngood.app.store.engine import unit_of_work
+    from knowngood.app.store.maintenance import prune as remove
 
     days = {"superseded_days": older_than, "history_days": older_than, "logs_days": logs_older_than}
     with suppress(_OnlyTold), unit_of_work(engine) as s:

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from app.commands.opening import opened, operator, read_settings
-from app.domain.access import Scope, Token
-from app.domain.errors import BadRequest
+from knowngood.app.cli.context import opened, operator, read_settings
+from knowngood.app.domain.access import Scope, Token
+from knowngood.app.domain.errors import BadRequest
 
 token = typer.Typer(
     help="Make, list and revoke the tokens that writes (and closed reads) ask for.", no_args_is_help=True
@@ -30,8 +30,8 @@ def create(
     ] = "90d",
 ) -> None:
     """Make a token. It is shown this once: only its digest is stored. `triage` includes `read`, `admin` everything."""
-    from app.store.session import unit_of_work
-    from app.store.tokens import create_token
+    from knowngood.app.store.engine import unit_of_work
+    from knowngood.app.store.tokens import create_token
 
     now = datetime.now(UTC)
     scopes = _scopes(scope)
@@ -48,8 +48,8 @@ def create(
 @token.command("list")
 def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """All tokens there ever were, without their secrets."""
-    from app.store.session import reading
-    from app.store.tokens import PREFIX, load_tokens
+    from knowngood.app.store.engine import reading
+    from knowngood.app.store.tokens import PREFIX, load_tokens
 
     now = datetime.now(UTC)
     with reading(opened(read_settings())) as s:
@@ -68,8 +68,8 @@ def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.
 @token.command("revoke")
 def revoke(name: Annotated[str, typer.Argument(help="Its name, or the kg_... that `token list` shows.")]) -> None:
     """End a token, and every session that was opened with it, at once."""
-    from app.store.session import unit_of_work
-    from app.store.tokens import PREFIX, revoke_token
+    from knowngood.app.store.engine import unit_of_work
+    from knowngood.app.store.tokens import PREFIX, revoke_token
 
     with unit_of_work(opened(read_settings())) as s:
         gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from app.domain.errors import KnownGoodError
+from knowngood.app.domain.errors import KnownGoodError
 
 
 class NotSignedIn(KnownGoodError):

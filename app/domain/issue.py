@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from app.domain.build import Build
+from knowngood.app.domain.builds.build import Build
 
 
 class Culprit(StrEnum):

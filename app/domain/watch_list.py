@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from difflib import get_close_matches
 
-from app.domain.errors import KnownGoodError
-from app.domain.issue import Issue, Severity
-from app.domain.policy import Policy, Watch
-from app.domain.watched import names_of, watched_issues
+from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue_selectors import Watch, names_of, watched_issues
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")
 _HARDWARE = re.compile(r"(cpu|cuda)-[a-z0-9_]{1,30}\Z")
@@ -77,44 +76,8 @@ def checked(content: Content, issues: Mapping[str, Issue]) -> Content:
     watched_issues(watch, issues, names_of(issues))
     _refuse_malformed("package", watch.packages, _PACKAGE)
     _refuse_malformed("hardware class", content.hardware, _HARDWARE)
-    once = replace(
-        watch, issues=_once(watch.issues), components=_once(watch.components), packages=_once(watch.packages)
-    )
-    return replace(content, watch=once, hardware=_once(content.hardware))
-
-
-def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:
-    """The policy with what its named lists say written into it, so that nothing more need be looked up.
-
-    Everything counts together; of severities the lowest does. The classes of lists count where the policy names none,
-    and where every list names some: a list without classes means every measured one.
-    Raises UnknownWatchList with the nearest names.
-    """
-    if not policy.watch.lists:
-        return policy
-    for name in policy.watch.lists:
-        if name not in lists:
-            raise UnknownWatchList(f'no watch list is called "{name}" here{_or_near(name, lists)}')
-    found = [lists[name].content for name in policy.watch.lists]
-    watches = [replace(policy.watch, lists=()), *(content.watch for content in found)]
-    watch = Watch(
-        issues=_once(name for one in watches for name in one.issues),
-        components=_once(name for one in watches for name in one.components),
-        packages=_once(name for one in watches for name in one.packages),
-        severity=_lowest([one.severity for one in watches if one.severity is not None]),
-    )
-    said = [content.hardware for content in found]
-    classes = _once(name for one in said for name in one) if all(said) else ()
-    return replace(policy, watch=watch, hardware=policy.hardware or classes)
-
-
-def _lowest(severities: Iterable[Severity]) -> Severity | None:
-    order = list(Severity)
-    return min(severities, key=order.index, default=None)
-
-
-def _once(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+    named = replace(watch, issues=once(watch.issues), components=once(watch.components), packages=once(watch.packages))
+    return replace(content, watch=named, hardware=once(content.hardware))
 
 
 def _refuse_malformed(what: str, names: Iterable[str], form: re.Pattern[str]) -> None:
@@ -123,6 +86,10 @@ def _refuse_malformed(what: str, names: Iterable[str], form: re.Pattern[str]) ->
             raise BadWatchList(f'"{name[:100]}" is no {what}')
 
 
-def _or_near(name: str, known: Iterable[str]) -> str:
+def or_near(name: str, known: Iterable[str]) -> str:
     near = get_close_matches(name[:100], list(known), n=3, cutoff=0.4)
     return f"; nearest: {', '.join(near)}" if near else ""
+
+
+def once(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
 
-from app.domain.errors import KnownGoodError
-from app.domain.issue import digest
+from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.issue import digest
 
 # As the Standard Webhooks specification proposes: 75 hours and a half in all, so that a weekend is survived.
 RETRY_AFTER = tuple(

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.orm import Session
 
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.formats import wire
-from app.store.cells import CellKey, announce, insert_missing, rederive, touch
-from app.store.rows import CellChange
-from app.store.tables import attempts, builds, cells, issue_revisions, issues
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.serialization import codec
+from knowngood.app.store.evidence.cells import CellKey, announce, insert_missing, rederive, touch
+from knowngood.app.store.records import CellChange
+from knowngood.app.store.tables import attempts, builds, cells, issue_revisions, issues
 
 
 def save_catalogue(
@@ -24,13 +24,13 @@ def save_catalogue(
     A mended signature, proof rule or claim thus changes verdicts without a run. Issues and builds that left the
     catalogue keep their evidence and lose their cells; when they come back, so do these.
     """
-    changed_issues = _changed(s, issues, {issue.id: wire.ISSUE.dump_json(issue).decode() for issue in catalogue})
-    changed_builds = _changed(s, builds, {build.id: wire.BUILD.dump_json(build).decode() for build in matrix})
+    changed_issues = _changed(s, issues, {issue.id: codec.ISSUE.dump_json(issue).decode() for issue in catalogue})
+    changed_builds = _changed(s, builds, {build.id: codec.BUILD.dump_json(build).decode() for build in matrix})
     if not changed_issues and not changed_builds:
         return ()
     touch(s)
     _save_issues(s, [issue for issue in catalogue if issue.id in changed_issues], now)
-    _upsert(s, builds, [_row(build, wire.BUILD) for build in matrix if build.id in changed_builds])
+    _upsert(s, builds, [_row(build, codec.BUILD) for build in matrix if build.id in changed_builds])
     _withdraw(s, issues, changed_issues - {issue.id for issue in catalogue}, cells.c.issue)
     _withdraw(s, builds, changed_builds - {build.id for build in matrix}, cells.c.build)
     announce(s, "catalogue_saved", now, issues=sorted(changed_issues), builds=sorted(changed_builds))
@@ -49,7 +49,7 @@ def _row(value: Any, adapter: TypeAdapter[Any]) -> dict[str, Any]:  # noqa: ANN4
 
 
 def _save_issues(s: Session, changed: Sequence[Issue], now: datetime) -> None:
-    rows = [{**_row(issue, wire.ISSUE), "revision": issue.revision} for issue in changed]
+    rows = [{**_row(issue, codec.ISSUE), "revision": issue.revision} for issue in changed]
     _upsert(s, issues, rows)
     said = [{"issue": row["id"], "revision": row["revision"], "seen_at": now, "doc": row["doc"]} for row in rows]
     insert_missing(s, issue_revisions, said)

@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from app.domain.job import Attempt
-from app.domain.outcome import Outcome
-from app.store.tables import meta
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.tables import meta
 
 ATTEMPTS = "attempts"
 ARM_MS = "arm_ms"

@@ -9,15 +9,15 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.machine import Machine
-from app.domain.verdict import Verdict, stale_before
-from app.domain.webhook import DeliveryState
-from app.formats import wire
-from app.store import counters, unreadable
-from app.store.jobs import DISPATCHER
-from app.store.reads import load_builds, load_generation, load_lease
-from app.store.rows import ArmState, JobState, Lease
-from app.store.tables import arms, cells, deliveries, imports, jobs, machines, runs
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.verdicts.verdict import Verdict, stale_before
+from knowngood.app.domain.webhook import DeliveryState
+from knowngood.app.serialization import codec
+from knowngood.app.store import counters, unreadable
+from knowngood.app.store.jobs.job_queue import DISPATCHER
+from knowngood.app.store.queries import load_builds, load_generation, load_lease
+from knowngood.app.store.records import ArmState, JobState, Lease
+from knowngood.app.store.tables import arms, cells, deliveries, imports, jobs, machines, runs
 
 QUANTILES = (0.5, 0.9, 1.0)
 
@@ -149,5 +149,5 @@ def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
     rows = s.execute(query)
-    known = {one.digest: one for one in unreadable.readable("machines", rows, wire.MACHINE.validate_json)}
+    known = {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
     return tuple(Seen(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests)

@@ -13,11 +13,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 
-from app.domain.triage import NoteKind
-from app.domain.voiding import Clock
-from app.domain.webhook import DeliveryState
-from app.store import unreadable
-from app.store.rows import ArmState, JobState
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.voids import Clock
+from knowngood.app.domain.webhook import DeliveryState
+from knowngood.app.store import unreadable
+from knowngood.app.store.records import ArmState, JobState
 
 metadata = sa.MetaData(
     naming_convention={

@@ -17,11 +17,11 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from app.domain.access import Actor, Scope, Token
-from app.domain.errors import BadRequest
-from app.store import audit
-from app.store.cells import touch
-from app.store.tables import sessions, tokens
+from knowngood.app.domain.access import Actor, Scope, Token
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.store import audit_log
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import sessions, tokens
 
 PREFIX = "kg_"
 SESSION_LASTS = timedelta(hours=12)
@@ -62,7 +62,7 @@ def create_token(
     row = {"id": id_, "name": name, "digest": _digest(secret), "scopes": list(ordered)}
     s.execute(sa.insert(tokens).values(**row, created_at=now, expires_at=expires_at))
     expires = expires_at.isoformat() if expires_at else None
-    audit.note(s, by, "token.create", name, now, id=id_, scopes=list(ordered), expires_at=expires)
+    audit_log.note(s, by, "token.create", name, now, id=id_, scopes=list(ordered), expires_at=expires)
     return MadeToken(token, f"{PREFIX}{id_}_{secret}")
 
 
@@ -100,7 +100,7 @@ def revoke_token(s: Session, wanted: str, *, by: Actor, now: datetime) -> Token:
         raise BadRequest(f'no token in force is called "{wanted[:80]}"; in force: {known}')
     s.execute(sa.update(tokens).where(tokens.c.id == row["id"]).values(revoked_at=now))
     s.execute(sa.delete(sessions).where(sessions.c.token == row["id"]))
-    audit.note(s, by, "token.revoke", row["name"], now, id=row["id"])
+    audit_log.note(s, by, "token.revoke", row["name"], now, id=row["id"])
     return _token({**row, "revoked_at": now})
 
 
@@ -133,7 +133,7 @@ def open_session(s: Session, token: Token, now: datetime) -> tuple[str, datetime
     ends = min(now + SESSION_LASTS, token.expires_at or now + SESSION_LASTS)
     row = {"digest": _digest(secret), "token": token.id, "created_at": now, "expires_at": ends}
     s.execute(sa.insert(sessions).values(**row))
-    audit.note(s, token.actor, "session.open", token.name, now)
+    audit_log.note(s, token.actor, "session.open", token.name, now)
     return secret, ends
 
 
@@ -149,7 +149,7 @@ def find_session(s: Session, presented: str, now: datetime) -> Found:
 
 def close_session(s: Session, presented: str, by: Actor, now: datetime) -> None:
     s.execute(sa.delete(sessions).where(sessions.c.digest == _digest(presented)))
-    audit.note(s, by, "session.close", by.name, now)
+    audit_log.note(s, by, "session.close", by.name, now)
 
 
 def needs_noting(token: Token, now: datetime) -> bool:

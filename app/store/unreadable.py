@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import structlog
 
-from app.domain.errors import Unreadable
+from knowngood.app.domain.errors import Unreadable
 
 logger = structlog.get_logger(__name__)
 

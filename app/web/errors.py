@@ -12,15 +12,15 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from app.domain.access import NotAllowed, NotSignedIn
-from app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
-from app.domain.query import BadQuery
-from app.domain.watch_list import UnknownWatchList, WatchListTaken
-from app.web.bodies import BadBody
-from app.web.limits import TooMany
-from app.web.methods import methods_at
-from app.web.query_box import Marked, marked
-from app.web.security import HEADERS, REQUEST_ID
+from knowngood.app.domain.access import NotAllowed, NotSignedIn
+from knowngood.app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
+from knowngood.app.domain.watch_list import UnknownWatchList, WatchListTaken
+from knowngood.app.query.parser import BadQuery
+from knowngood.app.query.search_box import Marked, marked
+from knowngood.app.web.middleware.allowed_methods import methods_at
+from knowngood.app.web.middleware.headers import HEADERS, REQUEST_ID
+from knowngood.app.web.middleware.rate_limit import TooMany
+from knowngood.app.web.middleware.request_bodies import BadBody
 
 logger = structlog.get_logger(__name__)
 

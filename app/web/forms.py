@@ -6,8 +6,8 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 
-from app.web.bodies import MOST_NAMES, media_of
-from app.web.errors import BadQuestion
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.middleware.request_bodies import MOST_NAMES, media_of
 
 _PIECE = 1 << 16
 

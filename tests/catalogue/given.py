@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from app.catalogue.read import shipped_catalogue
-from app.catalogue.script import opening, standalone
+from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.catalogue.script_analysis import opening, standalone
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.read import CatalogueProblems, read_builds
-from app.domain.build import Build
+from knowngood.app.catalogue.loader import CatalogueProblems, read_builds
+from knowngood.app.domain.builds.build import Build
 
 SOUND = """
 [[build]]

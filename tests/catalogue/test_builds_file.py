@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from packaging.version import Version
 
-from app.catalogue.read import read_builds, shipped_catalogue
-from app.domain.build import DEFAULT_PYTHON, Build, parse_build_id
-from app.domain.history import is_release
+from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, parse_build_id
+from knowngood.app.domain.verdicts.history import is_release
 
 FILE = shipped_catalogue() / "builds.toml"
 BUILDS = read_builds(FILE)

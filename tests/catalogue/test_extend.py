@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.extend import add_builds, as_toml
-from app.catalogue.read import read_builds, shipped_catalogue
-from app.domain.discovery import Addition
-from app.domain.errors import BadRequest
+from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.discovery.catalogue_writer import add_builds, as_toml
+from knowngood.app.features.discovery.releases import Addition
 
 SHIPPED = shipped_catalogue() / "builds.toml"
 NEW = Addition(

@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.catalogue.read import CatalogueProblems, Problem, read_catalogue
+from knowngood.app.catalogue.loader import CatalogueProblems, Problem, read_catalogue
 from tests.catalogue.given import Example, read_example
 
 EXAMPLE = read_example()

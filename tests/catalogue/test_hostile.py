@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import regex
 
-from app.catalogue.hostile import hostile_texts, is_slow, refuse_slow_signatures, took_s
-from app.catalogue.problems import CatalogueProblems
-from app.catalogue.read import read_catalogue, shipped_catalogue
-from app.domain.search import search
+from knowngood.app.catalogue.hostile_text import hostile_texts, is_slow, refuse_slow_signatures, took_s
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.catalogue.problems import CatalogueProblems
+from knowngood.app.domain.timed_search import search
 from tests.catalogue.given import Example
 from tests.catalogue.known_redos import HARMLESS, SLOW
 

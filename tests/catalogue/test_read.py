@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.read import Catalogue, CatalogueProblems, Problem, read_catalogue
-from app.domain.issue import Device, SignatureKind
+from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, Problem, read_catalogue
+from knowngood.app.domain.issue import Device, SignatureKind
 from tests.catalogue.given import Example
 
 
@@ -231,7 +231,12 @@ SCRIPTS = {
     ),
     "an exit": ("    if result", "    raise SystemExit(0)\n    if result", "raise SystemExit", "it never exits"),
     "an exit by name": ("    if result", "    exit(0)\n    if result", "exit(0)", "it never exits"),
-    "an import of ours": ("import torch\n", "import torch\nimport app.domain\n", "import app", "which is ours"),
+    "an import of ours": (
+        "import torch\n",
+        "import torch\nimport knowngood.app.domain\n",
+        "import knowngood.app",
+        "which is ours",
+    ),
     "a relative import": ("import torch\n", "import torch\nfrom . import x\n", "from . import", "stands alone"),
     "an import of everything": ("import torch\n", "import torch\nfrom math import *\n", "from math", "import names"),
     "a package not asked for": ("import torch\n", "import torch\nimport einops\n", "import einops", "under [packages]"),

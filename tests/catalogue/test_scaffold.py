@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.read import CatalogueProblems, read_catalogue
-from app.catalogue.scaffold import new_issue
-from app.domain.errors import BadRequest
+from knowngood.app.catalogue.loader import CatalogueProblems, read_catalogue
+from knowngood.app.catalogue.scaffold import new_issue
+from knowngood.app.domain.errors import BadRequest
 
 
 def _fill_in(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.catalogue.script import arm_code, parse_script
+from knowngood.app.catalogue.script_analysis import arm_code, parse_script
 from tests.catalogue.given import Example
 
 TEXT = '''"""A script."""

@@ -12,12 +12,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.catalogue.issues import read_issue
-from app.catalogue.read import Catalogue, read_builds, read_catalogue, shipped_catalogue
-from app.catalogue.schema import builds_schema, issue_schema
-from app.domain.issue import BASELINE, CONTROL, Device, Issue, environment_request, inapplicable, variants_of
-from app.domain.outcome import Ending, Outcome, Raised
-from app.domain.verdict import Verdict, derive_cell, judge
+from knowngood.app.catalogue.issue_loader import read_issue
+from knowngood.app.catalogue.json_schema import builds_schema, issue_schema
+from knowngood.app.catalogue.loader import Catalogue, read_builds, read_catalogue, shipped_catalogue
+from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Issue, environment_request, inapplicable, variants_of
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised
+from knowngood.app.domain.verdicts.verdict import Verdict, derive_cell, judge
 from tests.make import HARDWARE, make_attempt, make_record
 
 FOLDERS = sorted(file.parent for file in shipped_catalogue().glob("*/issue.toml"))

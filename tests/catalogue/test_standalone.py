@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.script import STANDALONE_FUNCTIONS, standalone
+from knowngood.app.catalogue.script_analysis import STANDALONE_FUNCTIONS, standalone
 from tests.catalogue.given import make_toy
 
 BODY = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.__main__ import main
+from knowngood.app.main import main
 from tests.commands.given import Call, Done
 from tests.conftest import NewStore
 from tests.given_toys import TOYS

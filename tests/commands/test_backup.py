@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.store.session import Engine, connect, unit_of_work
-from app.store.tables import logs
+from knowngood.app.store.engine import Engine, connect, unit_of_work
+from knowngood.app.store.tables import logs
 from tests.conftest import NewStore
 from tests.forked_commands import run_command
 from tests.web.given import fill

@@ -6,14 +6,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.commands.bisect import CODES, Found, Measure, Question, as_json, choose_hardware, outlook, search
-from app.domain.bisect import Kind, sentences
-from app.domain.errors import BadRequest
-from app.domain.issue import BASELINE, CONTROL, Device, Requires
-from app.domain.outcome import Outcome
-from app.domain.plan import PlannedJob
-from app.store import reads, writes
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Requires
+from knowngood.app.domain.measuring.planning import PlannedJob
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.bisect.cli import CODES, Found, Measure, Question, as_json, choose_hardware, outlook, search
+from knowngood.app.features.bisect.search import Kind, sentences
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import claim_job, create_run
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import HOLDER, ended, finished, given_catalogue, started
 
@@ -35,18 +37,18 @@ class World:
         """Every job through the queue; the baseline answers in turn what its build has to say."""
         signs = {build.id: SIGNS[sign] for build, sign in zip(BUILDS, self.truth, strict=True)}
         with unit_of_work(self.engine) as s:
-            writes.create_run(s, planned, {"by": "test"}, NOON)
+            create_run(s, planned, {"by": "test"}, NOON)
         for job in planned:
             self.asked.append({arm: sum(one.arm == arm for one in job.arms) for arm in {one.arm for one in job.arms}})
             with unit_of_work(self.engine) as s:
-                spec = writes.claim_job(s, HOLDER, NOON, 30.0)
+                spec = claim_job(s, HOLDER, NOON, 30.0)
                 assert spec is not None
-                writes.record_event(s, started(spec), NOON)
+                record_event(s, started(spec), NOON)
                 for arm in spec.arms:
                     said = signs[spec.build.id]
                     outcome = said[arm.ordinal % len(said)] if arm.arm == BASELINE else Outcome.PASS
-                    writes.record_event(s, finished(spec, arm, outcome), NOON)
-                writes.record_event(s, ended(spec), NOON)
+                    record_event(s, finished(spec, arm, outcome), NOON)
+                record_event(s, ended(spec), NOON)
 
     def search(
         self,
@@ -62,7 +64,7 @@ class World:
     def known(self, *places: int) -> None:
         """These builds were asked once before."""
         with reading(self.engine) as s:
-            known = reads.load_known_attempts(s)
+            known = queries.load_known_attempts(s)
         for at in places:
             jobs = outlook(Question(ISSUE, (BUILDS[at], BUILDS[at]), HARDWARE), known, NOON, full=False).jobs
             once = [arm for arm in jobs[0].arms if arm.ordinal == 1]

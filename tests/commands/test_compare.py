@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.compare import Transition
+from knowngood.app.features.compare.comparison import Transition
 from tests.commands.given import Call
 from tests.conftest import NewStore
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NEW, OLD, SILENT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.catalogue.read import read_builds
+from knowngood.app.catalogue.loader import read_builds
 from tests.forked_commands import run_command
 from tests.workers.registry import CPYTHON, PYTHON, MadeWheel, Registry, make_torch, make_wheel, serve
 

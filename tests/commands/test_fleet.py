@@ -89,7 +89,7 @@ def test_what_ray_must_be_told_is_printed_for_a_shell(here: Installation) -> Non
 def running(here: Installation, *arguments: str, **more: str) -> Iterator["subprocess.Popen[bytes]"]:
     with (here.data.parent / f"{arguments[0]}.log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "app", *arguments], env={**here.environment, **more}, cwd=ROOT, stderr=log
+            [sys.executable, "-m", "knowngood", *arguments], env={**here.environment, **more}, cwd=ROOT, stderr=log
         )
     try:
         yield process

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.access import Scope
-from app.domain.job import Attempt
-from app.formats.bundle import Header, write_bundle
-from app.store.session import Engine
-from app.web.application import create_app
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
 from tests.commands.given import Call
 from tests.make import NOON, make_attempt
 from tests.serving import served

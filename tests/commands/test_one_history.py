@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.__main__ import out
-from app.catalogue.read import read_catalogue
-from app.domain.job import ArmSpec, JobSpec
-from app.domain.outcome import Outcome
-from app.store.session import connect
-from app.web.pages.coverage import CoveragePage
-from app.web.pages.hygiene import HygienePage
-from app.web.pages.issue import IssuePage
-from app.web.pages.matrix import MatrixPage
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.dashboard.issues.page import IssuePage
+from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.coverage.hygiene_page import HygienePage
+from knowngood.app.features.coverage.page import CoveragePage
+from knowngood.app.main import out
+from knowngood.app.store.engine import connect
 from tests.commands.given import Call
 from tests.conftest import NewStore
 from tests.given_toys import TOYS

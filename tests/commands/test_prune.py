@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import arms, attempts, events, jobs, logs, runs
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.tables import arms, attempts, events, jobs, logs, runs
 from tests.commands.given import Call
 from tests.conftest import NewStore
 from tests.make import make_build, make_issue

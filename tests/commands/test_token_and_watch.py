@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import read_settings
-from app.store.audit import load_audit
-from app.store.session import connect, reading
-from app.store.tokens import find_token
+from knowngood.app.settings import read_settings
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import connect, reading
+from knowngood.app.store.tokens import find_token
 from tests.commands.given import Call
 from tests.given_toys import ROOT
 from tests.waiting import PATIENCE_S
@@ -174,7 +174,7 @@ def test_what_makes_no_list_is_told_in_a_sentence(call: Call, arguments: list[st
 def closed(tmp_path: Path) -> Iterator[str]:
     """The real server with KNOWNGOOD_READS=token; its address."""
     environment = {**os.environ, "KNOWNGOOD_DATA_DIR": str(tmp_path / "data"), "KNOWNGOOD_READS": "token"}
-    command = [sys.executable, "-m", "app", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "knowngood", "serve", "--port", "0"]
     with subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr
         line = next(one for one in server.stderr if "Known Good is at" in one)

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import pytest
 
-from app.__main__ import main
-from app.domain.access import Actor, Scope
-from app.store import writes
-from app.store.reads import load_cells
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tokens import revoke_token
-from app.web.application import create_app
-from app.web.reader import Rules
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.features.bundles.store import export_bundle
+from knowngood.app.main import main
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.queries import load_cells
+from knowngood.app.store.tokens import revoke_token
+from knowngood.app.web.auth.principal import Rules
 from tests.serving import served
 from tests.web import given
 from tests.web.given import CPU_MACHINE, NOW, make_token
@@ -114,7 +114,7 @@ def serving(engine: Engine, rules: Rules | None = None, port: int = 0) -> Abstra
 def bundle(filled: Engine, tmp_path: Path) -> Path:
     path = tmp_path / "results.jsonl.gz"
     with reading(filled) as s, path.open("wb") as out:
-        writes.export_bundle(s, out, now=NOW, origin="gpu-box")
+        export_bundle(s, out, now=NOW, origin="gpu-box")
     return path
 
 
@@ -151,7 +151,7 @@ def test_a_bundle_is_pushed_once_however_often_it_is_asked_for(
 def test_a_server_that_comes_up_late_or_is_busy_gets_it_all_the_same(
     call: Call, server: Engine, token: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.commands.push._FIRST_WAIT_S", 0.2)
+    monkeypatch.setattr("knowngood.app.features.bundles.cli_push._FIRST_WAIT_S", 0.2)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.outcome import Outcome
-from app.settings import read_settings
-from app.store.audit import load_audit
-from app.store.session import connect, reading
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.settings import read_settings
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import connect, reading
 from tests.commands.given import Call
 from tests.given_toys import ROOT
 from tests.waiting import PATIENCE_S, eventually
@@ -111,7 +111,7 @@ def test_the_server_that_runs_sends_what_changes_meanwhile(call: Call, tmp_path:
     measured(engine, Outcome.PASS)
     with receiving() as receiver:
         _, secret = added(call, receiver.address)
-        command = [sys.executable, "-m", "app", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "knowngood", "serve", "--port", "0"]
         server = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         try:
             assert server.stderr is not None

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from app.domain.build import Build
-from app.domain.issue import Device, Issue, Requires
-from app.domain.known import Known
-from app.domain.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU = "cuda-sm_90"
@@ -80,6 +80,6 @@ def any_device(id_: str = "any-1", **changes: Any) -> Issue:
 
 
 def helps(*variants: str, **changes: Any) -> WorkaroundFinding:
-    from app.domain.verdict import WorkaroundVerdict
+    from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 
     return WorkaroundFinding(WorkaroundVerdict.EFFECTIVE, helped=variants or ("default",), runs=2, **changes)

@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.domain.build import Build
-from app.domain.environment import Resolved
-from app.domain.gate import Question, Ruling, decide
-from app.domain.issue import Device, Issue, Requires
-from app.domain.known import Known
-from app.domain.policy import Policy, Watch
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.decision import Question, Ruling, decide
+from knowngood.app.features.gate.policy import Policy
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 GPU, OLD_GPU = "cuda-sm_90", "cuda-sm_80"

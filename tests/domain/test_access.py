@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.access import Scope, Token, grants
+from knowngood.app.domain.access import Scope, Token, grants
 from tests.make import NOON
 
 

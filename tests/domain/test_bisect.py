@@ -8,7 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.domain.bisect import (
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
+from knowngood.app.features.bisect.search import (
     Answer,
     Ask,
     Kind,
@@ -20,8 +22,6 @@ from app.domain.bisect import (
     next_step,
     sentences,
 )
-from app.domain.errors import BadRequest
-from app.domain.verdict import Cell, VariantFinding, Verdict
 from tests.make import HARDWARE, make_build
 
 SIGNS = {

@@ -15,21 +15,22 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from app.domain.build import Build
-from app.domain.compare import Group, compare
-from app.domain.constraints import Constraints
-from app.domain.environment import Resolved
-from app.domain.gate import Decision, Ruling, decide
-from app.domain.gate import Question as GateQuestion
-from app.domain.inference import DEVICE_RULE, PYTHON_RULE
-from app.domain.issue import BASELINE, CPU_PATH, Device, Issue, Requires, Severity, SignatureKind, variants_of
-from app.domain.known import Known
-from app.domain.matrix import complete, rows_of, unfolded
-from app.domain.packages import concerns
-from app.domain.policy import Accept, Effect, Policy, Remedy, Watch
-from app.domain.prospects import Candidate, Rating, Tally
-from app.domain.upgrade import Advice, Question, advise
-from app.domain.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.packages import concerns
+from knowngood.app.domain.issue import BASELINE, CPU_PATH, Device, Issue, Requires, Severity, SignatureKind, variants_of
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import complete, rows_of, unfolded
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
+from knowngood.app.features.compare.comparison import Group, compare
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.decision import Decision, Ruling, decide
+from knowngood.app.features.gate.decision import Question as GateQuestion
+from knowngood.app.features.gate.policy import Accept, Effect, Policy, Remedy
+from knowngood.app.features.upgrade.candidates import Candidate, Rating, Tally
+from knowngood.app.features.upgrade.constraints import Constraints
+from knowngood.app.features.upgrade.ranking import Advice, Question, advise
 from tests import oracle
 from tests.make import NOON, make_issue
 from tests.random_stores import (

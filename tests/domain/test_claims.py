@@ -7,11 +7,11 @@ from datetime import date
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.claims import Held, Standing, doubts_about, doubts_about_fix, held_claims
-from app.domain.issue import Claim, Issue
-from app.domain.known import Known
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Claim, Issue
+from knowngood.app.domain.verdicts.claims import Held, Standing, doubts_about, doubts_about_fix, held_claims
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

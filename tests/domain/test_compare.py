@@ -11,8 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.compare import (
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Packages, Requires, Severity
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    Assurance,
+    Basis,
+    Cell,
+    VariantFinding,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+)
+from knowngood.app.features.compare.comparison import (
     Comparison,
     Group,
     Pair,
@@ -29,19 +42,6 @@ from app.domain.compare import (
     transition_of,
     workaround_turn,
     workaround_turns,
-)
-from app.domain.inference import DEVICE_RULE, PYTHON_RULE
-from app.domain.issue import Device, Issue, Packages, Requires, Severity
-from app.domain.known import Known
-from app.domain.verdict import (
-    CONCLUSIVE,
-    Assurance,
-    Basis,
-    Cell,
-    VariantFinding,
-    Verdict,
-    WorkaroundFinding,
-    WorkaroundVerdict,
 )
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue

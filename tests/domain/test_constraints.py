@@ -2,8 +2,16 @@
 
 import pytest
 
-from app.domain.constraints import Constraints, read_cuda, read_driver, read_hardware, read_pin, read_python, violations
-from app.domain.errors import BadRequest
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.upgrade.constraints import (
+    Constraints,
+    read_cuda,
+    read_driver,
+    read_hardware,
+    read_pin,
+    read_python,
+    violations,
+)
 from tests.make import HARDWARE, make_build
 
 START = make_build("2.5.1+cu124", pinned_triton="3.1.0")

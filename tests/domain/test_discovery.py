@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 import pytest
 from packaging.version import Version
 
-from app.domain.build import Build
-from app.domain.discovery import (
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.features.discovery.releases import (
     Addition,
     IndexFile,
     Release,

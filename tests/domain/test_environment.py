@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.environment import CONDA, Pin, Resolved, Stated, resolve, resolve_build, variant_of
-from app.domain.errors import OtherPython, UnknownBuild
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.errors import OtherPython, UnknownBuild
+from knowngood.app.features.environments.resolve import CONDA, Pin, Resolved, Stated, resolve, resolve_build, variant_of
 from tests.make import make_build
 
 PYPI = "https://pypi.org/simple"

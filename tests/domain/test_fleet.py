@@ -3,8 +3,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.domain.errors import BadRequest
-from app.domain.fleet import (
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.measuring.placement import (
     CUDA,
     DRIVER_CUDA,
     MEMORY,
@@ -21,7 +22,6 @@ from app.domain.fleet import (
     room_of,
     waiting_of,
 )
-from app.domain.machine import Gpu, Machine
 from tests.make import NOON, make_build
 
 CPU = "cpu-x86_64"

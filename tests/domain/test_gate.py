@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from app.domain.environment import Resolved
-from app.domain.errors import BadRequest
-from app.domain.gate import Cure, Decision, Reason, Ruling, worst
-from app.domain.issue import Link, LinkKind, Packages, Requires, Severity
-from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
-from app.domain.verdict import Assurance, Verdict
-from app.domain.weighing import in_words
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling, worst
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.rules import in_words
 from tests.domain.given_gate import (
     BUILDS,
     FAILS,

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.environment import Resolved
-from app.domain.gate import Decision, Question, Reason, Ruling, decide
-from app.domain.inference import VARIANT_RULE
-from app.domain.issue import Packages, Requires, Severity
-from app.domain.policy import Accept, Effect, Policy, Watch
-from app.domain.verdict import Assurance, Basis, Verdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Packages, Requires, Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.inference import VARIANT_RULE
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.decision import Decision, Question, Reason, Ruling, decide
+from knowngood.app.features.gate.policy import Accept, Effect, Policy
 from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, build_of, helps, known_of, made, store
 from tests.make import HARDWARE, NOON, make_issue
 

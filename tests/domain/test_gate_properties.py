@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.environment import Resolved
-from app.domain.gate import Decision, Question, Ruling, decide
-from app.domain.issue import Issue, Severity
-from app.domain.known import Known
-from app.domain.policy import Effect, Ignore, Policy, Remedy, Watch
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.domain.weighing import UNKNOWN, rank
+from knowngood.app.domain.issue import Issue, Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.decision import Decision, Question, Ruling, decide
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.rules import UNKNOWN, rank
 from tests.domain.given_gate import BUILDS, GPU, TORCH_25, make_known
 from tests.make import HARDWARE, NOON, make_issue
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
-from app.domain.build import Build
-from app.domain.history import Answer, Fix, History, Release, first_fix, history_of, releases_of
-from app.domain.issue import Requires
-from app.domain.known import Known
-from app.domain.matrix import complete, rows_of, unfolded
-from app.domain.verdict import Cell, Verdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Requires
+from knowngood.app.domain.verdicts.history import Answer, Fix, History, Release, first_fix, history_of, releases_of
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import complete, rows_of, unfolded
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.hygiene import Remark, Trouble, remarks_on
-from app.domain.issue import Claim, Issue, Link, LinkKind, Status
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Claim, Issue, Link, LinkKind, Status
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.coverage.hygiene import Remark, Trouble, remarks_on
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
-from app.domain.issue import CPU_PATH, Device, Requires
-from app.domain.quality import Rate
-from app.domain.verdict import Assurance, Basis, Cell, Verdict
+from knowngood.app.domain.issue import CPU_PATH, Device, Requires
+from knowngood.app.domain.verdicts.false_changes import Rate
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict
 from tests.domain.given_claims import (
     BUILDS,
     GPU,
@@ -111,7 +111,7 @@ def test_a_build_that_the_catalogue_does_not_know_is_inferred_from_nothing() -> 
     ],
 )
 def test_nothing_is_inferred_where(why: str, known: object) -> None:
-    from app.domain.known import Known
+    from knowngood.app.domain.verdicts.known import Known
 
     assert isinstance(known, Known)
     claim = known.cell(ROW, NEW, HARDWARE)

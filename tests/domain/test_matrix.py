@@ -4,10 +4,19 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.issue import Device, Requires
-from app.domain.matrix import Column, Columns, choose_columns, complete, fold, rows_of, stale_cells, tally
-from app.domain.verdict import Assurance, Cell, Verdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.domain.verdicts.matrix import (
+    Column,
+    Columns,
+    choose_columns,
+    complete,
+    fold,
+    rows_of,
+    stale_cells,
+    tally,
+)
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict
 from tests.domain import given_claims as claims
 from tests.domain.given_claims import ROW, known_of, made, store
 from tests.make import HARDWARE, NOON, make_build, make_issue

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.domain.issue import BASELINE, Signature, SignatureKind
-from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode, classify
-from app.domain.search import Searched, digest_of
+from knowngood.app.domain.issue import BASELINE, Signature, SignatureKind
+from knowngood.app.domain.timed_search import Searched, digest_of
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode, classify
 from tests.make import SIGNATURE_TEXT, make_build, make_issue, make_record
 
 WRONG = Raised("WrongResult", "expected 1, got 2", "Traceback", marked="wrong_result")

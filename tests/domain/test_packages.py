@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from app.domain.issue import Issue, Link, LinkKind, Packages, Requires
-from app.domain.packages import concerns, named_by
-from app.domain.policy import Watch
-from app.domain.watched import names_of
+from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.issue import Issue, Link, LinkKind, Packages, Requires
+from knowngood.app.domain.issue_selectors import Watch, names_of
 from tests.make import make_issue
 
 HERE = {"torchao": "0.12.0", "numpy": "2.2.6"}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.domain.pasted import LONGEST, read_paste, stated_by, versions_of
+from knowngood.app.features.diagnose.log_cleaning import LONGEST, read_paste, stated_by, versions_of
 
 LINE = "RuntimeError: it broke here"
 

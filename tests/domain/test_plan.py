@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.issue import (
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import (
     BASELINE,
     CONTROL,
     Device,
@@ -18,8 +18,7 @@ from app.domain.issue import (
     environment_request,
     variants_of,
 )
-from app.domain.outcome import Outcome
-from app.domain.plan import (
+from knowngood.app.domain.measuring.planning import (
     GUESS_S,
     ArmKey,
     Known,
@@ -31,7 +30,8 @@ from app.domain.plan import (
     recheck_jobs,
     twins_of,
 )
-from app.domain.verdict import Cell, Verdict, derive_cell
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, derive_cell
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]

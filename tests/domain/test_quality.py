@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.issue import BASELINE, CONTROL, Issue, Variant
-from app.domain.outcome import Outcome
-from app.domain.quality import (
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant
+from knowngood.app.domain.verdicts.false_changes import (
     Again,
     Pair,
     Rate,
@@ -22,7 +21,8 @@ from app.domain.quality import (
     recheck,
     spent,
 )
-from app.domain.verdict import Cell, Judged, Verdict
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict
 from tests.make import HARDWARE, make_build, make_issue, make_judged
 
 ISSUE = make_issue()

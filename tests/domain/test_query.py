@@ -10,15 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.issue import (
-    Issue,
-)
-from app.domain.query import BadQuery, Query, parse, written
-from app.domain.query_fields import FIELDS
-from app.domain.query_match import View, columns_left, matching, of_issues
-from app.domain.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.web.query_box import EXAMPLES
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.query.evaluate import View, columns_left, matching, of_issues
+from knowngood.app.query.fields import FIELDS
+from knowngood.app.query.parser import BadQuery, Query, parse, written
+from knowngood.app.query.search_box import EXAMPLES
 from tests.domain.given_cells import BUILDS, GPU, MIXED, PYTHONS, RICH, TOY, WORDS, cells_of, random_rows
 from tests.formats.given_queries import random_query
 from tests.make import HARDWARE, NOON, make_build, make_issue

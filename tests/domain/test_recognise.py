@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.issue import Issue, Signature, SignatureKind
-from app.domain.known import Known
-from app.domain.recognise import (
+from knowngood.app.domain.issue import Issue, Signature, SignatureKind
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.diagnose.matcher import (
     Budget,
     Explanation,
     Measured,
@@ -19,7 +20,6 @@ from app.domain.recognise import (
     measured_cures,
     places_in,
 )
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TRACE = """\

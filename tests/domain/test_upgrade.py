@@ -7,14 +7,31 @@ from typing import Any
 
 import pytest
 
-from app.domain.build import Build
-from app.domain.compare import Group
-from app.domain.constraints import OLDEST_DRIVER, Constraints, read_pin
-from app.domain.issue import Device, Issue, Requires, Severity
-from app.domain.known import Known
-from app.domain.prospects import WEIGHING_WORDS, Candidate, Prospect, Rating, Tally, prospect_of, weight_of
-from app.domain.upgrade import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision, Question, advise, rank_key
-from app.domain.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires, Severity
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.compare.comparison import Group
+from knowngood.app.features.upgrade.candidates import (
+    WEIGHING_WORDS,
+    Candidate,
+    Prospect,
+    Rating,
+    Tally,
+    prospect_of,
+    weight_of,
+)
+from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
+from knowngood.app.features.upgrade.ranking import (
+    ENOUGH,
+    LEAST,
+    RANKING_WORDS,
+    Advice,
+    Decision,
+    Question,
+    advise,
+    rank_key,
+)
 from tests.domain import given_claims
 from tests.domain.given_claims import GPU
 from tests.make import HARDWARE, NOON, make_build, make_issue

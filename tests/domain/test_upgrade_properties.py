@@ -12,16 +12,23 @@ from itertools import product
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.constraints import Constraints
-from app.domain.issue import Issue, Requires, Severity
-from app.domain.known import Known
-from app.domain.prospects import CONFIRMED, Candidate, Prospect, Rating, Tally
-from app.domain.upgrade import LEAST, Advice, Decision, Question, advise, rank_key
-from app.domain.verdict import CONCLUSIVE, Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.formats.upgrade_text import upgrade_text
-from app.formats.upgrade_words import answer, measured
-from app.web.shapes.upgrade import upgrade_body
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, Requires, Severity
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    Cell,
+    VariantFinding,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+)
+from knowngood.app.features.upgrade.candidates import CONFIRMED, Candidate, Prospect, Rating, Tally
+from knowngood.app.features.upgrade.constraints import Constraints
+from knowngood.app.features.upgrade.ranking import LEAST, Advice, Decision, Question, advise, rank_key
+from knowngood.app.features.upgrade.schemas import upgrade_body
+from knowngood.app.features.upgrade.text import upgrade_text
+from knowngood.app.features.upgrade.wording import answer, measured
 from tests.domain import given_claims
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

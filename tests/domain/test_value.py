@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
-from app.domain.outcome import Outcome
-from app.domain.plan import ArmKey, Known
-from app.domain.policy import Watch
-from app.domain.value import VALUES, Due, Proposal, Scene, Why, propose, watched_by
-from app.domain.verdict import CONCLUSIVE, Cell, derive_cell
-from app.domain.watch_list import Content, WatchList
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.planning import ArmKey, Known
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
+from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.features.scheduling.priority import VALUES, Due, Proposal, Scene, Why, propose, watched_by
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = tuple(make_build(f"2.{minor}.0+cu124") for minor in range(1, 8))

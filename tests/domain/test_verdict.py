@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
-from app.domain.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from app.domain.verdict import (
+from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.app.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Assurance,
     Basis,

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import BadRequest, KnownGoodError
-from app.domain.issue import Severity
-from app.domain.policy import Policy, Watch
-from app.domain.watch_list import BadWatchList, Content, UnknownWatchList, WatchList, checked, checked_name, filled
+from knowngood.app.domain.errors import BadRequest, KnownGoodError
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import BadWatchList, Content, UnknownWatchList, WatchList, checked, checked_name
+from knowngood.app.features.gate.policy import Policy, filled
 from tests.make import NOON, make_issue
 
 ISSUES = {issue.id: issue for issue in (make_issue("xla-8464", component="torch_xla"), make_issue("toy-1"))}

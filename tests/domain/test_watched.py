@@ -2,10 +2,9 @@ from typing import Any
 
 import pytest
 
-from app.domain.errors import BadRequest, UnknownIssue
-from app.domain.issue import Issue, Link, LinkKind, Packages, Severity
-from app.domain.policy import Watch
-from app.domain.watched import find_issue, find_issues, meant_by, names_of, watched_issues
+from knowngood.app.domain.errors import BadRequest, UnknownIssue
+from knowngood.app.domain.issue import Issue, Link, LinkKind, Packages, Severity
+from knowngood.app.domain.issue_selectors import Watch, find_issue, find_issues, meant_by, names_of, watched_issues
 from tests.make import make_issue
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.webhook import RETRY_AFTER, Answer, next_try
+from knowngood.app.domain.webhook import RETRY_AFTER, Answer, next_try
 from tests.make import NOON
 
 FAILED = Answer(500, "500 Internal Server Error", 0.1)

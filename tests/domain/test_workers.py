@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.issue import Device, Requires
-from app.domain.machine import Gpu, Machine
-from app.domain.workers import Doing, Stay, Tally, busy_share, unserved, workers_of
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.measuring.worker_stats import Doing, Stay, Tally, busy_share, unserved, workers_of
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 HOUR = timedelta(hours=1)

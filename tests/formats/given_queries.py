@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from random import Random
 
-from app.domain.query import And, Atom, Claimed, Counted, InOrder, Not, Or, Quantifier, Query, Term, Text
-from app.domain.query_fields import FIELDS, VERDICTS, Kind
+from knowngood.app.query.fields import FIELDS, VERDICTS, Kind
+from knowngood.app.query.parser import And, Atom, Claimed, Counted, InOrder, Not, Or, Quantifier, Query, Term, Text
 
 TEXTS = (
     "bmm",

@@ -5,10 +5,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from app.domain.gate import Cure, Decision, Reason, Ruling
-from app.domain.issue import Severity
-from app.domain.policy import Effect
-from app.domain.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling
+from knowngood.app.features.gate.policy import Effect
 from tests.make import HARDWARE, NOON
 
 SERVER = "https://knowngood.example/team"

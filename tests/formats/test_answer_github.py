@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from app.domain.gate import Cure, Decision, Ruling
-from app.domain.policy import Effect
-from app.formats.answer_github import SHOWN, SUMMARY_LIMIT_BYTES, answer_github, github_summary
-from app.formats.answer_words import headline, one_line, told
+from knowngood.app.features.gate.decision import Cure, Decision, Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.common import headline, one_line, told
+from knowngood.app.features.gate.renderers.github import SHOWN, SUMMARY_LIMIT_BYTES, answer_github, github_summary
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 _ORDER = (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%"))

@@ -5,10 +5,10 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.domain.gate import Cure, Ruling
-from app.domain.policy import Effect
-from app.formats.answer_markdown import answer_markdown, escaped
-from app.formats.answer_words import DECISIONS, one_line, told
+from knowngood.app.features.gate.decision import Cure, Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.common import DECISIONS, one_line, told
+from knowngood.app.features.gate.renderers.markdown import answer_markdown, escaped
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 GITHUB = MarkdownIt("gfm-like", {"linkify": False, "html": True})

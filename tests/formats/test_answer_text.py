@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
-from app.domain.gate import Ruling
-from app.domain.issue import CPU_PATH
-from app.domain.policy import Effect
-from app.domain.verdict import Verdict
-from app.formats.answer_text import answer_text
-from app.formats.answer_words import all_lines, counted, mark_of, pieces_of
-from app.formats.marks import in_text
-from app.web.signs import WORDS, sign_of_verdict
+from knowngood.app.domain.issue import CPU_PATH
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.gate.decision import Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, pieces_of
+from knowngood.app.features.gate.renderers.text import answer_text
+from knowngood.app.serialization.marks import in_text
+from knowngood.app.web.html.status_labels import WORDS, sign_of_verdict
 from tests.formats.rulings import (
     BLOCKED,
     CLONE,

@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import feedparser
 
-from app.domain.changes import CellNews, changes_of
-from app.domain.issue import Issue
-from app.domain.verdict import Verdict, WorkaroundVerdict
-from app.formats.atom import atom_feed, summary
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.changes import CellNews, changes_of
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.features.changes.atom import atom_feed, summary
 from tests.formats.given import HOSTILE, LINKS
 from tests.make import HARDWARE, NOON, make_issue
 

@@ -5,9 +5,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from app.domain.issue import CPU_PATH
-from app.domain.verdict import Cell, Verdict
-from app.formats.badge import (
+from knowngood.app.domain.issue import CPU_PATH
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.exports.badge import (
     Badge,
     Standing,
     badge_of,

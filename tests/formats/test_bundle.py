@@ -14,14 +14,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.domain.errors import BadBundle, StoreUnusable
-from app.domain.issue import digest
-from app.domain.machine import Gpu, Machine
-from app.domain.outcome import Outcome
-from app.formats import bundle
-from app.formats.bounds import LOG_LIMIT_BYTES
-from app.formats.bundle import (
-    Environment,
+from knowngood.app.domain.errors import BadBundle, StoreUnusable
+from knowngood.app.domain.issue import digest
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles.format import (
     Header,
     Item,
     Lock,
@@ -29,9 +27,10 @@ from app.formats.bundle import (
     check_bundle,
     read_in_steps,
     read_items,
-    without_addresses,
     write_bundle,
 )
+from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
+from knowngood.app.serialization.lock_keys import Environment, without_addresses
 from tests.full_disk import no_file_larger_than
 from tests.make import NOON, make_attempt
 
@@ -297,15 +296,15 @@ def test_a_bundle_of_too_many_lines_or_locks_is_refused(
     write: Any, monkeypatch: pytest.MonkeyPatch, limit: str, items: list[Item]
 ) -> None:
     path = write(packed(items))
-    monkeypatch.setattr(bundle, limit, len(items))
+    monkeypatch.setattr(bundles_format, limit, len(items))
     check_bundle(path)
-    monkeypatch.setattr(bundle, limit, len(items) - 1)
+    monkeypatch.setattr(bundles_format, limit, len(items) - 1)
     with pytest.raises(BadBundle, match="export it in parts"):
         check_bundle(path)
 
 
 def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     checked = check_bundle(write(packed([Log(digest(""), "")] * 20_000)))
     tracemalloc.start()
     for _ in read_in_steps(checked, 1 << 20, lambda _: None):
@@ -318,7 +317,7 @@ def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatc
 def test_where_no_room_is_left_for_the_unpacked_lines_a_sentence_says_so(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     text = "x" * 1_000_000
     checked = check_bundle(write(packed([Log(digest(text), text)] * 3)))
     with no_file_larger_than(1 << 20), pytest.raises(StoreUnusable, match="no room to unpack"):

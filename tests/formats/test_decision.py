@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
 
-from app.domain.gate import Cure, Reason, Ruling
-from app.formats.decision import address, decision_body, dump_decision
-from app.web.shapes.gate import CureBody, DecisionBody, ReasonBody
+from knowngood.app.features.gate.decision import Cure, Reason, Ruling
+from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
+from knowngood.app.features.gate.schemas import CureBody, DecisionBody, ReasonBody
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 SCHEMA = Draft202012Validator(DecisionBody.model_json_schema(mode="serialization"), format_checker=FormatChecker())

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
-from app.catalogue.builds import read_builds
-from app.domain.environment import Pin, Stated, resolve
-from app.domain.errors import BadEnvironment, OtherPython
-from app.formats.environments import read_environment
-from app.here import state_here
+from knowngood.app.catalogue.build_loader import read_builds
+from knowngood.app.domain.errors import BadEnvironment, OtherPython
+from knowngood.app.features.environments import read_environment
+from knowngood.app.features.environments.installed import state_here
+from knowngood.app.features.environments.resolve import Pin, Stated, resolve
 
 FILES = Path(__file__).parent / "environments"
 BUILDS = {build.id: build for build in read_builds(Path(__file__).parents[2] / "repros" / "builds.toml")}

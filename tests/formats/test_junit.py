@@ -9,11 +9,11 @@ import pytest
 import xmlschema
 from hypothesis import given
 
-from app.domain.gate import Decision, Ruling
-from app.domain.policy import Effect
-from app.domain.verdict import Verdict
-from app.formats.answer_words import one_line
-from app.formats.junit import answer_junit
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.gate.decision import Decision, Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.common import one_line
+from knowngood.app.features.gate.renderers.junit import answer_junit
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 XSD = xmlschema.XMLSchema(str(Path(__file__).parents[1] / "schemas" / "junit-10.xsd"))

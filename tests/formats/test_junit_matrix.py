@@ -8,9 +8,9 @@ import xmlschema
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from app.domain.verdict import Verdict
-from app.formats.extract import Extract, xml_text
-from app.formats.junit_matrix import junit_matrix
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.exports.extract import Extract, xml_text
+from knowngood.app.features.exports.junit import junit_matrix
 from tests.formats.given import GPU_CLASS, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import HARDWARE, make_issue
 

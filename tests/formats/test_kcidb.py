@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from kcidb_io import schema
 
-from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.formats import kcidb
-from app.formats.extract import Extract
-from app.formats.kcidb import Status, kcidb_document, status_of
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.exports import kcidb
+from knowngood.app.features.exports.extract import Extract
+from knowngood.app.features.exports.kcidb import Status, kcidb_document, status_of
 from tests.formats.given import (
     NIGHTLY,
     V25,

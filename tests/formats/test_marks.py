@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.formats.marks import MARKS, legend_of, mark_of, sign_of
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.serialization.marks import MARKS, legend_of, mark_of, sign_of
 from tests.formats.given import cell, inferred
 
 EFFECTIVE, PARTIAL, USELESS = (

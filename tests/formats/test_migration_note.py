@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from app.domain.build import Build
-from app.domain.constraints import Constraints
-from app.domain.inference import PYTHON_RULE
-from app.domain.issue import Issue, Link, LinkKind, Workaround
-from app.domain.prospects import Candidate
-from app.domain.upgrade import Advice, Decision, Question, advise
-from app.domain.verdict import Basis, Cell, VariantFinding, Verdict
-from app.formats.answer_words import one_line
-from app.formats.migration_note import LONGEST, answer_note, migration_note
-from app.formats.upgrade_text import upgrade_text
-from app.formats.upgrade_words import requirements, steps
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, Link, LinkKind, Workaround
+from knowngood.app.domain.verdicts.inference import PYTHON_RULE
+from knowngood.app.domain.verdicts.verdict import Basis, Cell, VariantFinding, Verdict
+from knowngood.app.features.gate.renderers.common import one_line
+from knowngood.app.features.upgrade.candidates import Candidate
+from knowngood.app.features.upgrade.constraints import Constraints
+from knowngood.app.features.upgrade.migration_note import LONGEST, answer_note, migration_note
+from knowngood.app.features.upgrade.ranking import Advice, Decision, Question, advise
+from knowngood.app.features.upgrade.text import upgrade_text
+from knowngood.app.features.upgrade.wording import requirements, steps
 from tests.domain.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
 from tests.formats.rulings import texts
 from tests.make import NOON, make_build, make_issue

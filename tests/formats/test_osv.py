@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from packaging.version import Version
 
-from app.domain.issue import Claim
-from app.domain.verdict import Verdict
-from app.formats.extract import Extract
-from app.formats.osv import osv_document, osv_records
+from knowngood.app.domain.issue import Claim
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.exports.extract import Extract
+from knowngood.app.features.exports.osv import osv_document, osv_records
 from tests.formats.given import (
     GPU_CLASS,
     LINE,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.formats.pins import hashed_requirements
+from knowngood.app.dashboard.evidence.hashed_requirements import hashed_requirements
 
 A, B = "a" * 64, "b" * 64
 

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.catalogue.read import shipped_catalogue
-from app.domain.errors import BadPolicy
-from app.domain.issue import Severity
-from app.domain.policy import Accept, Effect, Ignore, Policy, Remedy, Watch
-from app.formats.documents import schema_text
-from app.formats.policy import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
-from app.formats.policy_schema import PUBLISHED, policy_schema, write_schema
+from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.domain.errors import BadPolicy
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy_file import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
+from knowngood.app.features.gate.policy_schema import PUBLISHED, policy_schema, write_schema
+from knowngood.app.serialization.toml_models import schema_text
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "knowngood.toml"
 IGNORE = '[[ignore]]\nissue = "xla-8464"\nreason = "a reason"\nauthor = "ann"\nexpires = 2027-03-31\n'
@@ -195,7 +196,7 @@ def test_a_date_of_json_means_what_a_date_of_toml_means() -> None:
 
 def test_the_published_schema_is_what_the_code_makes(tmp_path: Path) -> None:
     assert PUBLISHED.read_text(encoding="utf-8") == schema_text(policy_schema()), (
-        "run: python -m app.formats.policy_schema"
+        "run: python -m knowngood.app.features.gate.policy_schema"
     )
     assert write_schema(tmp_path / "made.json").read_bytes() == PUBLISHED.read_bytes()
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.query import EVERYTHING, BadQuery, Query, parse, written
-from app.domain.query_match import View, matching
-from app.formats.documents import schema_text
-from app.formats.query_json import PUBLISHED, from_json, query_schema, read_json, read_query, to_json
+from knowngood.app.query.evaluate import View, matching
+from knowngood.app.query.json_form import PUBLISHED, from_json, query_schema, read_json, read_query, to_json
+from knowngood.app.query.parser import EVERYTHING, BadQuery, Query, parse, written
+from knowngood.app.serialization.toml_models import schema_text
 from tests.domain.given_cells import random_rows
 from tests.formats.given_queries import random_query
 from tests.make import NOON
@@ -22,7 +22,9 @@ VALIDATOR = jsonschema.Draft202012Validator(query_schema())
 
 def test_the_published_schema_is_that_of_the_code() -> None:
     jsonschema.Draft202012Validator.check_schema(query_schema())
-    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(query_schema()), "run: python -m app.formats.query_json"
+    assert PUBLISHED.read_text(encoding="utf-8") == schema_text(query_schema()), (
+        "run: python -m knowngood.app.query.json_form"
+    )
 
 
 def test_text_and_json_agree_on_two_thousand_random_queries() -> None:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from jsonschema import Draft4Validator
 from markdown_it import MarkdownIt
 
-from app.domain.gate import Cure, Decision, Reason, Ruling
-from app.domain.policy import Effect
-from app.formats.sarif import PLACEHOLDER, answer_sarif
+from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.sarif import PLACEHOLDER, answer_sarif
 from tests.formats.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
 
 SCHEMA_FILE = Path(__file__).parents[1] / "schemas" / "sarif-2.1.0-rtm.5.json"

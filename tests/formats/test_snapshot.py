@@ -8,14 +8,15 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.domain.errors import BadSnapshot
-from app.domain.issue import Claim, Device, Packages, Requires, Severity, Signature, SignatureKind
-from app.domain.known import Known
-from app.domain.policy import Watch
-from app.domain.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.domain.watch_list import Content, WatchList
-from app.formats.question import Asked, Grounds, rule
-from app.formats.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
+from knowngood.app.domain.errors import BadSnapshot
+from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severity, Signature, SignatureKind
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.features.gate.request import Asked, rule
+from knowngood.app.features.gate.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
+from knowngood.app.knowledge.grounds import Grounds
 from tests.domain.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 

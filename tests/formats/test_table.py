@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given as given_any
 from hypothesis import strategies as st
 
-from app.domain.verdict import Cell, VariantFinding, Verdict
-from app.formats.extract import Extract
-from app.formats.table import COLUMNS, table
+from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
+from knowngood.app.features.exports.csv import COLUMNS, table
+from knowngood.app.features.exports.extract import Extract
 from tests.formats.given import HOSTILE, V27, V27_PY312, cell, every_verdict, extract, hostile, inferred
 from tests.make import make_issue
 

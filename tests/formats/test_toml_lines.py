@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.formats.toml_lines import KeyPath, map_lines
+from knowngood.app.serialization.toml_positions import KeyPath, map_lines
 
 TEXT = '''title = "a" # x = 1
 summary = """

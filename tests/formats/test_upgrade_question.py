@@ -2,9 +2,10 @@
 
 import pytest
 
-from app.domain.environment import Resolved
-from app.formats.question import BadField, Grounds
-from app.formats.upgrade_question import start_name, start_of
+from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.gate.request import BadField
+from knowngood.app.features.upgrade.request import start_name, start_of
+from knowngood.app.knowledge.grounds import Grounds
 from tests.domain.given_gate import make_known
 from tests.make import make_build
 

@@ -9,10 +9,16 @@ from typing import Any
 import orjson
 import pytest
 
-from app.domain.changes import Change, changes_of
-from app.domain.verdict import Verdict
-from app.domain.webhook import BadWebhook
-from app.formats.webhook import change_message, read_secret, signed_headers, trial_message, written_secret
+from knowngood.app.domain.verdicts.changes import Change, changes_of
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.webhook import BadWebhook
+from knowngood.app.features.webhooks.signing import (
+    change_message,
+    read_secret,
+    signed_headers,
+    trial_message,
+    written_secret,
+)
 from tests.formats.given import LINKS
 from tests.formats.test_atom import news
 from tests.make import NOON

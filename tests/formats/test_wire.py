@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.build import Build
-from app.domain.issue import EnvironmentRequest, Issue, Packages, Requires, Variant, digest
-from app.domain.job import (
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import EnvironmentRequest, Issue, Packages, Requires, Variant, digest
+from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -18,9 +18,9 @@ from app.domain.job import (
     JobStarted,
     Provisioning,
 )
-from app.domain.machine import Gpu, Machine
-from app.domain.outcome import Outcome, RunRecord
-from app.formats import wire
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.app.serialization import codec
 from tests.make import NOON, make_build, make_issue, make_record
 
 MACHINE = Machine("EPYC", "avx2", 2, 8, "Debian 12", "6.1", "2.36", "g++", gpus=(Gpu(0, "H100", (9, 0), 80),))
@@ -39,11 +39,11 @@ EVENTS: list[Event] = [
 
 @pytest.mark.parametrize("event", EVENTS, ids=[f"{type(event).__name__}-{n}" for n, event in enumerate(EVENTS)])
 def test_an_event_is_one_line_and_comes_back_as_it_was(event: Event) -> None:
-    line = wire.dump_event(event)
+    line = codec.dump_event(event)
     assert b"\n" not in line
-    assert orjson.loads(line)["type"] == wire.event_type(event)
-    assert wire.load_event(line) == event
-    assert wire.load_event(line.decode() + "\n") == event
+    assert orjson.loads(line)["type"] == codec.event_type(event)
+    assert codec.load_event(line) == event
+    assert codec.load_event(line.decode() + "\n") == event
 
 
 def test_a_specification_comes_back_as_it_was() -> None:
@@ -52,21 +52,21 @@ def test_a_specification_comes_back_as_it_was() -> None:
     )
     request = EnvironmentRequest("torch-2.6.0", ("numpy==2.0",), (), mutates=False)
     spec = JobSpec("j", 2, make_build(), "cpu-x86_64", request, {"s": "import torch\n"}, (arm,))
-    data = wire.dump_spec(spec)
-    assert wire.load_spec(data) == spec
-    assert wire.load_spec(orjson.loads(data)) == spec
+    data = codec.dump_spec(spec)
+    assert codec.load_spec(data) == spec
+    assert codec.load_spec(orjson.loads(data)) == spec
 
 
 @pytest.mark.parametrize("outcome", Outcome)
 def test_a_record_comes_back_as_it_was(outcome: Outcome) -> None:
     record = make_record(outcome)
-    assert wire.load_record(wire.dump_record(record)) == record
+    assert codec.load_record(codec.dump_record(record)) == record
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.floats(allow_nan=False, allow_infinity=False))
 def test_any_text_and_any_figure_survives_the_wire(text: str, seconds: float) -> None:
     record = RunRecord(**{**vars(make_record()), "observed": {text: text}, "wall_s": seconds})
-    assert wire.load_record(wire.dump_record(record)) == record
+    assert codec.load_record(codec.dump_record(record)) == record
 
 
 def test_an_issue_keeps_its_revision_and_a_machine_its_digest() -> None:
@@ -75,15 +75,15 @@ def test_an_issue_keeps_its_revision_and_a_machine_its_digest() -> None:
         requires=Requires(compute_capability=(9, 0)),
         variants=(Variant("small", "", {"size": 8, "ratio": 1.0}),),
     )
-    assert wire.ISSUE.validate_json(wire.ISSUE.dump_json(issue)).revision == issue.revision
-    assert wire.MACHINE.validate_json(wire.MACHINE.dump_json(MACHINE)).digest == MACHINE.digest
+    assert codec.ISSUE.validate_json(codec.ISSUE.dump_json(issue)).revision == issue.revision
+    assert codec.MACHINE.validate_json(codec.MACHINE.dump_json(MACHINE)).digest == MACHINE.digest
     build: Build = make_build()
-    assert wire.BUILD.validate_json(wire.BUILD.dump_json(build)) == build
+    assert codec.BUILD.validate_json(codec.BUILD.dump_json(build)) == build
 
 
 def test_what_a_newer_agent_adds_is_passed_over() -> None:
-    line = orjson.dumps({**orjson.loads(wire.dump_event(EVENTS[-1])), "mood": "good"})
-    assert wire.load_event(line) == EVENTS[-1]
+    line = orjson.dumps({**orjson.loads(codec.dump_event(EVENTS[-1])), "mood": "good"})
+    assert codec.load_event(line) == EVENTS[-1]
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_what_a_newer_agent_adds_is_passed_over() -> None:
     ],
 )
 def test_a_line_that_is_no_event_is_refused_with_a_sentence(line: bytes, sentence: str) -> None:
-    with pytest.raises(wire.BadLine, match=sentence):
-        wire.load_event(line)
+    with pytest.raises(codec.BadLine, match=sentence):
+        codec.load_event(line)
 
 
 def test_a_specification_that_is_none_is_refused_with_a_sentence() -> None:
-    with pytest.raises(wire.BadLine, match="this is no job specification: job: Field required"):
-        wire.load_spec(b"{}")
+    with pytest.raises(codec.BadLine, match="this is no job specification: job: Field required"):
+        codec.load_spec(b"{}")
 
 
 def test_unequal_events_stay_unequal() -> None:
-    assert wire.load_event(wire.dump_event(replace(JobEnded("j", 1), problem="x"))) != JobEnded("j", 1)
+    assert codec.load_event(codec.dump_event(replace(JobEnded("j", 1), problem="x"))) != JobEnded("j", 1)
     assert digest("a") != digest("b")

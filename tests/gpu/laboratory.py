@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pynvml
 
-from app.domain.build import BuildId
-from app.domain.machine import Gpu
-from app.store.reads import load_attempts
-from app.store.rows import AttemptRow
-from app.store.session import connect, reading
-from workers.gpu import Reading, device_trouble, read_device
+from knowngood.app.domain.builds.build import BuildId
+from knowngood.app.domain.measuring.machine import Gpu
+from knowngood.app.store.engine import connect, reading
+from knowngood.app.store.queries import load_attempts
+from knowngood.app.store.records import AttemptRow
+from knowngood.workers.host.gpu_lock import Reading, device_trouble, read_device
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "gpu_repros"
 
-_COMMAND = (sys.executable, "-m", "app")
+_COMMAND = (sys.executable, "-m", "knowngood")
 _RUN_S = 200
 
 # What the harness reports, and adoption compares: versions as imported, Triton's as installed.

@@ -16,19 +16,19 @@ import sqlalchemy as sa
 import structlog
 import uvicorn
 
-from app.__main__ import main
-from app.commands import gate
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.domain.verdict import Cell
-from app.formats import wire
-from app.formats.snapshot import make_key
-from app.store.cells import touch
-from app.store.session import Engine, migrate, unit_of_work
-from app.store.tables import cells
-from app.store.writes import save_catalogue
-from app.web.application import create_app
-from app.web.reader import Rules
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.gate import cli as gate_cli
+from knowngood.app.features.gate.snapshot import make_key
+from knowngood.app.main import main
+from knowngood.app.serialization import codec
+from knowngood.app.server import create_app
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, migrate, unit_of_work
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import cells
+from knowngood.app.web.auth.principal import Rules
 
 KEY = make_key()
 
@@ -65,7 +65,7 @@ def fill(engine: Engine, issues: Iterable[Issue], builds: Iterable[Build], found
                 "hardware": cell.hardware,
                 "verdict": cell.verdict,
                 "measured_at": cell.measured_at,
-                "doc": wire.CELL.dump_json(cell, exclude_defaults=True).decode(),
+                "doc": codec.CELL.dump_json(cell, exclude_defaults=True).decode(),
             }
             for cell in found
         ]
@@ -90,7 +90,7 @@ def told(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, dict[st
     with monkeypatch.context() as own:
         out = TextIOWrapper(BytesIO())
         own.setattr("sys.stdout", out)
-        code = gate.main([*arguments, "--format", "json"])
+        code = gate_cli.main([*arguments, "--format", "json"])
     return code, comparable(out.buffer.getvalue().decode())
 
 

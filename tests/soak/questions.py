@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.domain.build import Build
-from app.domain.issue import Severity
-from app.domain.policy import Accept, Effect, Ignore, Policy, Remedy
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Severity
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, Remedy
 from tests.oracle import Environment, Store
 from tests.random_stores import CPU, GPU, ISSUES, OLD_GPU, PYTHONS
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import psutil
 import pytest
 
-from app.store.session import connect
+from knowngood.app.store.engine import connect
 from tests.conftest import NewStore
 from tests.soak.attackers import Hostile, by_chance, worst
 from tests.test_serving import Served, serving

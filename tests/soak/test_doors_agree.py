@@ -15,17 +15,18 @@ from typing import Any
 
 import pytest
 
-from app.commands import gate
-from app.commands.exits import Exit
-from app.domain.build import Build
-from app.domain.issue import Device, Issue, Packages, Requires, Severity
-from app.domain.policy import Effect, Remedy
-from app.domain.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from app.formats.forms import Form, render
-from app.formats.question import BadField, Grounds, asked_of, rule
-from app.formats.snapshot import public_key, write_snapshot
-from app.store.known import load_edition
-from app.store.session import connect, reading
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Packages, Requires, Severity
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.gate import cli as gate_cli
+from knowngood.app.features.gate.policy import Effect, Remedy
+from knowngood.app.features.gate.renderers import Form, render
+from knowngood.app.features.gate.request import BadField, asked_of, rule
+from knowngood.app.features.gate.snapshot import public_key, write_snapshot
+from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.store.engine import connect, reading
 from tests.make import make_build, make_issue
 from tests.oracle import Store
 from tests.random_stores import BACKGROUNDS, random_patterns, store_of
@@ -172,7 +173,7 @@ def answered(asked: Mapping[str, Any], grounds: Grounds) -> tuple[int, dict[str,
     except BadField:
         return Exit.USAGE, {}
     document = comparable(render(ruling, Form.JSON))
-    return gate.CODES[document["decision"]], document
+    return gate_cli.CODES[document["decision"]], document
 
 
 def test_three_doors_give_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,4 +197,4 @@ def test_three_doors_give_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 assert told(monkeypatch, *arguments, "--server", address) == expected, where
                 decisions.add(expected[1].get("decision", "refused"))
         engine.dispose()
-    assert CASES < MANY or decisions - {"refused"} == set(gate.CODES), "the cases are worth little if all end alike"
+    assert CASES < MANY or decisions - {"refused"} == set(gate_cli.CODES), "the cases are worth little if all end alike"

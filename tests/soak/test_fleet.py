@@ -27,18 +27,19 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from app.catalogue.read import Catalogue, read_catalogue
-from app.domain.errors import StoreUnusable
-from app.domain.issue import BASELINE
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted, plan_jobs
-from app.formats.question import asked_of, rule
-from app.store import writes
-from app.store.known import load_edition
-from app.store.reads import load_known_attempts
-from app.store.rows import JobState
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import attempts, jobs, leases, runs
+from knowngood.app.catalogue.loader import Catalogue, read_catalogue
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.domain.issue import BASELINE
+from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.gate.request import asked_of, rule
+from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.queries import load_known_attempts
+from knowngood.app.store.records import JobState
+from knowngood.app.store.tables import attempts, jobs, leases, runs
 from tests.given_toys import make_installation
 from tests.make import HARDWARE
 from tests.soak.faults import Progress, Storm, lanes_of, report
@@ -57,7 +58,7 @@ PAUSE_S = 3.0 if FAULTS else 1.0
 PATIENCE_S = 3600.0 if FAULTS else 600.0
 
 # What has its place in a worker that measures nothing: its init, the command itself, and Ray.
-_AT_REST = ("sh -c mount", "bin/knowngood", "workers.ray_node", "ray.scripts", "/ray/", "ray::")
+_AT_REST = ("sh -c mount", "bin/knowngood", "knowngood.workers.ray.node", "ray.scripts", "/ray/", "ray::")
 _OWN_MOUNTS = {"/proc", "/dev/shm"}  # noqa: S108 - a container's
 _BESIDE_CELLS = ("issue", "build", "hardware", "measured_at", "runs", "evidence_url")
 
@@ -197,7 +198,7 @@ def queue(store: Engine, catalogue: Catalogue) -> None:
     while True:
         try:
             with unit_of_work(store) as s:
-                writes.create_run(s, arms, {"by": "soak"}, datetime.now(UTC))
+                create_run(s, arms, {"by": "soak"}, datetime.now(UTC))
         except StoreUnusable:
             assert time.monotonic() < until
             time.sleep(0.2)
@@ -212,7 +213,7 @@ def assert_whole(store: Engine) -> None:
     assert set(results_per_planned_arm(store)) == {1}
     assert doubles(store) == []
     with unit_of_work(store) as s:
-        assert writes.reclassify(s, datetime.now(UTC)) == ()
+        assert reclassify(s, datetime.now(UTC)) == ()
 
 
 def rounds_of(store: Engine) -> int:
@@ -246,7 +247,7 @@ def ask_again(store: Engine, catalogue: Catalogue, rounds: int, lost: Lost) -> N
         jobs_again += [replace(job, arms=tuple(again))] if again else []
     assert not left.total(), left
     with unit_of_work(store) as s:
-        writes.create_run(s, jobs_again, {"by": "soak"}, datetime.now(UTC))
+        create_run(s, jobs_again, {"by": "soak"}, datetime.now(UTC))
     assert eventually(lambda: not unfinished(store), PATIENCE_S), "what was given up does not come to its end"
 
 

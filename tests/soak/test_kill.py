@@ -24,20 +24,21 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from app.catalogue.read import read_catalogue
-from app.domain.build import Build
-from app.domain.issue import Issue, Variant
-from app.domain.verdict import Verdict
-from app.formats.bundle import Header, Log, write_bundle
-from app.store import reads, writes
-from app.store.evidence import log_digest
-from app.store.rows import JobState
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import arms, attempts, jobs, runs
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, Variant
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.bundles.format import Header, Log, write_bundle
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.evidence.attempt_codec import log_digest
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.records import JobState
+from knowngood.app.store.tables import arms, attempts, jobs, runs
+from knowngood.workers.common.trees import remove_tree
 from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_run
-from workers.trees import remove_tree
 
 # By the agent again and again; by the keeper at the last strike; of uv or of a probe, which is then no answer.
 LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
@@ -161,7 +162,7 @@ def _installed(url: str, folder: Path, *commands: Sequence[str], brought: int = 
     """The command itself; the path of its data folder stands in the environment of all that belongs to it."""
     here = make_installation(folder, toy_wheels(folder), catalogue=folder / "catalogue")
     environment = {**here.environment, "KNOWNGOOD_DATABASE_URL": url, "KNOWNGOOD_LEASE_S": "2"}
-    services = tuple(Service([sys.executable, "-m", "app", *arguments], environment) for arguments in commands)
+    services = tuple(Service([sys.executable, "-m", "knowngood", *arguments], environment) for arguments in commands)
     catalogue = read_catalogue([folder / "catalogue"])
     yield from _while_kept(Pipeline(services, catalogue.issues, catalogue.builds, str(folder), brought))
 
@@ -333,11 +334,11 @@ def assert_only_honest_answers(engine: Engine, told: str) -> None:
     with reading(engine) as s:
         ended = {JobState.DONE, JobState.POISONED, JobState.CANCELLED}
         assert set(s.execute(sa.select(jobs.c.state)).scalars()) <= ended, told
-        for cell in reads.load_cells(s, hardware=[HARDWARE]):
+        for cell in queries.load_cells(s, hardware=[HARDWARE]):
             is_lost = any(words in variant.reason for variant in cell.variants for words in LOST)
             assert cell.verdict in QUIET.get((cell.issue, cell.build), {Verdict.AFFECTED}) or is_lost, f"{told}: {cell}"
     with unit_of_work(engine) as s:
-        assert writes.reclassify(s, datetime.now(UTC)) == (), told
+        assert reclassify(s, datetime.now(UTC)) == (), told
 
 
 def wait_for_the_dead(mark: str) -> list[psutil.Process]:

@@ -21,22 +21,23 @@ from urllib.parse import urlencode
 
 import pytest
 
-from app.commands.gate import CODES
-from app.domain.build import Build
-from app.domain.compare import compare
-from app.domain.constraints import Constraints, violations
-from app.domain.recognise import Measured, make_library
-from app.domain.upgrade import Advice, advise
-from app.formats.forms import Form, render
-from app.formats.question import BadField, Grounds, asked_of, rule
-from app.formats.snapshot import public_key, write_snapshot
-from app.formats.upgrade_question import AskedUpgrade, Times, read_upgrade
-from app.store.known import load_edition
-from app.store.session import connect, reading
-from app.web.recognising import explained
-from app.web.shapes.compare import compare_body
-from app.web.shapes.errors import ExplanationBody, Told, explanation_body
-from app.web.shapes.upgrade import UpgradeBody, upgrade_body
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.features.compare.comparison import compare
+from knowngood.app.features.compare.schemas import compare_body
+from knowngood.app.features.diagnose.matcher import Measured, make_library
+from knowngood.app.features.diagnose.schemas import ExplanationBody, Told, explanation_body
+from knowngood.app.features.diagnose.service import explained
+from knowngood.app.features.gate.cli import CODES
+from knowngood.app.features.gate.renderers import Form, render
+from knowngood.app.features.gate.request import BadField, asked_of, rule
+from knowngood.app.features.gate.snapshot import public_key, write_snapshot
+from knowngood.app.features.upgrade.constraints import Constraints, violations
+from knowngood.app.features.upgrade.ranking import Advice, advise
+from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
+from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
+from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.store.engine import connect, reading
 from tests import oracle
 from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, random_patterns, store_of
 from tests.soak.doors import KEY, a_server, arguments_of, commanded, comparable, fill, told

@@ -5,10 +5,10 @@ The token stands in the command line of everything that it starts, so that survi
 
 import sys
 
-from app.store.session import connect
+from knowngood.app.store.engine import connect
+from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
+from knowngood.workers.dispatch.local_transport import LocalCarrier
 from tests.make import HARDWARE
-from workers.carriers import LocalCarrier
-from workers.dispatcher import Dispatch, dispatch
 
 
 def main() -> None:

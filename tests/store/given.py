@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.domain.job import ArmFinished, ArmSpec, ArmStarted, JobEnded, JobSpec, JobStarted
-from app.domain.machine import Machine
-from app.domain.outcome import Outcome, RunRecord
-from app.domain.plan import Known, PlannedJob, Wanted, plan_jobs
-from app.store import writes
-from app.store.session import Engine, unit_of_work
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, JobEnded, JobSpec, JobStarted
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.measuring.planning import Known, PlannedJob, Wanted, plan_jobs
+from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import claim_job, create_run
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 HOLDER = "dispatcher-1"
@@ -25,7 +27,7 @@ def planned(
 
 def given_catalogue(engine: Engine, issues: Sequence[Issue], builds: Sequence[Build]) -> None:
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, issues, builds, NOON)
+        save_catalogue(s, issues, builds, NOON)
 
 
 def given_run(
@@ -39,12 +41,12 @@ def given_run(
     """A catalogue, and a run of all of it in the queue."""
     given_catalogue(engine, issues, builds)
     with unit_of_work(engine) as s:
-        return writes.create_run(s, planned(issues, builds, repeat), {"by": "test"}, at)
+        return create_run(s, planned(issues, builds, repeat), {"by": "test"}, at)
 
 
 def claim(engine: Engine, holder: str = HOLDER, at: datetime = NOON) -> JobSpec:
     with unit_of_work(engine) as s:
-        spec = writes.claim_job(s, holder, at, 30.0)
+        spec = claim_job(s, holder, at, 30.0)
     assert spec is not None
     return spec
 
@@ -81,12 +83,12 @@ def given_results(engine: Engine, baseline: Outcome = Outcome.MATCH, *, log: str
     """Every queued job is run to its end: controls and workarounds pass, the baseline does as told."""
     while True:
         with unit_of_work(engine) as s:
-            spec = writes.claim_job(s, HOLDER, NOON, 30.0)
+            spec = claim_job(s, HOLDER, NOON, 30.0)
         if spec is None:
             return
         with unit_of_work(engine) as s:
-            writes.record_event(s, started(spec), NOON)
+            record_event(s, started(spec), NOON)
             for arm in spec.arms:
                 outcome = baseline if arm.arm == "baseline" else Outcome.PASS
-                writes.record_event(s, finished(spec, arm, outcome, log=log), NOON)
-            writes.record_event(s, ended(spec), NOON)
+                record_event(s, finished(spec, arm, outcome, log=log), NOON)
+            record_event(s, ended(spec), NOON)

@@ -6,9 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.domain.access import Scope
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import Json, audit, logs, metadata, notes
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.tables import Json, audit, logs, metadata, notes
 from tests.make import NOON
 from tests.web import given
 

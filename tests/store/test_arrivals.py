@@ -15,20 +15,26 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.domain.access import Actor
-from app.domain.errors import BadBundle
-from app.domain.issue import Signature, SignatureKind, digest
-from app.domain.job import Attempt
-from app.domain.outcome import Outcome, classify, heeds_log
-from app.domain.verdict import Verdict
-from app.domain.voiding import Span
-from app.formats import bundle
-from app.store import arrivals, bulk, counters, evidence, exchange, reads, writes
-from app.store.evidence import Reception
-from app.store.rows import ImportReport
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import attempts, cells, logs
-from app.store.voiding import void_results
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadBundle
+from knowngood.app.domain.issue import Signature, SignatureKind, digest
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.verdicts.outcome import Outcome, classify, heeds_log
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles import store as bundles_store
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store import bulk_insert, counters, queries
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.evidence import attempt_codec, incoming_attempts
+from knowngood.app.store.evidence.attempt_codec import Reception
+from knowngood.app.store.evidence.voids import void_results
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import claim_job
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.records import ImportReport
+from knowngood.app.store.tables import attempts, cells, logs
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_record
 from tests.store.given import HOLDER, claim, ended, finished, given_catalogue, given_run, started
@@ -49,14 +55,14 @@ def failed(**changes: Any) -> Attempt:
     return make_attempt(Outcome.OTHER_FAILURE, log_digest=digest(SAID), **changes)
 
 
-def write_bundle(path: Path, items: Sequence[bundle.Item]) -> Path:
+def write_bundle(path: Path, items: Sequence[bundles_format.Item]) -> Path:
     with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), items)
+        bundles_format.write_bundle(out, bundles_format.Header(NOON, "gpu-box"), items)
     return path
 
 
 def take_in(engine: Engine, path: Path) -> ImportReport:
-    return writes.take_in_bundle(engine, path, LATER, by=Actor("ada"))
+    return take_in_bundle(engine, path, LATER, by=Actor("ada"))
 
 
 def stored(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
@@ -81,7 +87,7 @@ def is_as_recomputed(engine: Engine) -> None:
     with unit_of_work(engine) as s:
         s.execute(sa.update(cells).values(doc="{}"))  # else a cell that is right by chance would not be written
         s.execute(sa.delete(cells))
-        writes.reclassify(s, LATER)
+        reclassify(s, LATER)
     assert stored(engine) == before
     assert counted(engine) == numbers
 
@@ -91,7 +97,7 @@ def a_batch_holds(monkeypatch: pytest.MonkeyPatch) -> Limits:
     """So many attempts, or less: what a large bundle meets."""
 
     def limit(items: int) -> None:
-        monkeypatch.setattr(exchange, "_BATCH_BYTES", exchange._ITEM_BYTES * items)
+        monkeypatch.setattr(bundles_store, "_BATCH_BYTES", bundles_store._ITEM_BYTES * items)
 
     return limit
 
@@ -101,7 +107,7 @@ def test_a_log_that_comes_after_its_attempt_is_judged_with_it(
 ) -> None:
     a_batch_holds(1)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundle.Item] = [make_attempt(arm="control"), failed(), bundle.Log(digest(SAID), SAID)]
+    items: list[bundles_format.Item] = [make_attempt(arm="control"), failed(), bundles_format.Log(digest(SAID), SAID)]
     report = take_in(engine, write_bundle(tmp_path / "late.jsonl.gz", items))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -120,7 +126,7 @@ def test_a_time_in_another_zone_is_told_as_the_store_keeps_it(engine: Engine, tm
 
 def test_a_log_that_came_in_an_earlier_bundle_is_judged_with(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
-    take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundle.Log(digest(SAID), SAID)]))
+    take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.Log(digest(SAID), SAID)]))
     report = take_in(engine, write_bundle(tmp_path / "rest.jsonl.gz", [make_attempt(arm="control"), failed()]))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -129,7 +135,7 @@ def test_a_log_that_came_in_an_earlier_bundle_is_judged_with(engine: Engine, tmp
 def test_a_log_that_comes_later_than_its_attempt_changes_what_that_says(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
     without = take_in(engine, write_bundle(tmp_path / "bare.jsonl.gz", [make_attempt(arm="control"), failed()]))
-    report = take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundle.Log(digest(SAID), SAID)]))
+    report = take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.Log(digest(SAID), SAID)]))
     assert [change.verdicts for change in without.changed] == [(None, Verdict.DIFFERENT_FAILURE)]
     assert [change.verdicts for change in report.changed] == [(Verdict.DIFFERENT_FAILURE, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -139,9 +145,9 @@ def test_logs_are_read_from_the_store_where_too_many_came_to_be_held(
     engine: Engine, tmp_path: Path, a_batch_holds: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     a_batch_holds(2)
-    monkeypatch.setattr(exchange, "_LOG_BYTES", 1)
+    monkeypatch.setattr(bundles_store, "_LOG_BYTES", 1)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundle.Item] = [bundle.Log(digest(SAID), SAID), make_attempt(arm="control"), failed()]
+    items: list[bundles_format.Item] = [bundles_format.Log(digest(SAID), SAID), make_attempt(arm="control"), failed()]
     report = take_in(engine, write_bundle(tmp_path / "all.jsonl.gz", items))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -152,7 +158,11 @@ def test_a_bundle_that_turns_out_bad_after_some_of_it_was_written_leaves_nothing
 ) -> None:
     a_batch_holds(1)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundle.Item] = [bundle.Log(digest(SAID), SAID), make_attempt(arm="control"), failed(hardware="abacus")]
+    items: list[bundles_format.Item] = [
+        bundles_format.Log(digest(SAID), SAID),
+        make_attempt(arm="control"),
+        failed(hardware="abacus"),
+    ]
     path = write_bundle(tmp_path / "bad.jsonl.gz", items)
     with pytest.raises(BadBundle, match=r'line 4, attempt: hardware "abacus" is no hardware class'):
         take_in(engine, path)
@@ -160,7 +170,7 @@ def test_a_bundle_that_turns_out_bad_after_some_of_it_was_written_leaves_nothing
         assert [s.execute(sa.select(sa.func.count()).select_from(one)).scalar_one() for one in (attempts, logs)] == [
             0
         ] * 2
-        assert reads.load_cells(s) == ()
+        assert queries.load_cells(s) == ()
 
 
 def test_an_attempt_that_stands_twice_in_a_bundle_counts_once(
@@ -168,12 +178,12 @@ def test_an_attempt_that_stands_twice_in_a_bundle_counts_once(
 ) -> None:
     a_batch_holds(2)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundle.Item] = [
+    items: list[bundles_format.Item] = [
         make_attempt(arm="control"),
         failed(),
         failed(),
         failed(),
-        bundle.Log(digest(SAID), SAID),
+        bundles_format.Log(digest(SAID), SAID),
     ]
     report = take_in(engine, write_bundle(tmp_path / "twice.jsonl.gz", items))
     assert (report.added, report.known) == (2, 2)
@@ -221,10 +231,10 @@ def test_a_result_of_ours_takes_the_place_of_what_a_bundle_brought_under_its_num
     take_in(engine, write_bundle(tmp_path / "brought.jsonl.gz", [brought]))
     with unit_of_work(engine) as s:
         for event in (started(spec), finished(spec, control), finished(spec, baseline, Outcome.PASS)):
-            writes.record_event(s, event, LATER)
+            record_event(s, event, LATER)
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
-        told = [event.data["outcome"] for event in reads.load_events(s, 0, run, 100) if event.kind == "arm_finished"]
+        (cell,) = queries.load_cells(s)
+        told = [event.data["outcome"] for event in queries.load_events(s, 0, run, 100) if event.kind == "arm_finished"]
     assert (cell.verdict, cell.attempts) == (Verdict.NOT_AFFECTED, {"pass": 1})
     assert told == ["pass", "pass"]
     assert counted(engine) == {("match",): 1, ("pass",): 2}
@@ -252,12 +262,14 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
         make_attempt(id="plain", labels={"gpu": "H100", "n": 'a "b"\\'}, record=nasty),
         make_attempt(id="other", finished_at=NOON + timedelta(microseconds=7), job="\\N"),
     ]
-    rows = [evidence.attempt_row(one, Reception(LATER, "tok", 3)) | vars(arrivals.Taken()) for one in made]
+    rows = [
+        attempt_codec.attempt_row(one, Reception(LATER, "tok", 3)) | vars(incoming_attempts.Taken()) for one in made
+    ]
     names = attempts.columns.keys()
     kept = []
     for write in (
         lambda s: s.connection().execute(sa.insert(attempts), rows),
-        lambda s: bulk.insert(s, attempts, [[row[name] for name in names] for row in rows]),
+        lambda s: bulk_insert.insert(s, attempts, [[row[name] for name in names] for row in rows]),
     ):
         with unit_of_work(engine) as s:
             write(s)
@@ -271,7 +283,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
 def test_a_key_that_is_there_already_is_refused_in_bulk_too(engine: Engine) -> None:
     for packed in (b"1", b"2"):
         with nullcontext() if packed == b"1" else pytest.raises(sa.exc.IntegrityError), unit_of_work(engine) as s:
-            bulk.insert(s, logs, [("0" * 32, packed)])
+            bulk_insert.insert(s, logs, [("0" * 32, packed)])
     with reading(engine) as s:
         assert s.execute(sa.select(logs.c.zlib)).scalars().all() == [b"1"]
 
@@ -279,7 +291,7 @@ def test_a_key_that_is_there_already_is_refused_in_bulk_too(engine: Engine) -> N
 @pytest.mark.parametrize("text", ["plain", "it's", '"', "\\", "{,}", "é 😀", ""])
 def test_what_is_given_to_a_statement_comes_out_as_it_went_in(engine: Engine, text: str) -> None:
     with reading(engine) as s:
-        given = bulk.given(s, ["one", "two"], [(text, "2"), ("3", text)])
+        given = bulk_insert.given(s, ["one", "two"], [(text, "2"), ("3", text)])
         assert sorted(tuple(row) for row in s.execute(sa.select(given))) == sorted([(text, "2"), ("3", text)])
 
 
@@ -361,8 +373,8 @@ def live_through(engine: Engine, steps: Sequence[Step], folder: Path) -> None:
     for number, step in enumerate(steps):
         match step:
             case Brought():
-                log = [bundle.Log(digest(SAID), SAID)]
-                items: list[bundle.Item] = [EVERY[n] for n in step.which]
+                log = [bundles_format.Log(digest(SAID), SAID)]
+                items: list[bundles_format.Item] = [EVERY[n] for n in step.which]
                 items = {"before": log + items, "after": items + log, "without": items}[step.with_log]
                 take_in(engine, write_bundle(folder / f"{number}.jsonl.gz", items))
             case Measured():
@@ -379,14 +391,14 @@ def measure(engine: Engine, issues: Sequence[Any], step: Measured) -> None:
     given_run(engine, issues, BUILDS)
     while True:
         with unit_of_work(engine) as s:
-            spec = writes.claim_job(s, HOLDER, NOON, 30.0)
+            spec = claim_job(s, HOLDER, NOON, 30.0)
             if spec is None:
                 return
-            writes.record_event(s, started(spec), NOON)
+            record_event(s, started(spec), NOON)
             for arm in spec.arms:
                 outcome = step.outcome if arm.arm == "baseline" else Outcome.PASS
-                writes.record_event(s, finished(spec, arm, outcome, log=step.log), NOON)
-            writes.record_event(s, ended(spec), NOON)
+                record_event(s, finished(spec, arm, outcome, log=step.log), NOON)
+            record_event(s, ended(spec), NOON)
 
 
 @pytest.mark.timeout(600)
@@ -401,8 +413,8 @@ def test_however_results_came_in_cells_are_what_all_of_them_say(
     migrated_sqlite: Path, monkeypatch: pytest.MonkeyPatch, steps: list[Step], batch: int, held: int
 ) -> None:
     with TemporaryDirectory() as folder, monkeypatch.context() as limited:
-        limited.setattr(exchange, "_BATCH_BYTES", exchange._ITEM_BYTES * batch)
-        limited.setattr(arrivals, "_HELD_AT_ONCE", held)
+        limited.setattr(bundles_store, "_BATCH_BYTES", bundles_store._ITEM_BYTES * batch)
+        limited.setattr(incoming_attempts, "_HELD_AT_ONCE", held)
         path = Path(folder) / "knowngood.db"
         shutil.copy(migrated_sqlite, path)
         engine = connect(f"sqlite:///{path}")
@@ -416,12 +428,12 @@ SLOW = make_issue("toy-slow", signature=Signature(SignatureKind.MESSAGE, r"(a+)+
 
 def test_what_was_looked_for_as_it_came_in_is_not_looked_for_by_pages(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
-    take_in(engine, write_bundle(tmp_path / "one.jsonl.gz", [failed(), bundle.Log(digest(SAID), SAID)]))
+    take_in(engine, write_bundle(tmp_path / "one.jsonl.gz", [failed(), bundles_format.Log(digest(SAID), SAID)]))
     with unit_of_work(engine) as s:
         s.execute(sa.delete(logs))  # a page that looked now would find nothing
     with reading(engine) as s:
-        found = reads.load_attempt(s, failed().id).judgement
-        (row,) = reads.load_attempts(s, ISSUES[0].id, BUILDS[0].id, HARDWARE)
+        found = queries.load_attempt(s, failed().id).judgement
+        (row,) = queries.load_attempts(s, ISSUES[0].id, BUILDS[0].id, HARDWARE)
     assert (found.outcome, found.line, row.judgement) == (Outcome.MATCH, SAID.strip(), found)
 
 
@@ -431,21 +443,23 @@ def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_ans
     given_catalogue(engine, [SLOW], BUILDS)
     text = "a" * 5_000
     made = make_attempt(Outcome.OTHER_FAILURE, issue=SLOW, log_digest=digest(text))
-    items: list[bundle.Item] = [
+    items: list[bundles_format.Item] = [
         make_attempt(issue=SLOW, arm="control"),
         make_attempt(issue=SLOW, ordinal=2),
         made,
-        bundle.Log(digest(text), text),
+        bundles_format.Log(digest(text), text),
     ]
     take_in(engine, write_bundle(tmp_path / "slow.jsonl.gz", items))
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
-        row = next(one for one in reads.load_attempts(s, SLOW.id, BUILDS[0].id, HARDWARE) if one.attempt.id == made.id)
+        (cell,) = queries.load_cells(s)
+        row = next(
+            one for one in queries.load_attempts(s, SLOW.id, BUILDS[0].id, HARDWARE) if one.attempt.id == made.id
+        )
     assert (cell.verdict, cell.attempts) == (Verdict.INCONCLUSIVE, {"timeout": 1, "pass": 1})
     assert "took too long" in cell.reason
     assert row.judgement.outcome is Outcome.TIMEOUT
     quick = replace(SLOW, signature=Signature(SignatureKind.MESSAGE, "^a{5000}$"))
     given_catalogue(engine, [quick], BUILDS)
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
+        (cell,) = queries.load_cells(s)
     assert cell.verdict is Verdict.FLAKY

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from app.domain.outcome import Outcome
-from app.store.attempts import load_glances, load_installed, load_timed
-from app.store.session import Engine, reading, unit_of_work
-from app.store.writes import save_catalogue
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.attempt_summaries import load_glances, load_installed, load_timed
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 

@@ -17,16 +17,16 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 
-from app.commands.opening import bring_up
-from app.domain.access import Actor
-from app.domain.errors import BadBackup, StoreUnusable
-from app.formats.backup import Checked, TableHead, check_backup, read_tables, write_backup
-from app.store.audit import load_audit
-from app.store.backup import back_up, restore
-from app.store.cells import announce, touch
-from app.store.known import load_edition
-from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
-from app.store.tables import cells, events, logs
+from knowngood.app.cli.context import bring_up
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadBackup, StoreUnusable
+from knowngood.app.features.backup.format import Checked, TableHead, check_backup, read_tables, write_backup
+from knowngood.app.features.backup.store import back_up, restore
+from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.evidence.cells import announce, touch
+from knowngood.app.store.tables import cells, events, logs
 from tests.conftest import KINDS, NewStore
 from tests.make import NOON
 from tests.store.given_everything import comparable, fill_everything, rows_of

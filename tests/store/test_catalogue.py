@@ -2,12 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.errors import UnknownIssue
-from app.domain.issue import Signature, SignatureKind
-from app.domain.outcome import Outcome
-from app.domain.verdict import Verdict
-from app.store import reads, writes
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.issue import Signature, SignatureKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.store import queries
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 
@@ -16,25 +17,25 @@ ISSUE, BUILD = make_issue(), make_build()
 
 def verdicts(engine: Engine) -> dict[tuple[str, str], Verdict]:
     with reading(engine) as s:
-        return {(cell.issue, cell.build): cell.verdict for cell in reads.load_cells(s)}
+        return {(cell.issue, cell.build): cell.verdict for cell in queries.load_cells(s)}
 
 
 def test_what_people_wrote_comes_back_as_it_was(engine: Engine) -> None:
     older, newer = make_build("2.9.0+cu128"), make_build("2.10.0+cu128")
     given_catalogue(engine, [make_issue("b-2"), ISSUE], [newer, older])
     with reading(engine) as s:
-        assert reads.load_issues(s) == (make_issue("b-2"), ISSUE)
-        assert reads.load_issue(s, ISSUE.id) == ISSUE
-        assert reads.load_builds(s) == (older, newer)
+        assert queries.load_issues(s) == (make_issue("b-2"), ISSUE)
+        assert queries.load_issue(s, ISSUE.id) == ISSUE
+        assert queries.load_builds(s) == (older, newer)
 
 
 def test_saving_the_same_catalogue_again_changes_nothing(engine: Engine) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
     with reading(engine) as s:
-        before = reads.load_generation(s)
+        before = queries.load_generation(s)
     given_catalogue(engine, [ISSUE], [BUILD])
     with reading(engine) as s:
-        assert reads.load_generation(s) == before
+        assert queries.load_generation(s) == before
 
 
 def test_an_issue_that_left_is_unknown_and_its_cells_are_gone(engine: Engine) -> None:
@@ -44,7 +45,7 @@ def test_an_issue_that_left_is_unknown_and_its_cells_are_gone(engine: Engine) ->
     given_catalogue(engine, [], [BUILD])
     assert verdicts(engine) == {}
     with reading(engine) as s, pytest.raises(UnknownIssue, match='no issue "toy-1" in the catalogue'):
-        reads.load_issue(s, ISSUE.id)
+        queries.load_issue(s, ISSUE.id)
 
 
 def test_an_issue_that_comes_back_has_its_evidence_still(engine: Engine) -> None:
@@ -61,7 +62,7 @@ def test_a_mended_signature_changes_verdicts_without_a_run(engine: Engine) -> No
     assert verdicts(engine) == {(ISSUE.id, BUILD.id): Verdict.DIFFERENT_FAILURE}
     mended = replace(ISSUE, signature=Signature(SignatureKind.MESSAGE, "something else"))
     with unit_of_work(engine) as s:
-        (change,) = writes.save_catalogue(s, [mended], [BUILD], NOON)
+        (change,) = save_catalogue(s, [mended], [BUILD], NOON)
     assert change.verdicts == (Verdict.DIFFERENT_FAILURE, Verdict.AFFECTED)
     assert verdicts(engine) == {(ISSUE.id, BUILD.id): Verdict.AFFECTED}
 
@@ -74,8 +75,8 @@ def test_a_changed_arm_leaves_its_results_visible_but_uncounted(engine: Engine) 
     given_catalogue(engine, [changed], [BUILD])
     assert verdicts(engine) == {(ISSUE.id, BUILD.id): Verdict.NOT_RUN}
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
-        rows = reads.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
+        (cell,) = queries.load_cells(s)
+        rows = queries.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
     assert cell.superseded == 1
     assert {row.attempt.arm: row.counted for row in rows} == {"control": True, "baseline": False, "aot_eager": True}
 
@@ -86,7 +87,9 @@ def test_an_arm_that_left_its_issue_does_not_break_the_page_of_its_results(engin
     without = make_issue(workarounds=())
     given_catalogue(engine, [without], [BUILD])
     with reading(engine) as s:
-        (row,) = [row for row in reads.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE) if row.attempt.arm == "aot_eager"]
+        (row,) = [
+            row for row in queries.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE) if row.attempt.arm == "aot_eager"
+        ]
     assert not row.counted
     assert row.judgement.outcome is Outcome.NOT_APPLICABLE
     assert "no longer an arm" in row.judgement.reason
@@ -98,5 +101,5 @@ def test_only_cells_of_what_changed_are_derived_anew(engine: Engine) -> None:
     given_results(engine, Outcome.OTHER_FAILURE)
     mended = replace(ISSUE, signature=Signature(SignatureKind.MESSAGE, "something else"))
     with unit_of_work(engine) as s:
-        changes = writes.save_catalogue(s, [mended, issues[1]], builds, NOON)
+        changes = save_catalogue(s, [mended, issues[1]], builds, NOON)
     assert {(change.issue, change.build) for change in changes} == {(ISSUE.id, build.id) for build in builds}

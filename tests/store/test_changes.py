@@ -4,18 +4,20 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from app.domain.access import Actor
-from app.domain.changes import Cause, CureNews, Earlier, changes_of
-from app.domain.outcome import Outcome
-from app.domain.triage import NoteKind
-from app.domain.verdict import Verdict, WorkaroundVerdict
-from app.store import writes
-from app.store.cells import CellKey
-from app.store.changes import load_earlier, load_news, load_news_of_causes
-from app.store.reads import load_last_event
-from app.store.session import Engine, connect, migrate, reading, unit_of_work
-from app.store.tables import events
-from app.store.triage import add_note
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.changes import load_earlier, load_news, load_news_of_causes
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.queries import load_last_event
+from knowngood.app.store.tables import events
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_results, given_run
 
@@ -65,12 +67,12 @@ def test_an_import_is_one_cause_and_says_where_it_came_from(engine: Engine, tmp_
     given_results(other, Outcome.MATCH)
     bundle = tmp_path / "results.jsonl.gz"
     with reading(other) as s, bundle.open("wb") as file:
-        writes.export_bundle(s, file, now=NOON, origin="lab 7")
+        export_bundle(s, file, now=NOON, origin="lab 7")
     other.dispose()
     later = NOON + timedelta(hours=1)
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, [ISSUE, OTHER], [BUILD, SECOND], NOON)
-    writes.take_in_bundle(engine, bundle, later, by=Actor("ada"))
+        save_catalogue(s, [ISSUE, OTHER], [BUILD, SECOND], NOON)
+    take_in_bundle(engine, bundle, later, by=Actor("ada"))
     with reading(engine) as s:
         (found,) = changes_of(load_news(s, 100), first=True)
     assert (found.issues, found.cause, found.origin, found.at) == (("toy-1", "toy-2"), Cause.IMPORT, "lab 7", later)
@@ -131,7 +133,7 @@ def test_a_commit_says_whether_it_was_an_edit_or_a_note(engine: Engine) -> None:
         add_note(s, key, NoteKind.RESTORE, "cooled", by=Actor("ada"), now=NOON + timedelta(hours=2))
     edited = make_issue("toy-1", signature=replace(ISSUE.signature, pattern="nothing like it"))
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, [edited], [BUILD], NOON + timedelta(hours=3))
+        save_catalogue(s, [edited], [BUILD], NOON + timedelta(hours=3))
     with reading(engine) as s:
         found = changes_of(load_news(s, 100))
     assert [(one.cause, one.turns[0].after) for one in found] == [
@@ -165,9 +167,9 @@ def test_a_run_is_told_whole_once_it_is_over_and_not_before(engine: Engine) -> N
     spec = claim(engine)
     for arm in spec.arms:
         with unit_of_work(engine) as s:
-            writes.record_event(s, finished(spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS), NOON)
+            record_event(s, finished(spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS), NOON)
     with unit_of_work(engine) as s:
-        writes.record_event(s, ended(spec), NOON)
+        record_event(s, ended(spec), NOON)
     with reading(engine) as s:
         half = load_last_event(s)
         assert load_news_of_causes(s, begun, half) == ()

@@ -9,19 +9,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.domain.access import Actor
-from app.domain.errors import BadBundle, BadRequest
-from app.domain.issue import Signature, SignatureKind, digest
-from app.domain.job import Attempt, EnvironmentReady
-from app.domain.outcome import Outcome, Raised
-from app.domain.search import LIMIT_S
-from app.domain.verdict import Verdict
-from app.formats import bundle
-from app.store import exchange, reads, writes
-from app.store.audit import load_audit
-from app.store.rows import ImportReport, Selection
-from app.store.session import Engine, connect, migrate, reading, unit_of_work
-from app.store.tables import attempts, locks, metadata
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadBundle, BadRequest
+from knowngood.app.domain.issue import Signature, SignatureKind, digest
+from knowngood.app.domain.measuring.job import Attempt, EnvironmentReady
+from knowngood.app.domain.timed_search import LIMIT_S
+from knowngood.app.domain.verdicts.outcome import Outcome, Raised
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles import store as bundles_store
+from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.app.serialization.lock_keys import Environment, lock_key
+from knowngood.app.store import queries
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import release_job
+from knowngood.app.store.maintenance import prune, reclassify
+from knowngood.app.store.records import ImportReport, Selection
+from knowngood.app.store.tables import attempts, locks, metadata
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import HOLDER, claim, finished, given_catalogue, given_results, given_run
 
@@ -39,8 +45,8 @@ name = "numpy"
 wheels = [{ path = "/srv/wheels/numpy-2.0.whl" }, { url = 'file:///srv/wheels/other-1.0.whl', size = 3 }]
 """
 NAME = digest(LOCK)
-FOUND = bundle.Environment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
-KEY = bundle.lock_key(LOCK, FOUND)  # what a lock from elsewhere is kept under
+FOUND = Environment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
+KEY = lock_key(LOCK, FOUND)  # what a lock from elsewhere is kept under
 
 
 @pytest.fixture
@@ -52,10 +58,10 @@ def elsewhere(tmp_path: Path) -> Iterator[Engine]:
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, 1, LOCK, NAME, FOUND.packages, FOUND.imported, 3.5)
     with unit_of_work(engine) as s:
-        writes.record_event(s, ready, NOON)
+        record_event(s, ready, NOON)
         done = replace(finished(spec, spec.arms[0], log="fine\n"), lock_digest=NAME)
-        writes.record_event(s, done, NOON)
-        writes.release_job(s, spec.job, 1, NOON)
+        record_event(s, done, NOON)
+        release_job(s, spec.job, 1, NOON)
     given_results(engine, log="said so\n")
     yield engine
     engine.dispose()
@@ -63,19 +69,19 @@ def elsewhere(tmp_path: Path) -> Iterator[Engine]:
 
 def exported(engine: Engine, path: Path, selection: Selection | None = None) -> Path:
     with reading(engine) as s, path.open("wb") as out:
-        writes.export_bundle(s, out, now=NOON, origin="gpu-box", selection=selection)
+        export_bundle(s, out, now=NOON, origin="gpu-box", selection=selection)
     return path
 
 
 def bundled(folder: Path, *found: Attempt) -> Path:
     path = folder / "results.jsonl.gz"
     with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "gpu-box"), found)
+        bundles_format.write_bundle(out, bundles_format.Header(NOON, "gpu-box"), found)
     return path
 
 
 def imported(engine: Engine, path: Path, now: Any = NOON) -> ImportReport:
-    return writes.take_in_bundle(engine, path, now, by=Actor("ada"))
+    return take_in_bundle(engine, path, now, by=Actor("ada"))
 
 
 def evidence(engine: Engine) -> dict[str, list[tuple[Any, ...]]]:
@@ -107,7 +113,7 @@ def test_what_was_measured_elsewhere_says_the_same_here(engine: Engine, elsewher
         renamed = [tuple(KEY if value == NAME else value for value in row[:strip]) for row in there[name]]
         assert [row[:strip] for row in here[name]] == renamed
     with reading(engine) as s:
-        assert reads.load_attempt(s, here["attempts"][0][0]).packages in ({"torch": "2.6.0"}, {})
+        assert queries.load_attempt(s, here["attempts"][0][0]).packages in ({"torch": "2.6.0"}, {})
 
 
 def test_a_bundle_of_what_was_imported_is_the_bundle_that_came(
@@ -116,17 +122,20 @@ def test_a_bundle_of_what_was_imported_is_the_bundle_that_came(
     given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
     imported(engine, exported(elsewhere, tmp_path / "there.jsonl.gz"))
     again = exported(engine, tmp_path / "here.jsonl.gz")
-    items = [list(bundle.read_items(bundle.check_bundle(path))) for path in (tmp_path / "there.jsonl.gz", again)]
+    items = [
+        list(bundles_format.read_items(bundles_format.check_bundle(path)))
+        for path in (tmp_path / "there.jsonl.gz", again)
+    ]
     assert items[1] == [as_kept(item) for item in items[0]]
 
 
-def as_kept(item: bundle.Item) -> bundle.Item:
+def as_kept(item: bundles_format.Item) -> bundles_format.Item:
     match item:
         case Attempt():
             return replace(item, origin="gpu-box", lock_digest=KEY if item.lock_digest else "")
-        case bundle.Lock():
+        case bundles_format.Lock():
             return replace(item, digest=KEY)
-        case bundle.Environment():
+        case Environment():
             return replace(item, lock_digest=KEY)
         case _:
             return item
@@ -144,7 +153,11 @@ def test_importing_twice_changes_nothing(engine: Engine, elsewhere: Engine, tmp_
 
 def test_an_exported_lock_names_no_host_and_no_path(elsewhere: Engine, tmp_path: Path) -> None:
     path = exported(elsewhere, tmp_path / "results.jsonl.gz")
-    (lock,) = [item for item in bundle.read_items(bundle.check_bundle(path)) if isinstance(item, bundle.Lock)]
+    (lock,) = [
+        item
+        for item in bundles_format.read_items(bundles_format.check_bundle(path))
+        if isinstance(item, bundles_format.Lock)
+    ]
     assert lock.digest == NAME
     assert "example.org" not in lock.text
     assert "secret" not in lock.text
@@ -160,10 +173,10 @@ def test_results_of_unknown_issues_show_once_the_catalogue_knows_them(
     report = imported(engine, exported(elsewhere, tmp_path / "results.jsonl.gz"))
     assert (report.added, report.unknown) == (6, 3)
     with reading(engine) as s:
-        assert [cell.issue for cell in reads.load_cells(s)] == ["toy-1"]
+        assert [cell.issue for cell in queries.load_cells(s)] == ["toy-1"]
     given_catalogue(engine, [ISSUE, make_issue("toy-2")], [BUILD])
     with reading(engine) as s:
-        assert [cell.issue for cell in reads.load_cells(s)] == ["toy-1", "toy-2"]
+        assert [cell.issue for cell in queries.load_cells(s)] == ["toy-1", "toy-2"]
 
 
 def test_results_of_an_older_repro_come_in_as_superseded(engine: Engine, elsewhere: Engine, tmp_path: Path) -> None:
@@ -172,8 +185,8 @@ def test_results_of_an_older_repro_come_in_as_superseded(engine: Engine, elsewhe
     report = imported(engine, exported(elsewhere, tmp_path / "results.jsonl.gz"))
     assert (report.added, report.superseded) == (6, 3)
     with reading(engine) as s:
-        cells = reads.load_cells(s)
-        rows = reads.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
+        cells = queries.load_cells(s)
+        rows = queries.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
     assert {cell.issue: cell.verdict for cell in cells} == {"toy-1": Verdict.NOT_RUN, "toy-2": Verdict.AFFECTED}
     assert [row.counted for row in rows] == [False] * 3
 
@@ -183,7 +196,7 @@ def test_imported_results_join_those_measured_here(engine: Engine, elsewhere: En
     given_results(engine, Outcome.PASS)
     imported(engine, exported(elsewhere, tmp_path / "results.jsonl.gz", Selection(issues=frozenset({ISSUE.id}))))
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
+        (cell,) = queries.load_cells(s)
     assert (cell.verdict, cell.attempts) == (Verdict.FLAKY, {"match": 1, "pass": 1})
 
 
@@ -210,7 +223,7 @@ def test_imported_results_join_those_measured_here(engine: Engine, elsewhere: En
 )
 def test_a_selection_takes_along_what_it_needs(elsewhere: Engine, selection: Selection, kinds: dict[str, int]) -> None:
     with reading(elsewhere) as s:
-        assert writes.export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=selection) == kinds
+        assert export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=selection) == kinds
 
 
 @pytest.mark.parametrize("limit", ["MOST_LINES", "MOST_LOCKS"])
@@ -219,24 +232,24 @@ def test_nothing_is_exported_that_no_import_would_take(
 ) -> None:
     everything = io.BytesIO()
     with reading(elsewhere) as s:
-        counts = writes.export_bundle(s, everything, now=NOON, origin="here")
+        counts = export_bundle(s, everything, now=NOON, origin="here")
         kinds = counts if limit == "MOST_LINES" else ("lock", "environment")
         most = sum(counts[kind] for kind in kinds)
-        monkeypatch.setattr(exchange, limit, most)
-        writes.export_bundle(s, io.BytesIO(), now=NOON, origin="here")
-        monkeypatch.setattr(exchange, limit, most - 1)
+        monkeypatch.setattr(bundles_store, limit, most)
+        export_bundle(s, io.BytesIO(), now=NOON, origin="here")
+        monkeypatch.setattr(bundles_store, limit, most - 1)
         out = io.BytesIO()
         with pytest.raises(BadRequest, match=f"{most:,} .* name issues, builds or hardware classes, and export it in"):
-            writes.export_bundle(s, out, now=NOON, origin="here")
+            export_bundle(s, out, now=NOON, origin="here")
         assert not out.getvalue()
-        writes.export_bundle(s, out, now=NOON, origin="here", selection=Selection(issues=frozenset({"none"})))
+        export_bundle(s, out, now=NOON, origin="here", selection=Selection(issues=frozenset({"none"})))
 
 
 def test_what_counts_no_more_can_be_left_behind(elsewhere: Engine) -> None:
     newer = replace(ISSUE, arms=tuple(replace(arm, code=f"{arm.id}-2") for arm in ISSUE.arms))
     given_catalogue(elsewhere, [newer, make_issue("toy-2")], [BUILD])
     with reading(elsewhere) as s:
-        counts = writes.export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=Selection(only_counted=True))
+        counts = export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=Selection(only_counted=True))
     assert counts["attempt"] == 3
 
 
@@ -253,7 +266,7 @@ def test_a_result_nobody_planned_here_needs_no_job(engine: Engine, tmp_path: Pat
     given_catalogue(engine, [ISSUE], [BUILD])
     imported(engine, bundled(tmp_path, make_attempt(log_digest="a" * 32, machine="b" * 32)))
     with reading(engine) as s:
-        detail = reads.load_attempt(s, make_attempt().id)
+        detail = queries.load_attempt(s, make_attempt().id)
     assert (detail.log, detail.machine, detail.lock) == ("", None, "")
     assert HOLDER != detail.attempt.origin == "gpu-box"
 
@@ -261,9 +274,9 @@ def test_a_result_nobody_planned_here_needs_no_job(engine: Engine, tmp_path: Pat
 @pytest.fixture
 def in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every bundle is too large to be held, and a step holds one cell."""
-    monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
-    monkeypatch.setattr(exchange, "_STEP_BYTES", 1500)
-    monkeypatch.setattr(exchange, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
+    monkeypatch.setattr(bundles_store, "_STEP_BYTES", 1500)
+    monkeypatch.setattr(bundles_store, "_PAUSE_S", 0.0)
 
 
 def entries(engine: Engine) -> list[str]:
@@ -305,13 +318,13 @@ def test_an_import_that_was_broken_off_goes_on_where_it_was(
 ) -> None:
     monkeypatch.setattr(time, "sleep", stop_after(0))
     with pytest.raises(KeyboardInterrupt):
-        writes.take_in_bundle(engine, coming, NOON, by=Actor("ada"))
+        take_in_bundle(engine, coming, NOON, by=Actor("ada"))
     monkeypatch.undo()
     with reading(engine) as s:
-        assert len(reads.load_cells(s)) == 1
+        assert len(queries.load_cells(s)) == 1
     with unit_of_work(engine) as s:
-        assert writes.reclassify(s, NOON) == ()
-    report = writes.take_in_bundle(engine, coming, NOON, by=Actor("ada"))
+        assert reclassify(s, NOON) == ()
+    report = take_in_bundle(engine, coming, NOON, by=Actor("ada"))
     assert (report.added, report.known) == (3, 3)
 
 
@@ -330,13 +343,13 @@ def test_a_store_that_is_pruned_between_two_steps_loses_nothing_of_what_comes_in
     engine: Engine, coming: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    def prune(_: float) -> None:
+    def between(_: float) -> None:
         with unit_of_work(engine) as s:
-            writes.prune(s, NOON, superseded_days=0, history_days=0)
+            prune(s, NOON, superseded_days=0, history_days=0)
 
-    monkeypatch.setattr(exchange, "_STEP_BYTES", 1)
-    monkeypatch.setattr(time, "sleep", prune)
-    assert writes.take_in_bundle(engine, coming, NOON, by=Actor("ada")).added == 6
+    monkeypatch.setattr(bundles_store, "_STEP_BYTES", 1)
+    monkeypatch.setattr(time, "sleep", between)
+    assert take_in_bundle(engine, coming, NOON, by=Actor("ada")).added == 6
     monkeypatch.undo()
     assert {name: len(rows) for name, rows in evidence(engine).items()} == {
         "attempts": 6,
@@ -347,7 +360,7 @@ def test_a_store_that_is_pruned_between_two_steps_loses_nothing_of_what_comes_in
     }
     with unit_of_work(engine) as s:
         assert len(s.execute(sa.select(locks)).all()) == 1
-        assert writes.reclassify(s, NOON) == ()
+        assert reclassify(s, NOON) == ()
 
 
 @pytest.mark.usefixtures("in_steps")
@@ -358,7 +371,7 @@ def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_st
     path = bundled(tmp_path, make_attempt(ordinal=2), make_attempt(finished_at=NOON + timedelta(days=2)))
     before = evidence(engine)
     with pytest.raises(BadBundle, match="which is still to come"):
-        writes.take_in_bundle(engine, path, NOON, by=Actor("ada"))
+        take_in_bundle(engine, path, NOON, by=Actor("ada"))
     assert evidence(engine) == before
     assert entries(engine) == ["results.refuse"]
 
@@ -369,7 +382,7 @@ def test_nobody_waits_while_a_signature_is_looked_for(
 ) -> None:
     """Of a text that takes all the time that it may. Counted in this thread's processor, however busy the host is."""
     if not whole:
-        monkeypatch.setattr(bundle, "_KEPT_BYTES", 0)
+        monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     issue = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(x+x+)+y"))
     given_catalogue(engine, [issue], [BUILD])
     endless = Raised("builtins.ValueError", "x" * 5_000, "Traceback")
@@ -387,5 +400,5 @@ def test_nobody_waits_while_a_signature_is_looked_for(
     sa.event.listen(engine, "commit", commit)
     assert imported(engine, path).added == 1
     with reading(engine) as s:
-        assert "took too long" in reads.load_attempt(s, found.id).judgement.reason
+        assert "took too long" in queries.load_attempt(s, found.id).judgement.reason
     assert max(held) < LIMIT_S / 2, held

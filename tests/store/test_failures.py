@@ -1,7 +1,7 @@
 """Which recorded failures pasted ones are held against."""
 
-from app.store.failures import find_failures, load_failures
-from app.store.session import Engine, reading
+from knowngood.app.features.diagnose.store import find_failures, load_failures
+from knowngood.app.store.engine import Engine, reading
 from tests.web.given import LINE, LOG, fill
 
 

@@ -5,13 +5,16 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
-from app.domain.outcome import Outcome, Trouble, TroubleCode
-from app.domain.verdict import RULES, Verdict
-from app.store import counters, writes
-from app.store.gauges import Gauges, load_gauges
-from app.store.rows import JobState
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import attempts, cells, meta
+from knowngood.app.domain.verdicts.outcome import Outcome, Trouble, TroubleCode
+from knowngood.app.domain.verdicts.verdict import RULES, Verdict
+from knowngood.app.store import counters
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.gauges import Gauges, load_gauges
+from knowngood.app.store.jobs.event_recorder import lose_job, record_event
+from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.records import JobState
+from knowngood.app.store.tables import attempts, cells, meta
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import HOLDER, MACHINE, claim, ended, finished, given_results, given_run, started
@@ -36,8 +39,8 @@ def test_what_waits_is_told_by_class_with_its_age(engine: Engine) -> None:
     assert (found.oldest_queued_at, found.runs) == (NOON, 1)
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
-        writes.record_event(s, finished(spec, spec.arms[0]), NOON)
+        record_event(s, started(spec), NOON)
+        record_event(s, finished(spec, spec.arms[0]), NOON)
     found = gauges(engine)
     assert found.jobs == {(HARDWARE, JobState.QUEUED): 1, (HARDWARE, JobState.LEASED): 1}
     assert found.arms == {HARDWARE: 5}
@@ -76,14 +79,14 @@ def test_attempts_are_counted_as_they_come_by_outcome_and_cause(engine: Engine) 
     spec = claim(engine)
     trouble = Trouble(TroubleCode.DISK_FULL, "the disk is full")
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
+        record_event(s, started(spec), NOON)
         for arm in spec.arms:
             is_baseline = arm.arm == "baseline"
             record = make_record(Outcome.ENV_ERROR if is_baseline else Outcome.PASS, spec.build)
             record = make_record(Outcome.ENV_ERROR, spec.build, trouble=trouble) if is_baseline else record
             for _ in range(2):  # the same event again changes nothing
-                writes.record_event(s, finished(spec, arm, record=record), NOON)
-        writes.record_event(s, ended(spec), NOON)
+                record_event(s, finished(spec, arm, record=record), NOON)
+        record_event(s, ended(spec), NOON)
     found = gauges(engine)
     assert found.attempts == {("pass", ""): 2, ("env_error", "disk_full"): 1}
     assert found.arm_seconds == {HARDWARE: 15.0}
@@ -96,7 +99,7 @@ def test_deriving_anew_and_pruning_count_nothing_again(engine: Engine) -> None:
     before = gauges(engine).attempts
     assert before == {("match", ""): 1, ("pass", ""): 2}
     with unit_of_work(engine) as s:
-        writes.reclassify(s, NOON)
+        reclassify(s, NOON)
     assert gauges(engine).attempts == before
     with unit_of_work(engine) as s:
         s.execute(sa.delete(attempts))
@@ -107,14 +110,14 @@ def test_a_lost_job_is_counted(engine: Engine) -> None:
     given_run(engine)
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        writes.lose_job(s, spec.job, spec.try_no, "its worker died", NOON)
+        lose_job(s, spec.job, spec.try_no, "its worker died", NOON)
     assert gauges(engine).losses == 1
 
 
 @pytest.mark.parametrize("after_s", [0, 20, 40])
 def test_the_dispatchers_lease_is_told_as_it_stands(engine: Engine, after_s: int) -> None:
     with unit_of_work(engine) as s:
-        assert writes.take_lease(s, writes.DISPATCHER, HOLDER, NOON, 30.0)
+        assert take_lease(s, DISPATCHER, HOLDER, NOON, 30.0)
     lease = gauges(engine, timedelta(seconds=after_s)).lease
     assert lease is not None
     assert lease.until == NOON + timedelta(seconds=30)

@@ -4,11 +4,24 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.errors import UnknownBuild, UnknownIssue
-from app.domain.issue import Variant, digest
-from app.store import reads, writes
-from app.store.rows import JobState, RunState, UnknownRun
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
+from knowngood.app.domain.issue import Variant, digest
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import (
+    DISPATCHER,
+    cancel_run,
+    claim_job,
+    create_run,
+    give_lease_back,
+    load_cancelled_jobs,
+    load_orphans,
+    release_job,
+    renew_jobs,
+    take_lease,
+)
+from knowngood.app.store.records import JobState, RunState, UnknownRun
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import (
     HOLDER,
@@ -28,7 +41,7 @@ LATER = NOON + timedelta(minutes=5)
 
 def state_of(engine: Engine, run: str) -> RunState:
     with reading(engine) as s:
-        return reads.load_run(s, run).state
+        return queries.load_run(s, run).state
 
 
 def test_a_specification_holds_all_that_an_agent_needs(engine: Engine) -> None:
@@ -65,9 +78,9 @@ def test_jobs_are_claimed_in_the_order_they_were_asked_for(engine: Engine) -> No
 def test_a_claimer_gets_only_what_it_can_serve(engine: Engine) -> None:
     run = given_run(engine)
     with unit_of_work(engine) as s:
-        assert writes.claim_job(s, HOLDER, NOON, 30.0, hardware=["cuda-sm_90"]) is None
-        assert writes.claim_job(s, HOLDER, NOON, 30.0, run="another") is None
-        assert writes.claim_job(s, HOLDER, NOON, 30.0, hardware=[HARDWARE], run=run) is not None
+        assert claim_job(s, HOLDER, NOON, 30.0, hardware=["cuda-sm_90"]) is None
+        assert claim_job(s, HOLDER, NOON, 30.0, run="another") is None
+        assert claim_job(s, HOLDER, NOON, 30.0, hardware=[HARDWARE], run=run) is not None
 
 
 def test_a_thousand_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -> None:
@@ -80,7 +93,7 @@ def test_a_thousand_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -
         mine: list[str] = []
         while True:
             with unit_of_work(engine) as s:
-                spec = writes.claim_job(s, f"claimer-{thread}", NOON, 30.0)
+                spec = claim_job(s, f"claimer-{thread}", NOON, 30.0)
             if spec is None:
                 return mine
             mine.append(spec.job)
@@ -95,7 +108,7 @@ def test_a_thousand_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -
 def test_a_run_of_nothing_is_done_at_once(engine: Engine) -> None:
     given_catalogue(engine, [], [])
     with unit_of_work(engine) as s:
-        run = writes.create_run(s, [], {}, NOON)
+        run = create_run(s, [], {}, NOON)
     assert state_of(engine, run) is RunState.DONE
 
 
@@ -106,14 +119,14 @@ def test_a_run_goes_from_queued_through_running_to_done(engine: Engine) -> None:
     assert state_of(engine, run) is RunState.RUNNING
     with unit_of_work(engine) as s:
         for arm in spec.arms:
-            writes.record_event(s, finished(spec, arm), NOON)
+            record_event(s, finished(spec, arm), NOON)
     with reading(engine) as s:
-        row = reads.load_run(s, run)
+        row = queries.load_run(s, run)
     assert (row.arms_done, row.arms_total, row.state) == (3, 3, RunState.RUNNING)
     with unit_of_work(engine) as s:
-        writes.record_event(s, ended(spec), LATER)
+        record_event(s, ended(spec), LATER)
     with reading(engine) as s:
-        row = reads.load_run(s, run)
+        row = queries.load_run(s, run)
     assert (row.state, row.finished_at, row.jobs[0].state) == (RunState.DONE, LATER, JobState.DONE)
     assert row.request == {"by": "test"}
 
@@ -121,34 +134,34 @@ def test_a_run_goes_from_queued_through_running_to_done(engine: Engine) -> None:
 def test_the_newest_runs_are_listed_first_with_their_jobs(engine: Engine) -> None:
     first, second = given_run(engine), given_run(engine, at=LATER)
     with reading(engine) as s:
-        assert [run.id for run in reads.load_runs(s, 10)] == [second, first]
-        assert [run.id for run in reads.load_runs(s, 1)] == [second]
-        assert reads.load_runs(s, 1)[0].jobs[0].arms_total == 3
+        assert [run.id for run in queries.load_runs(s, 10)] == [second, first]
+        assert [run.id for run in queries.load_runs(s, 1)] == [second]
+        assert queries.load_runs(s, 1)[0].jobs[0].arms_total == 3
 
 
 def test_an_unknown_run_is_told(engine: Engine) -> None:
     with reading(engine) as s, pytest.raises(UnknownRun, match='no run "r-1" in this store'):
-        reads.load_run(s, "r-1")
+        queries.load_run(s, "r-1")
     with pytest.raises(UnknownRun), unit_of_work(engine) as s:
-        writes.cancel_run(s, "r-1", NOON)
+        cancel_run(s, "r-1", NOON)
 
 
 def test_what_the_catalogue_does_not_know_cannot_be_queued(engine: Engine) -> None:
     given_catalogue(engine, [ISSUE], [])
     with pytest.raises(UnknownBuild, match="is not in the catalogue"), unit_of_work(engine) as s:
-        writes.create_run(s, planned(), {}, NOON)
+        create_run(s, planned(), {}, NOON)
     given_catalogue(engine, [], [BUILD])
     with pytest.raises(UnknownIssue, match="toy-1"), unit_of_work(engine) as s:
-        writes.create_run(s, planned(), {}, NOON)
+        create_run(s, planned(), {}, NOON)
     with reading(engine) as s:
-        assert reads.load_runs(s, 10) == ()
+        assert queries.load_runs(s, 10) == ()
 
 
 def test_cancelling_ends_what_waits_at_once(engine: Engine) -> None:
     run = given_run(engine)
     with unit_of_work(engine) as s:
-        writes.cancel_run(s, run, NOON)
-        assert writes.claim_job(s, HOLDER, NOON, 30.0) is None
+        cancel_run(s, run, NOON)
+        assert claim_job(s, HOLDER, NOON, 30.0) is None
     assert state_of(engine, run) is RunState.CANCELLED
 
 
@@ -156,14 +169,14 @@ def test_cancelling_what_runs_asks_its_dispatcher(engine: Engine) -> None:
     run = given_run(engine)
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        assert writes.load_cancelled_jobs(s, HOLDER) == frozenset()
-        writes.cancel_run(s, run, NOON)
-        writes.cancel_run(s, run, NOON)
-        assert writes.load_cancelled_jobs(s, HOLDER) == {spec.job}
-        assert writes.load_cancelled_jobs(s, "dispatcher-2") == frozenset()
+        assert load_cancelled_jobs(s, HOLDER) == frozenset()
+        cancel_run(s, run, NOON)
+        cancel_run(s, run, NOON)
+        assert load_cancelled_jobs(s, HOLDER) == {spec.job}
+        assert load_cancelled_jobs(s, "dispatcher-2") == frozenset()
     assert state_of(engine, run) is RunState.CANCELLING
     with unit_of_work(engine) as s:
-        writes.record_event(s, ended(spec, "cancelled"), NOON)
+        record_event(s, ended(spec, "cancelled"), NOON)
     assert state_of(engine, run) is RunState.CANCELLED
 
 
@@ -171,7 +184,7 @@ def test_cancelling_what_is_done_changes_nothing(engine: Engine) -> None:
     run = given_run(engine)
     given_results(engine)
     with unit_of_work(engine) as s:
-        writes.cancel_run(s, run, LATER)
+        cancel_run(s, run, LATER)
     assert state_of(engine, run) is RunState.DONE
 
 
@@ -179,9 +192,9 @@ def test_a_released_job_is_queued_again_with_what_is_left(engine: Engine) -> Non
     given_run(engine)
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        writes.record_event(s, finished(spec, spec.arms[0]), NOON)
-        writes.record_event(s, running(spec, spec.arms[1]), NOON)
-        writes.release_job(s, spec.job, spec.try_no, NOON)
+        record_event(s, finished(spec, spec.arms[0]), NOON)
+        record_event(s, running(spec, spec.arms[1]), NOON)
+        release_job(s, spec.job, spec.try_no, NOON)
     again = claim(engine)
     assert again.try_no == 2
     assert again.arms == spec.arms[1:]
@@ -191,17 +204,17 @@ def test_what_another_holds_or_nobody_renewed_is_an_orphan(engine: Engine) -> No
     given_run(engine)
     spec = claim(engine, at=NOON)
     with unit_of_work(engine) as s:
-        assert writes.load_orphans(s, HOLDER, NOON) == ()
-        assert writes.load_orphans(s, "dispatcher-2", NOON) == ((spec.job, 1),)
-        assert writes.load_orphans(s, HOLDER, LATER) == ((spec.job, 1),)
-        writes.renew_jobs(s, [spec.job], HOLDER, LATER, 30.0)
-        assert writes.load_orphans(s, HOLDER, LATER) == ()
+        assert load_orphans(s, HOLDER, NOON) == ()
+        assert load_orphans(s, "dispatcher-2", NOON) == ((spec.job, 1),)
+        assert load_orphans(s, HOLDER, LATER) == ((spec.job, 1),)
+        renew_jobs(s, [spec.job], HOLDER, LATER, 30.0)
+        assert load_orphans(s, HOLDER, LATER) == ()
 
 
 def test_one_holder_at_a_time_has_a_lease(engine: Engine) -> None:
     def take(holder: str, seconds: float) -> bool:
         with unit_of_work(engine) as s:
-            return writes.take_lease(s, writes.DISPATCHER, holder, NOON + timedelta(seconds=seconds), 30.0)
+            return take_lease(s, DISPATCHER, holder, NOON + timedelta(seconds=seconds), 30.0)
 
     assert take("a", 0)
     assert not take("b", 10)
@@ -210,10 +223,10 @@ def test_one_holder_at_a_time_has_a_lease(engine: Engine) -> None:
     assert take("b", 51)
     assert not take("a", 52)
     with unit_of_work(engine) as s:
-        writes.give_lease_back(s, writes.DISPATCHER, "a")
+        give_lease_back(s, DISPATCHER, "a")
     assert not take("a", 53)
     with unit_of_work(engine) as s:
-        writes.give_lease_back(s, writes.DISPATCHER, "b")
+        give_lease_back(s, DISPATCHER, "b")
     with reading(engine) as s:
-        assert reads.load_lease(s, writes.DISPATCHER) is None
+        assert queries.load_lease(s, DISPATCHER) is None
     assert take("a", 54)

@@ -5,14 +5,15 @@ from dataclasses import replace
 from datetime import timedelta
 from operator import is_
 
-from app.domain.build import Build
-from app.domain.issue import Issue
-from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict
-from app.store import writes
-from app.store.kept_cells import KeptKnown
-from app.store.reads import load_cells
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.knowledge.cell_cache import KeptKnown
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.queries import load_cells
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, planned
@@ -29,7 +30,7 @@ def measured(
 ) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
     with unit_of_work(engine) as s:
-        writes.create_run(s, planned(issues, builds, repeat), {"by": "test"}, NOON)
+        create_run(s, planned(issues, builds, repeat), {"by": "test"}, NOON)
     for _ in builds:  # a job each
         given_results(engine, baseline)
 
@@ -93,7 +94,7 @@ def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(engine: Eng
     kept = KeptKnown()
     before = found(engine, kept)
     with unit_of_work(engine) as s:
-        writes.reclassify(s, NOON + timedelta(days=1))
+        reclassify(s, NOON + timedelta(days=1))
     given_catalogue(engine, [replace(ISSUES[0], title="Another title"), ISSUES[1]], BUILDS)
     after = found(engine, kept)
     assert all(map(is_, after["toy-1"] + after["toy-2"], before["toy-1"] + before["toy-2"]))

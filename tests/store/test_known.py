@@ -3,11 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from app.domain.outcome import Outcome
-from app.domain.verdict import Cell, Verdict
-from app.store import reads, writes
-from app.store.known import Edition, load_edition
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.knowledge.loader import Edition, load_edition
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.maintenance import reclassify
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
@@ -27,7 +28,7 @@ def edition(engine: Engine, before: Edition | None = None) -> Edition:
 
 def cells_of(engine: Engine) -> dict[tuple[str, str, str], Cell]:
     with reading(engine) as s:
-        return {(cell.issue, cell.build, cell.hardware): cell for cell in reads.load_cells(s)}
+        return {(cell.issue, cell.build, cell.hardware): cell for cell in queries.load_cells(s)}
 
 
 def test_it_is_what_the_pages_read(engine: Engine) -> None:
@@ -36,8 +37,8 @@ def test_it_is_what_the_pages_read(engine: Engine) -> None:
     assert dict(found.grounds.known.cells) == cells_of(engine)
     assert found.grounds.known.cells[PLACE].verdict is Verdict.AFFECTED
     with reading(engine) as s:
-        assert tuple(found.grounds.known.issues.values()) == reads.load_issues(s)
-        assert tuple(found.grounds.known.builds.values()) == reads.load_builds(s)
+        assert tuple(found.grounds.known.issues.values()) == queries.load_issues(s)
+        assert tuple(found.grounds.known.builds.values()) == queries.load_builds(s)
     assert found.grounds.known.hardware == (HARDWARE,)
     assert found.grounds.tested == {make_build().id}
 
@@ -88,6 +89,6 @@ def test_deriving_anew_what_reads_the_same_changes_no_cell(engine: Engine) -> No
     measured(engine)
     before = edition(engine)
     with unit_of_work(engine) as s:
-        writes.reclassify(s, NOON + timedelta(days=1))
+        reclassify(s, NOON + timedelta(days=1))
     after = edition(engine, before)
     assert dict(after.grounds.known.cells) == dict(before.grounds.known.cells)

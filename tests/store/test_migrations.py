@@ -9,13 +9,13 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from app.commands.opening import bring_up
-from app.domain.errors import StoreUnusable
-from app.domain.verdict import Verdict
-from app.store import reads
-from app.store.cells import touch
-from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
-from app.store.tables import events, metadata
+from knowngood.app.cli.context import bring_up
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import events, metadata
 from tests.make import NOON
 from tests.store.given import given_results, given_run
 from tests.store.given_everything import fill_everything
@@ -40,8 +40,8 @@ def test_an_empty_database_becomes_ours(empty_url: str) -> None:
     migrate(engine)
     require_current(engine)
     with reading(engine) as s:
-        assert reads.load_generation(s) == 0
-        assert reads.load_issues(s) == ()
+        assert queries.load_generation(s) == 0
+        assert queries.load_issues(s) == ()
     engine.dispose()
 
 
@@ -128,7 +128,7 @@ def test_servers_go_on_while_the_database_is_migrated(empty_url: str) -> None:
                 told = {"at": NOON, "run": "", "kind": "said", "data": {}}
                 s.execute(sa.insert(table_of_first_release).values(told))
             with reading(engine) as s:
-                assert reads.load_generation(s) > done
+                assert queries.load_generation(s) > done
             done += 1
         return done
 
@@ -142,7 +142,7 @@ def test_servers_go_on_while_the_database_is_migrated(empty_url: str) -> None:
         units = sum(server.result() for server in servers)
     require_current(engine)
     with reading(engine) as s:
-        assert reads.load_generation(s) == units
+        assert queries.load_generation(s) == units
         assert s.execute(sa.select(sa.func.count()).select_from(events)).scalar_one() == units
     for each in (engine, other):
         each.dispose()
@@ -250,12 +250,12 @@ def test_a_store_of_older_rules_is_refused_until_its_verdicts_are_derived_anew(e
 
     require_current(engine)
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
-        made = reads.load_generation(s)
+        (cell,) = queries.load_cells(s)
+        made = queries.load_generation(s)
     assert cell.verdict is Verdict.AFFECTED
     bring_up(engine)  # a second time there is nothing to do
     with reading(engine) as s:
-        assert reads.load_generation(s) == made
+        assert queries.load_generation(s) == made
 
 
 def test_an_empty_store_is_of_these_rules(engine: Engine) -> None:

@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from app.store.offers import load_offers, offer_classes
-from app.store.reads import load_generation, load_lease
-from app.store.session import Engine, reading, unit_of_work
-from app.store.writes import DISPATCHER
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.capacity import load_offers, offer_classes
+from knowngood.app.store.jobs.job_queue import DISPATCHER
+from knowngood.app.store.queries import load_generation, load_lease
 from tests.make import HARDWARE, NOON
 
 GPU = "cuda-sm_90"

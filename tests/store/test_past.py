@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.errors import BadRequest, UnknownIssue
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted
-from app.store import past
-from app.store.past import load_cells_at
-from app.store.reads import load_cells, load_recent_attempts, load_runs
-from app.store.session import Engine, reading
+from knowngood.app.domain.errors import BadRequest, UnknownIssue
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.evidence import time_travel
+from knowngood.app.store.evidence.time_travel import load_cells_at
+from knowngood.app.store.queries import load_cells, load_recent_attempts, load_runs
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MASK, SILENT, Asked
@@ -43,7 +43,7 @@ def test_a_past_that_costs_too_much_is_refused_and_a_part_of_it_is_not(
     measured_twice: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given.run(measured_twice, Asked([BAD], LATER, wanted=Wanted(repeat=2)))
-    monkeypatch.setattr(past, "MOST_ATTEMPTS", 5)
+    monkeypatch.setattr(time_travel, "MOST_ATTEMPTS", 5)
     with reading(measured_twice) as s:
         with pytest.raises(BadRequest, match="ask for fewer issues"):
             load_cells_at(s, LATER - timedelta(seconds=1))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.domain.errors import StoreUnusable
-from app.store import session as session_module
-from app.store.cells import announce, touch
-from app.store.reads import load_generation
-from app.store.session import Engine, connect, migrate, reading, require_current, unit_of_work
-from app.store.upkeep import prune
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.store import engine as session_module
+from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.evidence.cells import announce, touch
+from knowngood.app.store.maintenance import prune
+from knowngood.app.store.queries import load_generation
 from tests.conftest import start_postgres
 from tests.make import NOON
 from tests.store.given import given_results, given_run

@@ -10,20 +10,23 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.domain.access import Actor
-from app.domain.errors import BadBundle
-from app.domain.issue import digest
-from app.domain.job import Attempt, EnvironmentReady
-from app.domain.outcome import Outcome
-from app.domain.verdict import Verdict
-from app.domain.voiding import Clock, Span
-from app.formats import bundle
-from app.store import reads, writes
-from app.store.audit import load_audit
-from app.store.rows import ImportReport
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import attempts, environments, locks
-from app.store.voiding import void_results
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadBundle
+from knowngood.app.domain.issue import digest
+from knowngood.app.domain.measuring.job import Attempt, EnvironmentReady
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.verdicts.voids import Clock, Span
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.serialization.lock_keys import Environment
+from knowngood.app.store import queries
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.voids import void_results
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.records import ImportReport
+from knowngood.app.store.tables import attempts, environments, locks
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue, make_record
 from tests.store.given import claim, finished, given_catalogue, given_run
 
@@ -32,14 +35,17 @@ FORGER, HONEST, OPERATOR = Actor("forger", "f" * 12), Actor("gpu-host-1", "b" * 
 SEED, CASES = 20261122, 150
 
 
-def lock(text: str = "torch==2.6.0", name: str = "c" * 32) -> list[bundle.Item]:
-    return [bundle.Lock(name, text), bundle.Environment(name, {"torch": text}, {"torch": "2.6.0+cu124"})]
+def lock(text: str = "torch==2.6.0", name: str = "c" * 32) -> list[bundles_format.Item]:
+    return [
+        bundles_format.Lock(name, text),
+        Environment(name, {"torch": text}, {"torch": "2.6.0+cu124"}),
+    ]
 
 
-def push(engine: Engine, path: Path, items: Sequence[bundle.Item], by: Actor) -> ImportReport:
+def push(engine: Engine, path: Path, items: Sequence[bundles_format.Item], by: Actor) -> ImportReport:
     with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, by.name), items)
-    return writes.take_in_bundle(engine, path, NOON, by=by, vouched=bool(by.token))
+        bundles_format.write_bundle(out, bundles_format.Header(NOON, by.name), items)
+    return take_in_bundle(engine, path, NOON, by=by, vouched=bool(by.token))
 
 
 def void(engine: Engine, token: str) -> None:
@@ -53,9 +59,9 @@ def honest(number: int) -> Attempt:
     return make_attempt(arm=arm, id=f"known-{number}", ordinal=number // 2 + 1, lock_digest="c" * 32)
 
 
-def forge(attempt: Attempt, chance: random.Random) -> list[bundle.Item]:
+def forge(attempt: Attempt, chance: random.Random) -> list[bundles_format.Item]:
     """The same number, and something else under it."""
-    ways: list[list[bundle.Item]] = [
+    ways: list[list[bundles_format.Item]] = [
         [*lock(), replace(attempt, record=make_record(Outcome.MATCH))],
         [*lock(), replace(attempt, record=replace(attempt.record, wall_s=chance.random()))],
         [*lock(), replace(attempt, issue=OTHER.id)],
@@ -64,9 +70,9 @@ def forge(attempt: Attempt, chance: random.Random) -> list[bundle.Item]:
         [*lock(), replace(attempt, machine=f"{chance.getrandbits(128):032x}")],
         [*lock(), replace(attempt, ordinal=attempt.ordinal + 1000)],
         [*lock(), replace(attempt, finished_at=NOON + timedelta(seconds=chance.randrange(6, 600)))],
-        [*lock(), replace(attempt, log_digest=digest("lies")), bundle.Log(digest("lies"), "lies")],
+        [*lock(), replace(attempt, log_digest=digest("lies")), bundles_format.Log(digest("lies"), "lies")],
         [*lock("torch==6.6.6"), attempt],
-        [bundle.Environment("c" * 32, {"torch": "6.6.6"}, {}), attempt],
+        [Environment("c" * 32, {"torch": "6.6.6"}, {}), attempt],
         [attempt],
     ]
     return chance.choice(ways)
@@ -76,7 +82,8 @@ def said(engine: Engine) -> list[dict[str, Any]]:
     """What is shown of every attempt, but for when it came."""
     with reading(engine) as s:
         found = [
-            reads.load_attempt(s, id_) for id_ in s.execute(sa.select(attempts.c.id).order_by(attempts.c.id)).scalars()
+            queries.load_attempt(s, id_)
+            for id_ in s.execute(sa.select(attempts.c.id).order_by(attempts.c.id)).scalars()
         ]
     return [{**vars(one), "reception": one.reception.token} for one in found]
 
@@ -102,7 +109,7 @@ def test_of_150_forged_bundles_the_genuine_evidence_gets_in_and_wins(engine: Eng
     assert {str(one["packages"]) for one in shown} == {"{'torch': 'torch==2.6.0'}"}
     assert {(one["attempt"].origin, one["reception"]) for one in shown} == {(by.name if by.token else "ada", by.token)}
     with reading(engine) as s:
-        cells = {(cell.issue, cell.hardware): cell.verdict for cell in reads.load_cells(s)}
+        cells = {(cell.issue, cell.hardware): cell.verdict for cell in queries.load_cells(s)}
         entries = [row for row in load_audit(s, limit=1000) if row.action == "results.import"]
     assert cells == {(ISSUE.id, HARDWARE): Verdict.NOT_AFFECTED}
     assert len(entries) == CASES + (2 if by is HONEST else 1)
@@ -144,7 +151,7 @@ def test_what_is_voided_stays_so_when_its_sender_sends_it_again(engine: Engine, 
 def test_a_bundle_that_says_two_things_of_one_lock_is_refused(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
     with pytest.raises(BadBundle, match="what it said otherwise before"):
-        push(engine, tmp_path / "two.gz", [*lock(), bundle.Lock("c" * 32, "torch==6.6.6"), honest(1)], HONEST)
+        push(engine, tmp_path / "two.gz", [*lock(), bundles_format.Lock("c" * 32, "torch==6.6.6"), honest(1)], HONEST)
 
 
 def test_what_our_own_dispatcher_measured_takes_the_place_of_what_came_under_its_number(
@@ -158,7 +165,7 @@ def test_what_our_own_dispatcher_measured_takes_the_place_of_what_came_under_its
         engine, tmp_path / "lie.gz", [lie], OPERATOR
     )  # over the command line: a token is not let in with a planned number
     with unit_of_work(engine) as s:
-        writes.record_event(s, finished(spec, planned), NOON)
+        record_event(s, finished(spec, planned), NOON)
     (shown,) = said(engine)
     assert (shown["attempt"].origin, shown["judgement"].outcome) == ("local", Outcome.PASS)
     with reading(engine) as s:
@@ -174,12 +181,12 @@ def test_what_came_before_our_own_dispatcher_measured_the_very_same_stays(engine
     same = make_attempt(id=planned.attempt, job=spec.job, machine=event.machine, record=event.record)
     push(engine, tmp_path / "same.gz", [same], OPERATOR)
     with unit_of_work(engine) as s:
-        writes.record_event(s, event, NOON)
+        record_event(s, event, NOON)
     (shown,) = said(engine)
     assert shown["attempt"].origin != "local"
     with reading(engine) as s:
         assert "results.replace" not in [row.action for row in load_audit(s)]
-        assert [cell.attempts for cell in reads.load_cells(s)] == [{"pass": 1}]
+        assert [cell.attempts for cell in queries.load_cells(s)] == [{"pass": 1}]
 
 
 def test_no_worker_of_ours_can_say_what_another_lock_installed(engine: Engine) -> None:
@@ -187,7 +194,7 @@ def test_no_worker_of_ours_can_say_what_another_lock_installed(engine: Engine) -
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, 1, "torch==6.6.6", digest("torch==2.6.0"), {"torch": "6.6.6"}, {}, 1.0)
     with unit_of_work(engine) as s:
-        writes.record_event(s, ready, NOON)
+        record_event(s, ready, NOON)
     with reading(engine) as s:
         assert (
             s.execute(sa.select(locks.c.digest)).all() == s.execute(sa.select(environments.c.lock_digest)).all() == []

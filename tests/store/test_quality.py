@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 
-from app.domain.issue import BASELINE, CONTROL
-from app.domain.job import EnvironmentReady
-from app.domain.outcome import Outcome
-from app.domain.quality import Provisioned, Took, pairs_of
-from app.store import quality, writes
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.issue import BASELINE, CONTROL
+from knowngood.app.domain.measuring.job import EnvironmentReady
+from knowngood.app.domain.verdicts.false_changes import Provisioned, Took, pairs_of
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence import quality as evidence_quality
+from knowngood.app.store.jobs.event_recorder import record_event
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import (
@@ -30,7 +31,7 @@ def test_controls_and_baselines_that_count_are_trials_and_what_was_asked_twice_i
     given_run(engine, repeat=2)
     given_results(engine)
     with reading(engine) as s, count_statements(engine) as said:
-        trials = quality.load_trials(s)
+        trials = evidence_quality.load_trials(s)
     assert len(said) == 1
     assert sorted((one.judged.arm, one.ordinal) for one in trials) == [
         (BASELINE, 1),
@@ -52,16 +53,16 @@ def test_superseded_attempts_are_no_trials_and_no_outcomes(engine: Engine) -> No
     changed = tuple(type(arm)(arm.id, arm.exercises, code=f"{arm.code}, changed") for arm in ISSUE.arms)
     given_catalogue(engine, [make_issue(arms=changed)], [BUILD])
     with reading(engine) as s:
-        assert quality.load_trials(s) == ()
-        assert quality.load_outcomes(s) == {}
-        assert quality.load_times(s) == {}
+        assert evidence_quality.load_trials(s) == ()
+        assert evidence_quality.load_outcomes(s) == {}
+        assert evidence_quality.load_times(s) == {}
 
 
 def test_outcomes_are_counted_by_hardware_class(engine: Engine) -> None:
     given_run(engine)
     given_results(engine, Outcome.ENV_ERROR)
     with reading(engine) as s:
-        assert quality.load_outcomes(s) == {HARDWARE: {Outcome.PASS: 2, Outcome.ENV_ERROR: 1}}
+        assert evidence_quality.load_outcomes(s) == {HARDWARE: {Outcome.PASS: 2, Outcome.ENV_ERROR: 1}}
 
 
 def test_times_are_told_apart_where_the_process_came_to_its_own_end(engine: Engine) -> None:
@@ -73,39 +74,39 @@ def test_times_are_told_apart_where_the_process_came_to_its_own_end(engine: Engi
         "aot_eager": make_record(Outcome.CANCELLED, wall_s=0.0),
     }
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
+        record_event(s, started(spec), NOON)
         for arm in spec.arms[:2]:
-            writes.record_event(s, finished(spec, arm, record=records[arm.arm]), NOON)
+            record_event(s, finished(spec, arm, record=records[arm.arm]), NOON)
     with reading(engine) as s:
-        (times,) = quality.load_times(s).values()
-        assert len(quality.load_times(s, newest=1)[HARDWARE]) == 1
+        (times,) = evidence_quality.load_times(s).values()
+        assert len(evidence_quality.load_times(s, newest=1)[HARDWARE]) == 1
     assert set(times) == {Took(5.0, 3.0, is_told=True), Took(60.0, 0.4, is_told=False)}
 
 
 def test_environments_are_timed_beside_the_attempts_that_ran_in_them(engine: Engine) -> None:
     with reading(engine) as s:
-        assert quality.load_provisioned(s) == Provisioned()
+        assert evidence_quality.load_provisioned(s) == Provisioned()
     given_run(engine)
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, spec.try_no, "lock", "l1", {}, {}, 12.5)
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
-        writes.record_event(s, ready, NOON)
+        record_event(s, started(spec), NOON)
+        record_event(s, ready, NOON)
         for arm in spec.arms:
-            writes.record_event(s, finished(spec, arm), NOON)
-        writes.record_event(s, ended(spec), NOON)
+            record_event(s, finished(spec, arm), NOON)
+        record_event(s, ended(spec), NOON)
     given_run(engine, at=NOON + timedelta(days=1))  # another job, whose environment told nothing
     given_results(engine)
     with reading(engine) as s:
-        assert quality.load_provisioned(s) == Provisioned(1, 12.5, 3, 15.0)
+        assert evidence_quality.load_provisioned(s) == Provisioned(1, 12.5, 3, 15.0)
 
 
 def test_a_cells_attempts_are_judged_with_ordinal_and_binding(engine: Engine) -> None:
     given_run(engine, repeat=2)
     given_results(engine)
     with reading(engine) as s:
-        found = quality.load_judged(s, ISSUE, BUILD, HARDWARE)
-        assert quality.load_judged(s, make_issue("toy-9"), BUILD, HARDWARE) == ()
+        found = evidence_quality.load_judged(s, ISSUE, BUILD, HARDWARE)
+        assert evidence_quality.load_judged(s, make_issue("toy-9"), BUILD, HARDWARE) == ()
     baseline = {(ordinal, bound, one.outcome) for ordinal, bound, one in found if one.arm == BASELINE}
     assert {(ordinal, outcome) for ordinal, _, outcome in baseline} == {(1, Outcome.MATCH), (2, Outcome.MATCH)}
     assert len({bound for _, bound, _ in baseline}) == 1

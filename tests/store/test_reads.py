@@ -2,12 +2,13 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted, plan_jobs
-from app.domain.verdict import Verdict
-from app.store import reads, writes
-from app.store.rows import UnknownAttempt
-from app.store.session import Engine, reading, unit_of_work
+from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import cancel_run
+from knowngood.app.store.records import UnknownAttempt
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
@@ -20,14 +21,14 @@ def test_cells_can_be_asked_for_by_issue_build_and_class(engine: Engine) -> None
     given_run(engine, ISSUES, BUILDS)
     given_results(engine)
     with reading(engine) as s:
-        everything = reads.load_cells(s)
+        everything = queries.load_cells(s)
         assert [(cell.issue, cell.build) for cell in everything] == [
             (issue.id, build.id) for issue in ISSUES for build in BUILDS
         ]
-        assert reads.load_cells(s, issues=["toy-2"], builds=[BUILDS[0].id]) == (everything[2],)
-        assert reads.load_cells(s, hardware=["cuda-sm_90"]) == ()
-        assert reads.load_cells(s, issues=[]) == ()
-        assert reads.load_hardware(s) == (HARDWARE,)
+        assert queries.load_cells(s, issues=["toy-2"], builds=[BUILDS[0].id]) == (everything[2],)
+        assert queries.load_cells(s, hardware=["cuda-sm_90"]) == ()
+        assert queries.load_cells(s, issues=[]) == ()
+        assert queries.load_hardware(s) == (HARDWARE,)
 
 
 def test_a_matrix_is_one_statement_however_long_its_history(engine: Engine, count_statements: CountStatements) -> None:
@@ -35,7 +36,7 @@ def test_a_matrix_is_one_statement_however_long_its_history(engine: Engine, coun
         given_run(engine, ISSUES, BUILDS, at=NOON + timedelta(days=n))
         given_results(engine)
     with reading(engine) as s, count_statements(engine) as said:
-        cells = reads.load_cells(s)
+        cells = queries.load_cells(s)
     assert [cell.attempts for cell in cells] == [{"match": 3}] * 4
     assert len(said) == 1
 
@@ -44,22 +45,22 @@ def test_the_run_that_goes_on_is_the_newest_that_has_not_ended(
     engine: Engine, count_statements: CountStatements
 ) -> None:
     with reading(engine) as s, count_statements(engine) as said:
-        assert reads.load_active_run(s) is None
+        assert queries.load_active_run(s) is None
     assert len(said) == 1
     given_run(engine, ISSUES, BUILDS)
     second = given_run(engine, ISSUES, BUILDS, at=NOON + timedelta(days=1))
     with reading(engine) as s:
-        assert reads.load_active_run(s) == reads.load_run(s, second)
+        assert queries.load_active_run(s) == queries.load_run(s, second)
     given_results(engine)
     with reading(engine) as s:
-        assert reads.load_active_run(s) is None
+        assert queries.load_active_run(s) is None
 
 
 def test_the_evidence_of_a_cell_stands_newest_first(engine: Engine) -> None:
     given_run(engine)
     given_results(engine)
     with reading(engine) as s:
-        rows = reads.load_attempts(s, "toy-1", BUILDS[0].id, HARDWARE)
+        rows = queries.load_attempts(s, "toy-1", BUILDS[0].id, HARDWARE)
         assert {row.attempt.arm: row.judgement.outcome for row in rows} == {
             "control": Outcome.PASS,
             "baseline": Outcome.MATCH,
@@ -71,22 +72,22 @@ def test_the_evidence_of_a_cell_stands_newest_first(engine: Engine) -> None:
 
 def test_the_evidence_of_what_nobody_knows_is_empty(engine: Engine) -> None:
     with reading(engine) as s:
-        assert reads.load_attempts(s, "toy-9", "torch-1.0", HARDWARE) == ()
+        assert queries.load_attempts(s, "toy-9", "torch-1.0", HARDWARE) == ()
         with pytest.raises(UnknownAttempt, match='no attempt "a-1"'):
-            reads.load_attempt(s, "a-1")
+            queries.load_attempt(s, "a-1")
 
 
 def test_what_is_known_makes_the_next_plan_smaller(engine: Engine) -> None:
     given_run(engine, ISSUES, BUILDS)
     with reading(engine) as s:
-        known = reads.load_known_attempts(s)
+        known = queries.load_known_attempts(s)
     again = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1))
     assert {arm.ordinal for job in again for arm in job.arms} == {2}, (
         "ordinals that are planned are not given out again"
     )
     given_results(engine)
     with reading(engine) as s:
-        known = reads.load_known_attempts(s)
+        known = queries.load_known_attempts(s)
     assert plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1)) == ()
     assert known.cells["toy-1", BUILDS[0].id, HARDWARE].verdict is Verdict.AFFECTED
     more = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=3))
@@ -99,7 +100,7 @@ def test_superseded_results_are_not_known(engine: Engine) -> None:
     changed = make_issue(packages=ISSUES[0].packages.__class__(requirements=("numpy==1.26.4",)))
     given_catalogue(engine, [changed], BUILDS)
     with reading(engine) as s:
-        known = reads.load_known_attempts(s)
+        known = queries.load_known_attempts(s)
     assert sum(len(arm) for arm in known.outcomes.values()) == 0
     planned = plan_jobs([changed], BUILDS[:1], [HARDWARE], known, Wanted(repeat=1))
     assert len(planned[0].arms) == 3
@@ -110,12 +111,12 @@ def test_every_visible_write_moves_the_generation(engine: Engine) -> None:
 
     def note() -> None:
         with reading(engine) as s:
-            seen.append(reads.load_generation(s))
+            seen.append(queries.load_generation(s))
 
     note()
     run = given_run(engine)
     note()
     with unit_of_work(engine) as s:
-        writes.cancel_run(s, run, NOON)
+        cancel_run(s, run, NOON)
     note()
     assert seen == sorted(set(seen))

@@ -8,15 +8,18 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain.issue import digest
-from app.domain.job import EnvironmentReady, Event, JobSpec, Provisioning
-from app.domain.outcome import Ending, Outcome, Raised
-from app.domain.verdict import INFRASTRUCTURE, Cell, Verdict
-from app.formats.bounds import LOG_LIMIT_BYTES
-from app.store import reads, writes
-from app.store.rows import JobState, RunState, StaleEvent, UnfitEvent
-from app.store.session import Engine, connect, migrate, reading, unit_of_work
-from app.store.tables import attempts, logs, metadata
+from knowngood.app.domain.issue import digest
+from knowngood.app.domain.measuring.job import EnvironmentReady, Event, JobSpec, Provisioning
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised
+from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE, Cell, Verdict
+from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import lose_job, record_event
+from knowngood.app.store.jobs.job_queue import cancel_run, release_job
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.records import JobState, RunState, StaleEvent, UnfitEvent
+from knowngood.app.store.tables import attempts, logs, metadata
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
 from tests.store.given import (
     HOLDER,
@@ -36,12 +39,12 @@ ISSUE, BUILD = make_issue(), make_build()
 def record(engine: Engine, *said: Event, holder: str | None = None) -> None:
     with unit_of_work(engine) as s:
         for event in said:
-            writes.record_event(s, event, NOON, holder=holder)
+            record_event(s, event, NOON, holder=holder)
 
 
 def load_cell(engine: Engine) -> Cell:
     with reading(engine) as s:
-        return reads.load_cells(s)[0]
+        return queries.load_cells(s)[0]
 
 
 def results(engine: Engine) -> Counter[tuple[str, str, int]]:
@@ -59,7 +62,7 @@ def test_a_result_is_in_the_matrix_as_soon_as_it_is_recorded(engine: Engine) -> 
     cell = load_cell(engine)
     assert (cell.verdict, cell.control, cell.attempts) == (Verdict.AFFECTED, Outcome.PASS, {"match": 1})
     with reading(engine) as s:
-        kinds = [event.kind for event in reads.load_events(s, 0, None, 100)]
+        kinds = [event.kind for event in queries.load_events(s, 0, None, 100)]
     assert kinds[-4:] == ["cell_changed", "arm_finished", "cell_changed", "arm_finished"]
 
 
@@ -72,7 +75,7 @@ def test_an_attempt_comes_back_with_all_that_was_seen(engine: Engine) -> None:
     done = finished(spec, arm, Outcome.MATCH, log="compiling\x00\nfailed\n")
     record(engine, started(spec), ready, done.__class__(**{**vars(done), "lock_digest": digest(lock)}))
     with reading(engine) as s:
-        detail = reads.load_attempt(s, arm.attempt)
+        detail = queries.load_attempt(s, arm.attempt)
     assert detail.attempt.record == make_record(Outcome.MATCH)
     assert (detail.log, detail.lock, detail.packages) == ("compiling\x00\nfailed\n", lock, {"torch": "2.6.0"})
     assert detail.machine == MACHINE
@@ -96,10 +99,10 @@ def test_an_event_twice_counts_once(engine: Engine) -> None:
     done = finished(spec, spec.arms[0])
     record(engine, started(spec), done)
     with reading(engine) as s:
-        before = reads.load_cells(s), reads.load_last_event(s)
+        before = queries.load_cells(s), queries.load_last_event(s)
     record(engine, done)
     with reading(engine) as s:
-        assert (reads.load_cells(s), reads.load_last_event(s)) == before
+        assert (queries.load_cells(s), queries.load_last_event(s)) == before
     assert results(engine) == {("control", "default", 1): 1}
 
 
@@ -107,7 +110,7 @@ def test_an_event_of_an_earlier_try_is_refused(engine: Engine) -> None:
     given_run(engine)
     first = claim(engine)
     with unit_of_work(engine) as s:
-        writes.lose_job(s, first.job, first.try_no, "the agent was killed by SIGKILL", NOON)
+        lose_job(s, first.job, first.try_no, "the agent was killed by SIGKILL", NOON)
     for stale in (started(first), finished(first, first.arms[0]), ended(first)):
         with pytest.raises(StaleEvent, match=r"try 1 of job .* no longer holds it: it is queued"):
             record(engine, stale)
@@ -134,7 +137,7 @@ def test_a_record_like_none_of_ours_is_thrown_away_and_says_so(engine: Engine) -
     forged = replace(make_record(Outcome.PASS), probes={"dynamo_graph": 1 << 60})
     record(engine, started(spec), finished(spec, arm, record=forged))
     with reading(engine) as s:
-        detail = reads.load_attempt(s, arm.attempt)
+        detail = queries.load_attempt(s, arm.attempt)
     assert detail.judgement.outcome in INFRASTRUCTURE
     assert detail.attempt.record.trouble is not None
     assert "thrown away: one of its numbers is not within" in detail.attempt.record.trouble.sentence
@@ -203,9 +206,9 @@ def test_a_lost_worker_is_replaced_and_only_what_is_left_runs_again(engine: Engi
     spec = claim(engine)
     record(engine, finished(spec, spec.arms[0]), running(spec, spec.arms[1]))
     with unit_of_work(engine) as s:
-        writes.lose_job(s, spec.job, 1, "the agent was killed by SIGKILL", NOON)
+        lose_job(s, spec.job, 1, "the agent was killed by SIGKILL", NOON)
     with reading(engine) as s:
-        assert reads.load_run(s, run).jobs[0].problem == "the agent was killed by SIGKILL"
+        assert queries.load_run(s, run).jobs[0].problem == "the agent was killed by SIGKILL"
     again = claim(engine)
     assert (again.try_no, again.arms) == (2, spec.arms[1:])
 
@@ -215,9 +218,9 @@ def test_a_loss_after_the_last_result_loses_nothing(engine: Engine) -> None:
     spec = claim(engine)
     record(engine, *(finished(spec, arm) for arm in spec.arms))
     with unit_of_work(engine) as s:
-        writes.lose_job(s, spec.job, 1, "the agent was killed by SIGKILL", NOON)
+        lose_job(s, spec.job, 1, "the agent was killed by SIGKILL", NOON)
     with reading(engine) as s:
-        row = reads.load_run(s, run)
+        row = queries.load_run(s, run)
     assert (row.state, row.jobs[0].state) == (RunState.DONE, JobState.DONE)
 
 
@@ -229,7 +232,7 @@ def test_an_arm_that_kills_its_worker_three_times_is_given_up_and_the_rest_goes_
         done = [finished(spec, arm) for arm in spec.arms if arm.arm == "control"]
         record(engine, started(spec), *done, running(spec, baseline))
         with unit_of_work(engine) as s:
-            writes.lose_job(s, spec.job, spec.try_no, "the agent was killed by SIGKILL", NOON)
+            lose_job(s, spec.job, spec.try_no, "the agent was killed by SIGKILL", NOON)
     last = claim(engine)
     assert [arm.arm for arm in last.arms] == ["aot_eager"]
     record(engine, finished(last, last.arms[0]), ended(last))
@@ -239,7 +242,7 @@ def test_an_arm_that_kills_its_worker_three_times_is_given_up_and_the_rest_goes_
     assert "killed by SIGKILL" in cell.reason
     assert set(results(engine).values()) == {1}
     with reading(engine) as s:
-        assert reads.load_run(s, run).state is RunState.DONE
+        assert queries.load_run(s, run).state is RunState.DONE
 
 
 def test_a_job_whose_worker_dies_three_times_before_any_arm_is_given_up_whole(engine: Engine) -> None:
@@ -248,9 +251,9 @@ def test_a_job_whose_worker_dies_three_times_before_any_arm_is_given_up_whole(en
         spec = claim(engine)
         record(engine, started(spec))
         with unit_of_work(engine) as s:
-            writes.lose_job(s, spec.job, spec.try_no, "no agent could be started", NOON)
+            lose_job(s, spec.job, spec.try_no, "no agent could be started", NOON)
     with reading(engine) as s:
-        row = reads.load_run(s, run)
+        row = queries.load_run(s, run)
     assert (row.state, row.jobs[0].state, row.arms_done) == (RunState.DONE, JobState.POISONED, 3)
     assert results(engine) == {
         ("control", "default", 1): 1,
@@ -267,9 +270,9 @@ def test_progress_forgives_earlier_losses(engine: Engine) -> None:
         if n == 1:
             record(engine, finished(spec, spec.arms[0]))
         with unit_of_work(engine) as s:
-            writes.lose_job(s, spec.job, spec.try_no, "lost", NOON)
+            lose_job(s, spec.job, spec.try_no, "lost", NOON)
         with reading(engine) as s:
-            state = reads.load_run(s, run).jobs[0].state
+            state = queries.load_run(s, run).jobs[0].state
         assert state is (JobState.QUEUED if n < 3 else JobState.POISONED)
 
 
@@ -278,7 +281,7 @@ def test_an_agent_that_leaves_arms_undone_counts_as_lost(engine: Engine) -> None
     spec = claim(engine)
     record(engine, finished(spec, spec.arms[0]), ended(spec, "the disk is full"))
     with reading(engine) as s:
-        (job,) = reads.load_run(s, run).jobs
+        (job,) = queries.load_run(s, run).jobs
     assert (job.state, job.problem) == (JobState.QUEUED, "the disk is full")
 
 
@@ -288,7 +291,7 @@ def test_an_arm_stopped_with_its_dispatcher_is_no_result(engine: Engine) -> None
     record(engine, running(spec, spec.arms[0]), finished(spec, spec.arms[0], Outcome.CANCELLED))
     assert results(engine) == {}
     with unit_of_work(engine) as s:
-        writes.release_job(s, spec.job, 1, NOON)
+        release_job(s, spec.job, 1, NOON)
     assert claim(engine).arms == spec.arms
 
 
@@ -296,11 +299,11 @@ def test_an_arm_stopped_because_its_run_was_cancelled_is_kept_as_what_it_is(engi
     run = given_run(engine)
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        writes.cancel_run(s, run, NOON)
+        cancel_run(s, run, NOON)
     record(engine, finished(spec, spec.arms[1], Outcome.CANCELLED), ended(spec, "cancelled"))
     with reading(engine) as s:
-        (row,) = reads.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
-        assert reads.load_run(s, run).state is RunState.CANCELLED
+        (row,) = queries.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
+        assert queries.load_run(s, run).state is RunState.CANCELLED
     assert row.judgement.outcome is Outcome.CANCELLED
     assert load_cell(engine).verdict is Verdict.INCONCLUSIVE
 
@@ -310,14 +313,14 @@ def test_progress_of_an_environment_can_be_followed(engine: Engine) -> None:
     spec = claim(engine)
     record(engine, Provisioning(spec.job, 1, "sync", "torch", 10, 100))
     with reading(engine) as s:
-        event = reads.load_events(s, 0, run, 100)[-1]
+        event = queries.load_events(s, 0, run, 100)[-1]
     assert event.kind == "provisioning"
     assert event.run == run
     assert {"phase": "sync", "detail": "torch", "done_bytes": 10, "total_bytes": 100}.items() <= event.data.items()
     with reading(engine) as s:
-        assert reads.load_events(s, event.id, run, 100) == ()
-        assert reads.load_events(s, 0, "another", 100) == ()
-        assert [one.kind for one in reads.load_events(s, 0, None, 100, kinds=["run_created"])] == ["run_created"]
+        assert queries.load_events(s, event.id, run, 100) == ()
+        assert queries.load_events(s, 0, "another", 100) == ()
+        assert [one.kind for one in queries.load_events(s, 0, None, 100, kinds=["run_created"])] == ["run_created"]
 
 
 def test_a_flood_of_a_log_is_cut_in_the_middle(engine: Engine) -> None:
@@ -326,7 +329,7 @@ def test_a_flood_of_a_log_is_cut_in_the_middle(engine: Engine) -> None:
     flood = "first line\n" + "ü" * LOG_LIMIT_BYTES + "\nlast line"
     record(engine, finished(spec, spec.arms[0], log=flood))
     with reading(engine) as s:
-        log = reads.load_attempt(s, spec.arms[0].attempt).log
+        log = queries.load_attempt(s, spec.arms[0].attempt).log
     assert len(log.encode()) <= LOG_LIMIT_BYTES
     assert log.startswith("first line\n")
     assert log.endswith("\nlast line")
@@ -377,14 +380,14 @@ def test_whatever_the_order_losses_and_repetitions_the_cell_is_the_same(
         record(engine, *([done, done] if twice else [done]))
         if place in lost and place < len(order) - 1:
             with unit_of_work(engine) as s:
-                writes.lose_job(s, spec.job, spec.try_no, "lost", NOON)
+                lose_job(s, spec.job, spec.try_no, "lost", NOON)
             spec = JobSpec(**{**vars(spec), "try_no": claim(engine).try_no})
     record(engine, ended(spec))
     assert set(results(engine).values()) == {1}
     cell = load_cell(engine)
     assert (cell.verdict, cell.attempts) == (Verdict.FLAKY, {"match": 1, "pass": 1, "env_error": 1})
     with unit_of_work(engine) as s:
-        assert writes.reclassify(s, NOON) == ()
+        assert reclassify(s, NOON) == ()
 
 
 def claimed_arm(spec: JobSpec, chosen: int) -> Any:
@@ -399,4 +402,4 @@ def test_a_record_with_anything_in_it_can_be_stored(engine: Engine) -> None:
     )
     record(engine, finished(spec, spec.arms[0], record=odd))
     with reading(engine) as s:
-        assert reads.load_attempt(s, spec.arms[0].attempt).attempt.record == odd
+        assert queries.load_attempt(s, spec.arms[0].attempt).attempt.record == odd

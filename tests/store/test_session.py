@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 import sqlalchemy as sa
 
-from app.domain.errors import StoreUnusable
-from app.store import reads
-from app.store.cells import announce, touch
-from app.store.session import Engine, Session, connect, reading, unit_of_work
-from app.store.tables import events, meta
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, Session, connect, reading, unit_of_work
+from knowngood.app.store.evidence.cells import announce, touch
+from knowngood.app.store.tables import events, meta
 from tests.make import NOON
 from tests.waiting import PATIENCE_S
 
@@ -17,24 +17,24 @@ def test_a_unit_of_work_is_committed_once_it_ends(engine: Engine) -> None:
     with unit_of_work(engine) as s:
         touch(s)
     with reading(engine) as s:
-        assert reads.load_generation(s) == 1
+        assert queries.load_generation(s) == 1
 
 
 def test_a_unit_of_work_that_raises_leaves_nothing(engine: Engine) -> None:
     with pytest.raises(sa.exc.IntegrityError), unit_of_work(engine) as s:
         _count_and_stumble(s)
     with reading(engine) as s:
-        assert reads.load_generation(s) == 0
+        assert queries.load_generation(s) == 0
 
 
 def test_a_reading_sees_one_moment_whatever_is_written_meanwhile(engine: Engine) -> None:
     with reading(engine) as s:
-        assert reads.load_generation(s) == 0
+        assert queries.load_generation(s) == 0
         with unit_of_work(engine) as other:
             touch(other)
-        assert reads.load_generation(s) == 0
+        assert queries.load_generation(s) == 0
     with reading(engine) as s:
-        assert reads.load_generation(s) == 1
+        assert queries.load_generation(s) == 1
 
 
 def test_no_read_then_write_is_lost_between_threads(engine: Engine) -> None:
@@ -51,7 +51,7 @@ def test_no_read_then_write_is_lost_between_threads(engine: Engine) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(count, range(8)))
     with reading(engine) as s:
-        assert reads.load_generation(s) == 200
+        assert queries.load_generation(s) == 200
 
 
 def test_event_ids_appear_in_the_order_of_commit(engine: Engine) -> None:
@@ -68,7 +68,7 @@ def test_event_ids_appear_in_the_order_of_commit(engine: Engine) -> None:
         writers = [pool.submit(write, thread) for thread in range(5)]
         while len(seen) < 100:
             with reading(engine) as s:
-                seen += [event.id for event in reads.load_events(s, seen[-1] if seen else 0, None, 1000)]
+                seen += [event.id for event in queries.load_events(s, seen[-1] if seen else 0, None, 1000)]
         for writer in writers:
             writer.result()
     assert seen == sorted(seen)
@@ -104,7 +104,7 @@ def test_a_busy_database_is_waited_for(sqlite_url: str) -> None:
             waiting = pool.submit(lambda: _touch(second))
         waiting.result(PATIENCE_S)
     with reading(first) as s:
-        assert reads.load_generation(s) == 2
+        assert queries.load_generation(s) == 2
     first.dispose()
     second.dispose()
 

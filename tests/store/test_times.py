@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from app.domain.issue import EnvironmentRequest, Packages, digest, environment_request
-from app.domain.job import EnvironmentReady
-from app.store import writes
-from app.store.session import Engine, reading, unit_of_work
-from app.store.times import load_environment_s, load_locks
+from knowngood.app.domain.issue import EnvironmentRequest, Packages, digest, environment_request
+from knowngood.app.domain.measuring.job import EnvironmentReady
+from knowngood.app.store.durations import load_environment_s, load_locks
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_catalogue, given_run, started
 
@@ -22,11 +22,11 @@ def locks(engine: Engine) -> dict[EnvironmentRequest, str]:
 def ran_with(engine: Engine, *, lock: str) -> None:
     spec = claim(engine)
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
-        writes.record_event(s, EnvironmentReady(spec.job, 1, lock, digest(lock), {}, {}, 3.5), NOON)
+        record_event(s, started(spec), NOON)
+        record_event(s, EnvironmentReady(spec.job, 1, lock, digest(lock), {}, {}, 3.5), NOON)
         for arm in spec.arms:
-            writes.record_event(s, replace(finished(spec, arm), lock_digest=digest(lock)), NOON)
-        writes.record_event(s, ended(spec), NOON)
+            record_event(s, replace(finished(spec, arm), lock_digest=digest(lock)), NOON)
+        record_event(s, ended(spec), NOON)
 
 
 def test_an_environment_is_known_by_the_newest_lock_that_counted_attempts_ran_with(engine: Engine) -> None:

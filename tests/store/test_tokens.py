@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.domain.access import Actor, Scope, Token
-from app.domain.errors import BadRequest, StoreUnusable
-from app.store.audit import load_audit
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import metadata
-from app.store.tokens import (
+from knowngood.app.domain.access import Actor, Scope, Token
+from knowngood.app.domain.errors import BadRequest, StoreUnusable
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.tables import metadata
+from knowngood.app.store.tokens import (
     Found,
     MadeToken,
     close_session,

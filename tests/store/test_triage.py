@@ -2,16 +2,18 @@
 
 import pytest
 
-from app.domain.access import Actor
-from app.domain.errors import BadRequest
-from app.domain.outcome import Outcome
-from app.domain.triage import Note, NoteKind
-from app.domain.verdict import Cell, Verdict, WorkaroundVerdict
-from app.store import reads, writes
-from app.store.audit import load_audit
-from app.store.cells import CellKey, load_notes
-from app.store.session import Engine, reading, unit_of_work
-from app.store.triage import add_note
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.notes import Note, NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.store import queries
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.store.maintenance import reclassify
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_results, given_run
 
@@ -32,7 +34,7 @@ def say(engine: Engine, kind: NoteKind, reason: str = "the host overheats", key:
 
 def cell(engine: Engine) -> Cell:
     with reading(engine) as s:
-        (found,) = reads.load_cells(s)
+        (found,) = queries.load_cells(s)
     return found
 
 
@@ -58,7 +60,7 @@ def test_new_evidence_and_a_reclassification_leave_a_cell_voided(engine: Engine)
     given_run(engine, repeat=2)
     given_results(engine, Outcome.MATCH)
     with unit_of_work(engine) as s:
-        assert writes.reclassify(s, NOON) == ()
+        assert reclassify(s, NOON) == ()
     voided = cell(engine)
     assert (voided.verdict, voided.reason) == (Verdict.INCONCLUSIVE, "voided by lead: the host overheats")
     assert voided.attempts == {"match": 3}
@@ -66,10 +68,10 @@ def test_new_evidence_and_a_reclassification_leave_a_cell_voided(engine: Engine)
 
 def test_no_evidence_goes_when_a_cell_is_voided(engine: Engine) -> None:
     with reading(engine) as s:
-        before = reads.load_attempts(s, KEY.issue, KEY.build, KEY.hardware)
+        before = queries.load_attempts(s, KEY.issue, KEY.build, KEY.hardware)
     say(engine, NoteKind.VOID)
     with reading(engine) as s:
-        assert reads.load_attempts(s, KEY.issue, KEY.build, KEY.hardware) == before
+        assert queries.load_attempts(s, KEY.issue, KEY.build, KEY.hardware) == before
 
 
 @pytest.mark.parametrize("kind", [NoteKind.ANNOTATE, NoteKind.DISPUTE])
@@ -113,7 +115,7 @@ def test_every_note_is_in_the_audit_log_and_a_voided_cell_is_news(engine: Engine
     say(engine, NoteKind.VOID)
     with reading(engine) as s:
         (row,) = load_audit(s)
-        told = [event for event in reads.load_events(s, 0, None, 1000) if event.kind == "cell_changed"]
+        told = [event for event in queries.load_events(s, 0, None, 1000) if event.kind == "cell_changed"]
     assert (row.actor, row.action, row.subject) == ("lead", "cell.void", f"toy-1 on {KEY.build} ({HARDWARE})")
     assert row.data == {"reason": "the host overheats"}
     assert told[-1].data["after"] == "inconclusive"
@@ -122,5 +124,5 @@ def test_every_note_is_in_the_audit_log_and_a_voided_cell_is_news(engine: Engine
 def test_a_cell_of_a_changed_catalogue_stays_voided(engine: Engine) -> None:
     say(engine, NoteKind.VOID)
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, [make_issue(title="better words")], [make_build()], NOON)
+        save_catalogue(s, [make_issue(title="better words")], [make_build()], NOON)
     assert cell(engine).verdict is Verdict.INCONCLUSIVE

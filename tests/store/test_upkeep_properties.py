@@ -12,18 +12,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from app.domain.access import Actor
-from app.domain.errors import BadRequest
-from app.domain.issue import Issue, digest
-from app.domain.job import EnvironmentReady
-from app.domain.machine import Machine
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted, plan_jobs
-from app.domain.triage import NoteKind
-from app.store import quality, reads, triage, writes
-from app.store.cells import CellKey
-from app.store.changes import load_news
-from app.store.session import Engine, connect, reading, unit_of_work
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Issue, digest
+from knowngood.app.domain.measuring.job import EnvironmentReady
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.evidence import notes as evidence_notes
+from knowngood.app.store.evidence import quality as evidence_quality
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.changes import load_news
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import claim_job, create_run
+from knowngood.app.store.maintenance import prune, reclassify
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import HOLDER, MACHINE, ended, finished, given_catalogue, started
 
@@ -90,25 +95,25 @@ def live_through(engine: Engine, steps: Iterable[tuple[Measured | Edited | Noted
             case Noted():
                 key = CellKey(ISSUES[0].id, BUILDS[0].id, HARDWARE)
                 with suppress(BadRequest), unit_of_work(engine) as s:  # of what nobody measured there is nothing to say
-                    triage.add_note(s, key, step.kind, "said so", by=BY, now=now)
+                    evidence_notes.add_note(s, key, step.kind, "said so", by=BY, now=now)
     return now
 
 
 def measure(engine: Engine, issues: list[Issue], step: Measured, now: datetime) -> None:
     with reading(engine) as s:
-        known = reads.load_known_attempts(s)
+        known = queries.load_known_attempts(s)
     planned = plan_jobs(issues, BUILDS, [HARDWARE], known, Wanted(force=True))
     with unit_of_work(engine) as s:
-        writes.create_run(s, planned, {"by": "test"}, now)
+        create_run(s, planned, {"by": "test"}, now)
     while True:
         with unit_of_work(engine) as s:
-            spec = writes.claim_job(s, HOLDER, now, 30.0)
+            spec = claim_job(s, HOLDER, now, 30.0)
             if spec is None:
                 return
-            writes.record_event(s, replace(started(spec), machine=step.machine), now)
+            record_event(s, replace(started(spec), machine=step.machine), now)
             lock = f"lock of {spec.build.id}"
             ready = EnvironmentReady(spec.job, spec.try_no, lock, digest(lock), {}, {}, 2.0)
-            writes.record_event(s, ready, now)
+            record_event(s, ready, now)
             for arm in spec.arms:
                 outcome = step.outcome if arm.arm == "baseline" else Outcome.PASS
                 event = replace(
@@ -118,25 +123,25 @@ def measure(engine: Engine, issues: list[Issue], step: Measured, now: datetime) 
                     started_at=now,
                     finished_at=now + timedelta(seconds=5),
                 )
-                writes.record_event(s, event, now)
-            writes.record_event(s, ended(spec), now)
+                record_event(s, event, now)
+            record_event(s, ended(spec), now)
 
 
 def told(engine: Engine) -> object:
     """All that pages tell. How many superseded attempts there still are is the one thing that pruning changes."""
     with reading(engine) as s:
-        cells = reads.load_cells(s)
-        evidence = {cell.evidence: reads.load_attempt(s, cell.evidence) for cell in cells if cell.evidence}
+        cells = queries.load_cells(s)
+        evidence = {cell.evidence: queries.load_attempt(s, cell.evidence) for cell in cells if cell.evidence}
         news = load_news(s, 1000)
         return (
             [replace(cell, superseded=0) for cell in cells],
             evidence,
-            sorted(quality.load_trials(s), key=repr),
-            quality.load_outcomes(s),
-            quality.load_times(s),
-            quality.load_provisioned(s),
+            sorted(evidence_quality.load_trials(s), key=repr),
+            evidence_quality.load_outcomes(s),
+            evidence_quality.load_times(s),
+            evidence_quality.load_provisioned(s),
             news,
-            {one.run: reads.load_run(s, one.run) for one in news if one.run},
+            {one.run: queries.load_run(s, one.run) for one in news if one.run},
         )
 
 
@@ -163,8 +168,8 @@ def test_nothing_that_is_told_changes_by_pruning(
         now = live_through(engine, steps) + timedelta(days=after)
         before = told(engine)
         with unit_of_work(engine) as s:
-            writes.prune(s, now, superseded_days=superseded, history_days=history, logs_days=logs)
+            prune(s, now, superseded_days=superseded, history_days=history, logs_days=logs)
         assert told(engine) == before
         with unit_of_work(engine) as s:
-            assert writes.reclassify(s, now) == ()
+            assert reclassify(s, now) == ()
         engine.dispose()

@@ -11,23 +11,21 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.domain.access import Actor, Scope
-from app.domain.changes import Cause
-from app.domain.errors import BadRequest
-from app.domain.job import Attempt
-from app.domain.machine import Machine
-from app.domain.outcome import Outcome
-from app.domain.verdict import Verdict
-from app.domain.voiding import Clock, Span, UnknownVoid
-from app.formats import bundle
-from app.store import reads, writes
-from app.store.audit import load_audit
-from app.store.changes import load_news
-from app.store.rows import ImportReport
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import attempts, metadata
-from app.store.tokens import create_token, revoke_token
-from app.store.voiding import (
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.verdicts.changes import Cause
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.verdicts.voids import Clock, Span, UnknownVoid
+from knowngood.app.features.bundles import format as bundles_format
+from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
+from knowngood.app.store import queries
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.evidence.changes import load_news
+from knowngood.app.store.evidence.voids import (
     known_worker,
     load_standing_voids,
     load_voids,
@@ -36,6 +34,10 @@ from app.store.voiding import (
     unvoid_results,
     void_results,
 )
+from knowngood.app.store.maintenance import prune
+from knowngood.app.store.records import ImportReport
+from knowngood.app.store.tables import attempts, metadata
+from knowngood.app.store.tokens import create_token, revoke_token
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import MACHINE, given_catalogue, given_results, given_run
 
@@ -58,18 +60,18 @@ def sent(machine: Machine, baseline: Outcome, ordinal: int = 1, *, at: datetime 
 
 def write_bundle(path: Path, machines: Sequence[Machine], made: Sequence[Attempt]) -> Path:
     with path.open("wb") as out:
-        bundle.write_bundle(out, bundle.Header(NOON, "lab 7"), [*machines, *made])
+        bundles_format.write_bundle(out, bundles_format.Header(NOON, "lab 7"), [*machines, *made])
     return path
 
 
 def take_in(engine: Engine, path: Path, *, by: Actor | None = None, now: datetime = LATER) -> ImportReport:
-    return writes.take_in_bundle(engine, path, now, by=by or Actor("ada"), vouched=by is not None)
+    return take_in_bundle(engine, path, now, by=by or Actor("ada"), vouched=by is not None)
 
 
 def verdict(engine: Engine) -> tuple[Verdict, int]:
     """Of the one cell there is, with how many of its attempts are voided."""
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
+        (cell,) = queries.load_cells(s)
     return cell.verdict, cell.voided
 
 
@@ -101,16 +103,16 @@ def mixed(engine: Engine, tmp_path: Path) -> Engine:
 
 def test_what_one_machine_sent_stops_counting_and_the_cell_follows_at_once(mixed: Engine) -> None:
     with reading(mixed) as s:
-        before = reads.load_generation(s)
+        before = queries.load_generation(s)
     with unit_of_work(mixed) as s:
         report = void_results(s, ALWAYS, "it overheats", by=BY, now=LATER)
     assert (report.attempts, report.counted, report.cells) == (2, 2, 1)
     assert [change.verdicts for change in report.changes] == [(Verdict.FLAKY, Verdict.NOT_AFFECTED)]
     assert verdict(mixed) == (Verdict.NOT_AFFECTED, 2)
     with reading(mixed) as s:
-        assert reads.load_generation(s) == before + 1
-        rows = reads.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
-        detail = reads.load_attempt(s, "Ove-baseline-1")
+        assert queries.load_generation(s) == before + 1
+        rows = queries.load_attempts(s, ISSUE.id, BUILD.id, HARDWARE)
+        detail = queries.load_attempt(s, "Ove-baseline-1")
     assert {(row.attempt.machine, row.counted) for row in rows} == {(GOOD.digest, True), (BAD.digest, False)}
     for void in (detail.void, *(row.void for row in rows if not row.counted)):
         assert void is not None
@@ -205,7 +207,7 @@ def test_what_this_dispatcher_measures_there_does_not_count_either(engine: Engin
     given_results(engine)
     assert verdict(engine) == (Verdict.NOT_RUN, 6)
     with reading(engine) as s:
-        (cell,) = reads.load_cells(s)
+        (cell,) = queries.load_cells(s)
     assert cell.reason == "6 attempts of a worker whose results were voided"
 
 
@@ -223,7 +225,7 @@ def test_results_are_known_by_the_token_that_they_came_through(engine: Engine, t
         void_results(s, Span("", token_id, None, LATER), "stolen", by=BY, now=LATER)
     assert verdict(engine) == (Verdict.NOT_AFFECTED, 2)
     with reading(engine) as s:
-        detail = reads.load_attempt(s, "Int-baseline-2")
+        detail = queries.load_attempt(s, "Int-baseline-2")
     assert (detail.reception.token_name, detail.reception.token, detail.reception.at) == ("two", made[1].id, LATER)
 
 
@@ -278,7 +280,7 @@ def test_what_two_voids_cover_counts_again_when_both_have_ended(mixed: Engine) -
     assert (report.attempts, report.counted, report.changes) == (2, 0, ())
     assert verdict(mixed) == (Verdict.NOT_AFFECTED, 2)
     with reading(mixed) as s:
-        void = reads.load_attempt(s, "Ove-baseline-1").void
+        void = queries.load_attempt(s, "Ove-baseline-1").void
     assert void is not None
     assert (void.id, void.reason) == (second, "broken")
     with unit_of_work(mixed) as s:
@@ -318,12 +320,12 @@ def test_what_is_voided_stays_here_when_the_rest_is_exported_and_is_never_pruned
         void_results(s, ALWAYS, "it overheats", by=BY, now=LATER)
     path = tmp_path / "out.jsonl.gz"
     with reading(mixed) as s, path.open("wb") as out:
-        writes.export_bundle(s, out, now=LATER, origin="here")
-    items = list(bundle.read_items(bundle.check_bundle(path)))
+        export_bundle(s, out, now=LATER, origin="here")
+    items = list(bundles_format.read_items(bundles_format.check_bundle(path)))
     assert {item.machine for item in items if isinstance(item, Attempt)} == {GOOD.digest}
     assert BAD not in items
     with unit_of_work(mixed) as s:
-        writes.prune(s, LATER + timedelta(days=999), superseded_days=1, history_days=1)
+        prune(s, LATER + timedelta(days=999), superseded_days=1, history_days=1)
     assert verdict(mixed) == (Verdict.NOT_AFFECTED, 2)
 
 
@@ -415,6 +417,6 @@ def _do(engine: Engine, folder: Path, steps: Sequence[tuple[str, int, Any, Any]]
 def _said(engine: Engine) -> list[Any]:
     """Cells that say anything, without how many attempts were voided beside them."""
     with reading(engine) as s:
-        cells = reads.load_cells(s)
+        cells = queries.load_cells(s)
     told = [replace(cell, voided=0) for cell in cells]
     return [cell for cell in told if cell.verdict is not Verdict.NOT_RUN]

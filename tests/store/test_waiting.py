@@ -1,10 +1,11 @@
 """What is queued or being measured is known to wait, on both databases."""
 
-from app.domain.inference import CellKey
-from app.domain.outcome import Outcome
-from app.store import writes
-from app.store.session import Engine, reading, unit_of_work
-from app.store.waiting import load_waiting_cells
+from knowngood.app.domain.verdicts.inference import CellKey
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import cancel_run
+from knowngood.app.store.jobs.queue_state import load_waiting_cells
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_run, started
 
@@ -25,21 +26,21 @@ def test_cells_wait_from_the_queue_to_their_last_result(engine: Engine) -> None:
     spec = claim(engine)
     assert waiting(engine) == cells, "what is being measured waits too"
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
+        record_event(s, started(spec), NOON)
         for arm in spec.arms:
             if arm.issue == "toy-1":
-                writes.record_event(s, finished(spec, arm, Outcome.PASS), NOON)
+                record_event(s, finished(spec, arm, Outcome.PASS), NOON)
     assert waiting(engine) == {("toy-2", BUILD.id, HARDWARE)}
     with unit_of_work(engine) as s:
         for arm in spec.arms:
             if arm.issue == "toy-2":
-                writes.record_event(s, finished(spec, arm, Outcome.PASS), NOON)
-        writes.record_event(s, ended(spec), NOON)
+                record_event(s, finished(spec, arm, Outcome.PASS), NOON)
+        record_event(s, ended(spec), NOON)
     assert waiting(engine) == frozenset()
 
 
 def test_what_was_cancelled_waits_no_more(engine: Engine) -> None:
     run = given_run(engine, [FIRST], [BUILD])
     with unit_of_work(engine) as s:
-        writes.cancel_run(s, run, NOON)
+        cancel_run(s, run, NOON)
     assert waiting(engine) == frozenset()

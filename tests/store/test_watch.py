@@ -7,16 +7,16 @@ import pytest
 import sqlalchemy as sa
 from structlog.testing import capture_logs
 
-from app.domain.access import Actor, NotAllowed
-from app.domain.errors import BadRequest
-from app.domain.issue import Severity
-from app.domain.policy import Watch
-from app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchListTaken
-from app.store.audit import load_audit
-from app.store.reads import load_generation
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import watch_list_versions
-from app.store.watch import (
+from knowngood.app.domain.access import Actor, NotAllowed
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchListTaken
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.queries import load_generation
+from knowngood.app.store.tables import watch_list_versions
+from knowngood.app.store.watch_lists import (
     Keeper,
     load_watch_list,
     load_watch_list_versions,

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from app.domain.job import LOCAL
-from app.domain.outcome import Outcome
-from app.store import writes
-from app.store.session import Engine, reading, unit_of_work
-from app.store.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
+from knowngood.app.domain.measuring.job import LOCAL
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import MACHINE, claim, finished, given_results, given_run, running, started
 
@@ -41,9 +41,9 @@ def test_what_a_machine_does_now_is_told_arm_by_arm_and_what_waits_is_counted(en
         (begun,) = load_doing(s, NOON)
     assert (begun.machine, begun.arms, begun.is_held) == ("", (), True)
     with unit_of_work(engine) as s:
-        writes.record_event(s, started(spec), NOON)
-        writes.record_event(s, finished(spec, spec.arms[0], Outcome.PASS), NOON)
-        writes.record_event(s, running(spec, spec.arms[1]), NOON)
+        record_event(s, started(spec), NOON)
+        record_event(s, finished(spec, spec.arms[0], Outcome.PASS), NOON)
+        record_event(s, running(spec, spec.arms[1]), NOON)
     with reading(engine) as s:
         (doing,) = load_doing(s, NOON)
         (late,) = load_doing(s, NOON + timedelta(minutes=1))

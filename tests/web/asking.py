@@ -10,10 +10,10 @@ from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.testclient import TestClient
 
-from app.store.session import Engine, connect
-from app.web.application import create_app
-from app.web.reader import Rules
-from app.web.visit import Answers, House
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.request_context import Answers, House
 from tests.web.given import NOW
 
 Page = TypeVar("Page")

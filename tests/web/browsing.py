@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.store.session import Engine
-from app.web.application import create_app
-from app.web.reader import SESSION_COOKIE, Rules
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import SESSION_COOKIE, Rules
 from tests import serving
 from tests.waiting import PATIENCE_S
 from tests.web.given import NOW

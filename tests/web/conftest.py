@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine, connect
+from knowngood.app.store.engine import Engine, connect
 from tests.conftest import NewStore
 from tests.web.asking import client_of
 

@@ -6,9 +6,9 @@ from datetime import date, datetime, timedelta
 
 from sqlalchemy import delete
 
-from app.domain.access import Actor, Scope
-from app.domain.build import Build
-from app.domain.issue import (
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import (
     Claim,
     Culprit,
     Device,
@@ -22,18 +22,28 @@ from app.domain.issue import (
     Workaround,
     digest,
 )
-from app.domain.job import ArmFinished, ArmSpec, ArmStarted, EnvironmentReady, JobEnded, JobSpec, JobStarted
-from app.domain.machine import Gpu, Machine
-from app.domain.outcome import Outcome, Raised, RunRecord
-from app.domain.plan import Wanted, plan_jobs
-from app.domain.policy import Watch
-from app.domain.watch_list import Content, WatchList
-from app.store import writes
-from app.store.reads import load_known_attempts
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import locks
-from app.store.tokens import create_token
-from app.store.watch import Keeper, save_watch_list
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.job import (
+    ArmFinished,
+    ArmSpec,
+    ArmStarted,
+    EnvironmentReady,
+    JobEnded,
+    JobSpec,
+    JobStarted,
+)
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.verdicts.outcome import Outcome, Raised, RunRecord
+from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.jobs.job_queue import claim_job, create_run
+from knowngood.app.store.queries import load_known_attempts
+from knowngood.app.store.tables import locks
+from knowngood.app.store.tokens import create_token
+from knowngood.app.store.watch_lists import Keeper, save_watch_list
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 NOW = NOON + timedelta(hours=3)
@@ -146,7 +156,7 @@ class Asked:
 def fill(engine: Engine) -> None:
     """Old results for the oldest build, fresh ones for three more, a second round where it matters, one GPU."""
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, ISSUES, BUILDS, LONG_AGO)
+        save_catalogue(s, ISSUES, BUILDS, LONG_AGO)
     run(engine, Asked([OLD], LONG_AGO))
     run(engine, Asked([BAD, GOOD, MISMATCHED], NOON))
     run(engine, Asked([BAD], NOON + timedelta(hours=1), wanted=Wanted(repeat=2)))
@@ -178,7 +188,7 @@ def run(engine: Engine, asked: Asked, tell: Tell = outcome_of, record: Record | 
         for arm in spec.arms:
             finish(engine, spec, arm, tell(spec, arm), asked.at, record)
         with unit_of_work(engine) as s:
-            writes.record_event(s, JobEnded(spec.job, spec.try_no), asked.at)
+            record_event(s, JobEnded(spec.job, spec.try_no), asked.at)
 
 
 def queue(engine: Engine, asked: Asked) -> str:
@@ -188,25 +198,25 @@ def queue(engine: Engine, asked: Asked) -> str:
     planned = plan_jobs(asked.issues, builds, [asked.hardware], known, asked.wanted)
     request = {"builds": [build.id for build in builds], "force": False}
     with unit_of_work(engine) as s:
-        return writes.create_run(s, planned, request, asked.at)
+        return create_run(s, planned, request, asked.at)
 
 
 def claim(engine: Engine, at: datetime) -> JobSpec | None:
     with unit_of_work(engine) as s:
-        return writes.claim_job(s, "dispatcher-1", at, 60.0)
+        return claim_job(s, "dispatcher-1", at, 60.0)
 
 
 def begin(engine: Engine, spec: JobSpec, at: datetime) -> None:
     machine = GPU_MACHINE if spec.hardware == GPU_CLASS else CPU_MACHINE
     ready = EnvironmentReady(spec.job, spec.try_no, LOCK, digest(LOCK), {"torch": "2.7.1", "numpy": "2.2.6"}, {}, 12.0)
     with unit_of_work(engine) as s:
-        writes.record_event(s, JobStarted(spec.job, spec.try_no, machine), at)
-        writes.record_event(s, ready, at)
+        record_event(s, JobStarted(spec.job, spec.try_no, machine), at)
+        record_event(s, ready, at)
 
 
 def start(engine: Engine, spec: JobSpec, arm: ArmSpec, at: datetime) -> None:
     with unit_of_work(engine) as s:
-        writes.record_event(s, ArmStarted(spec.job, spec.try_no, arm.attempt, at), at)
+        record_event(s, ArmStarted(spec.job, spec.try_no, arm.attempt, at), at)
 
 
 def finish(
@@ -219,17 +229,17 @@ def finish(
         spec.job, spec.try_no, arm.attempt, record, log, digest(LOCK), machine.digest, at, at + timedelta(seconds=5)
     )
     with unit_of_work(engine) as s:
-        writes.record_event(s, told, at + timedelta(seconds=5))
+        record_event(s, told, at + timedelta(seconds=5))
 
 
 def end(engine: Engine, spec: JobSpec, at: datetime) -> None:
     with unit_of_work(engine) as s:
-        writes.record_event(s, JobEnded(spec.job, spec.try_no), at)
+        record_event(s, JobEnded(spec.job, spec.try_no), at)
 
 
 def save(engine: Engine, issues: Sequence[Issue], builds: Sequence[Build]) -> None:
     with unit_of_work(engine) as s:
-        writes.save_catalogue(s, issues, builds, NOON)
+        save_catalogue(s, issues, builds, NOON)
 
 
 def with_new_code(issue: Issue) -> Issue:

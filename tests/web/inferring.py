@@ -5,14 +5,14 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import BinaryIO, cast
 
-from app.domain.access import Actor
-from app.domain.build import Build
-from app.domain.issue import Device, Issue, Requires, Variant
-from app.domain.job import ArmSpec, Attempt, JobSpec
-from app.domain.outcome import Outcome
-from app.formats.bundle import Header, write_bundle
-from app.store.session import Engine
-from app.store.writes import take_in_bundle
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires, Variant
+from knowngood.app.domain.measuring.job import ArmSpec, Attempt, JobSpec
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store.engine import Engine
 from tests.make import NOON, make_attempt, make_build, make_issue
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, GPU_ONLY, MASK, Asked

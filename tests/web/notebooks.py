@@ -11,18 +11,18 @@ from urllib.parse import quote
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor, Scope
-from app.domain.issue import Issue, digest
-from app.domain.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
-from app.domain.machine import LONGEST_WORD, Machine
-from app.domain.outcome import Outcome
-from app.domain.policy import Watch
-from app.domain.triage import NoteKind
-from app.domain.watch_list import Content
-from app.store import writes
-from app.store.cells import CellKey
-from app.store.session import Engine, unit_of_work
-from app.store.triage import add_note
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.issue import Issue, digest
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, EnvironmentReady, JobEnded, JobSpec, JobStarted
+from knowngood.app.domain.measuring.machine import LONGEST_WORD, Machine
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.store.jobs.event_recorder import record_event
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import app_of
@@ -123,8 +123,8 @@ def _run(engine: Engine, spec: JobSpec, text: str) -> None:
     lock = f"# {text}\n"
     ready = EnvironmentReady(spec.job, spec.try_no, lock, digest(lock), {text[:200]: text[:200]}, {}, 12.0)
     with unit_of_work(engine) as s:
-        writes.record_event(s, JobStarted(spec.job, spec.try_no, machine), NOON)
-        writes.record_event(s, ready, NOON)
+        record_event(s, JobStarted(spec.job, spec.try_no, machine), NOON)
+        record_event(s, ready, NOON)
         for arm in spec.arms:
             outcome = given.outcome_of(spec, arm)
             plain = given.record_of(spec, arm, outcome)
@@ -144,8 +144,8 @@ def _run(engine: Engine, spec: JobSpec, text: str) -> None:
                 NOON,
                 NOON + timedelta(seconds=5),
             )
-            writes.record_event(s, told, NOON + timedelta(seconds=5))
-        writes.record_event(s, JobEnded(spec.job, spec.try_no, text[:2000]), NOON)
+            record_event(s, told, NOON + timedelta(seconds=5))
+        record_event(s, JobEnded(spec.job, spec.try_no, text[:2000]), NOON)
 
 
 NOTEBOOKS = {

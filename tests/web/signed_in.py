@@ -5,8 +5,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.store.session import Engine
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.engine import Engine
 from tests.web.asking import client_of
 from tests.web.given import make_token
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
+from knowngood.app.store.engine import Engine
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given

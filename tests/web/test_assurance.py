@@ -11,17 +11,17 @@ from xml.etree import ElementTree as ET
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor
-from app.domain.triage import NoteKind
-from app.store.cells import CellKey
-from app.store.session import Engine, connect, unit_of_work
-from app.store.triage import add_note
-from app.web.pages.build import BuildPage
-from app.web.pages.cell import CellPage
-from app.web.pages.issue import IssuePage
-from app.web.pages.matrix import MatrixPage
-from app.web.pages.quality import QualityPage
-from app.web.signs import Sign
+from knowngood.app.dashboard.evidence.cell_page import CellPage
+from knowngood.app.dashboard.issues.build_page import BuildPage
+from knowngood.app.dashboard.issues.page import IssuePage
+from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.features.quality.page import QualityPage
+from knowngood.app.store.engine import Engine, connect, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring

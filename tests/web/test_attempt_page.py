@@ -3,10 +3,10 @@
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.outcome import Outcome
-from app.store.reads import load_attempts
-from app.store.session import Engine, reading
-from app.web.pages.attempt import AttemptPage
+from knowngood.app.dashboard.evidence.attempt_page import AttemptPage
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_attempts
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_record
 from tests.web import given

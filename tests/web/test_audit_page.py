@@ -3,12 +3,12 @@
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor, Scope
-from app.domain.voiding import Span
-from app.store import audit
-from app.store.session import Engine, unit_of_work
-from app.store.voiding import void_results
-from app.web.pages.audit import SHOWN, AuditPage
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.store import audit_log
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.evidence.voids import void_results
+from knowngood.app.web.auth.audit_page import SHOWN, AuditPage
 from tests.make import NOON
 from tests.web.asking import bearer, client_of, shown
 from tests.web.given import make_token
@@ -18,7 +18,7 @@ from tests.web.signed_in import signed_in
 def noted(engine: Engine, count: int) -> None:
     with unit_of_work(engine) as s:
         for n in range(count):
-            audit.note(s, Actor("lead", "0123456789ab"), "watch_list.save", f"list-{n}", NOON, version=n, owner="")
+            audit_log.note(s, Actor("lead", "0123456789ab"), "watch_list.save", f"list-{n}", NOON, version=n, owner="")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_way_there_is_shown_to_administrators_alone(boss: TestClient, own_en
 
 def test_what_is_written_in_it_comes_back_as_text(boss: TestClient, own_engine: Engine) -> None:
     with unit_of_work(own_engine) as s:
-        audit.note(
+        audit_log.note(
             s, Actor("lead"), "cell.void", "<img src=x>", NOON, reason="<script>alert(1)</script>", ids=["a", "b"]
         )
     text = boss.get("/audit").text
@@ -87,7 +87,7 @@ def test_whatever_an_entry_holds_is_shown(boss: TestClient, own_engine: Engine) 
     """A void writes its span down as parts; the page answered 500 from then on."""
     with unit_of_work(own_engine) as s:
         void_results(s, Span("", "0123456789ab", None, NOON), "it overheats", by=Actor("lead"), now=NOON)
-        audit.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
+        audit_log.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
     span = f"span: token 0123456789ab, clock measured, to {NOON.isoformat()}"
     assert [line.details for line in shown(boss, "/audit", AuditPage).lines[:2]] == [
         "odd: a 1; flag: False; number: 0",

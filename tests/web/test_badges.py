@@ -8,12 +8,12 @@ from xml.etree import ElementTree as ET
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.outcome import Outcome
-from app.domain.policy import Watch
-from app.domain.watch_list import Content
-from app.store.session import Engine
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import bearer, client_of

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
-from app.web.bodies import MOST_NAMES
-from app.web.limits import Held, TooMuch
-from app.web.reader import Rules
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.middleware.rate_limit import Held, TooMuch
+from knowngood.app.web.middleware.request_bodies import MOST_NAMES
 from tests.web.asking import client_of
 
 JSON = "application/json"

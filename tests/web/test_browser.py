@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.access import Scope
-from app.domain.job import JobEnded
-from app.domain.outcome import Outcome
-from app.store import writes
-from app.store.session import Engine, unit_of_work
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.measuring.job import JobEnded
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.web.auth.principal import Rules
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import reading_with, served
@@ -137,7 +137,7 @@ def test_a_run_is_followed_as_it_goes(page: Page, own_engine: Engine) -> None:
         for arm in spec.arms:
             given.finish(own_engine, spec, arm, Outcome.PASS, at)
         with unit_of_work(own_engine) as s:
-            writes.record_event(s, JobEnded(spec.job, spec.try_no), at)
+            record_event(s, JobEnded(spec.job, spec.try_no), at)
         expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
         expect(page.locator("[data-live]")).to_have_count(0)
 

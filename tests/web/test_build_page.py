@@ -2,9 +2,9 @@
 
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
-from app.web.pages.build import BuildPage
-from app.web.signs import Sign
+from knowngood.app.dashboard.issues.build_page import BuildPage
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, make_build
 from tests.web import given

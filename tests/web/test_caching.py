@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
-from app.web.application import create_app
-from app.web.assets import edition, read_assets
-from app.web.errors import Answer
-from app.web.visit import Answers
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.errors import Answer
+from knowngood.app.web.html.static_files import edition, read_assets
+from knowngood.app.web.request_context import Answers
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given

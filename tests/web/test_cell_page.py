@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor
-from app.domain.job import ArmSpec, JobSpec
-from app.domain.outcome import Outcome, RunRecord
-from app.domain.plan import Wanted
-from app.formats.bundle import Header, write_bundle
-from app.store.session import Engine
-from app.store.writes import take_in_bundle
-from app.web.evidence import ATTEMPTS_SHOWN
-from app.web.pages.cell import CellPage
-from app.web.signs import Sign
+from knowngood.app.dashboard.evidence.cell_page import CellPage
+from knowngood.app.dashboard.evidence.service import ATTEMPTS_SHOWN
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given

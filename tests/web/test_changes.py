@@ -10,14 +10,14 @@ import feedparser
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.job import ArmSpec, JobSpec
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted
-from app.domain.policy import Watch
-from app.domain.watch_list import Content
-from app.store.session import Engine
-from app.web.pages.changes import ChangesPage
-from app.web.signs import Sign
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.features.changes.page import ChangesPage
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.compare import Group, Transition, WorkaroundTurn
-from app.store.session import Engine
-from app.web.pages.compare import ComparePage, PairLine
-from app.web.signs import Sign
+from knowngood.app.features.compare.comparison import Group, Transition, WorkaroundTurn
+from knowngood.app.features.compare.page import ComparePage, PairLine
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.make import HARDWARE
 from tests.web.asking import shown
 from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, NEW, OLD, SILENT, save

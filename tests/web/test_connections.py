@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import Response
 
-from app.store.session import Engine
-from app.web.application import create_app
-from app.web.connections import Connection
-from app.web.reader import Rules
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.middleware.connections import Connection
 from tests.serving import served
 from tests.waiting import eventually
 from tests.web.given import NOW

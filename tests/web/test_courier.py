@@ -14,19 +14,25 @@ from typing import Any
 
 import pytest
 
-from app.domain.access import Actor
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted
-from app.domain.policy import Watch
-from app.domain.verdict import Verdict
-from app.domain.watch_list import Content
-from app.domain.webhook import DeliveryState, UnknownWebhook, Webhook
-from app.store.jobs import take_lease
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.watch import Keeper, remove_watch_list
-from app.store.webhooks import add_webhook, load_deliveries, load_webhooks, remove_webhook, send_again
-from app.web.courier import COURIER, Courier
-from app.web.letterbox import Letterbox
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.webhook import DeliveryState, UnknownWebhook, Webhook
+from knowngood.app.features.webhooks.dispatcher import COURIER, Courier
+from knowngood.app.features.webhooks.http_client import Letterbox
+from knowngood.app.features.webhooks.store import (
+    add_webhook,
+    load_deliveries,
+    load_webhooks,
+    remove_webhook,
+    send_again,
+)
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import take_lease
+from knowngood.app.store.watch_lists import Keeper, remove_watch_list
 from tests.conftest import CountStatements
 from tests.given_toys import ROOT
 from tests.make import NOON
@@ -301,9 +307,9 @@ def test_without_webhooks_a_round_costs_two_queries_and_writes_nothing(
 KILLED = """
 import sys
 from datetime import UTC, datetime
-from app.store.session import connect
-from app.web.courier import Courier
-from app.web.letterbox import Letterbox
+from knowngood.app.store.engine import connect
+from knowngood.app.features.webhooks.dispatcher import Courier
+from knowngood.app.features.webhooks.http_client import Letterbox
 print(Courier(connect(sys.argv[1]), lambda: datetime.now(UTC), Letterbox(limit_s=60)).step())
 """
 

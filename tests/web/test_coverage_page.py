@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from starlette.testclient import TestClient
 
-from app.domain.fleet import Why
-from app.domain.plan import Wanted
-from app.store.jobs import DISPATCHER, take_lease
-from app.store.offers import offer_classes
-from app.store.session import Engine, unit_of_work
-from app.web.pages.coverage import CoveragePage
+from knowngood.app.domain.measuring.placement import Why
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.features.coverage.page import CoveragePage
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.jobs.capacity import offer_classes
+from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
 from tests.make import HARDWARE, NOON
 from tests.store.given import given_run
 from tests.web import given

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.web.documents import ROOT, Document, address_of, files, library, render
-from app.web.pages.docs import DocPage, DocsPage
+from knowngood.app.features.docs.library import ROOT, Document, address_of, files, library, render
+from knowngood.app.features.docs.page import DocPage, DocsPage
 from tests.web.asking import shown
 from tests.web.test_prose import HOSTILE, _Seen
 
@@ -119,7 +119,7 @@ def test_the_wheel_carries_every_document_and_file() -> None:
         pytest.skip("runs in a checkout")
     told: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
     carried: dict[str, str] = told["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert all(target == f"app/documents/{source}" for source, target in carried.items())
+    assert all(target == f"knowngood/app/documents/{source}" for source, target in carried.items())
     wanted = [document.path for document in library().values()]
     wanted += [path.relative_to(ROOT).as_posix() for path in files().values()]
     assert [path for path in wanted if not any(fnmatch(path, f"{one}*") for one in carried)] == []

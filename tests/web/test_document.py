@@ -11,7 +11,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 from starlette.testclient import TestClient
 
-from app.web.application import create_app
+from knowngood.app.server import create_app
 from tests.web.asking import app_of
 from tests.web.given import NOW
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from app.store.session import connect
-from app.web.errors import nearest
+from knowngood.app.store.engine import connect
+from knowngood.app.web.errors import nearest
 from tests.web.asking import app_of, client_of
 from tests.web.given import BAD
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
-from app.web.api import events
-from app.web.shapes.runs import EventBody
+from knowngood.app.dashboard.runs import event_stream
+from knowngood.app.dashboard.runs.schemas import EventBody
+from knowngood.app.store.engine import Engine
 from tests.web import given
 from tests.web.asking import house_of
 
@@ -54,7 +54,7 @@ def test_more_events_than_one_look_takes_are_all_sent(
     client: TestClient, finished: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = stream(client, f"/api/v1/events?run={finished}&after=0")
-    monkeypatch.setattr(events, "_AT_ONCE", 2)
+    monkeypatch.setattr(event_stream, "_AT_ONCE", 2)
     assert stream(client, f"/api/v1/events?run={finished}&after=0") == whole
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine, connect
-from app.web.visit import LANGUAGE_COOKIE
+from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.request_context import LANGUAGE_COOKIE
 from tests.conftest import NewStore
 from tests.web.asking import client_of
 from tests.web.browsing import NARROW, WIDE, keep_picture, reading_with, served, signed_in

@@ -3,10 +3,10 @@
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.store.session import Engine
-from app.web.reader import Rules
-from app.web.security import CONTENT_SECURITY_POLICY, HEADERS
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY, HEADERS
 from tests.web.asking import address_of, bearer, client_of, every_path
 from tests.web.given import make_token
 

@@ -13,12 +13,12 @@ import xmlschema
 from kcidb_io import schema
 from starlette.testclient import TestClient
 
-from app.domain.job import Attempt
-from app.formats.bundle import check_bundle, read_items
-from app.formats.exports import FORMS, Format
-from app.store import exchange
-from app.store.session import Engine
-from app.web.application import create_app
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.features.bundles import store as bundles_store
+from knowngood.app.features.bundles.format import check_bundle, read_items
+from knowngood.app.features.exports.formats import FORMS, Format
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_issue
 from tests.web import given
@@ -179,6 +179,6 @@ def test_every_media_type_is_in_the_document(client: TestClient) -> None:
 
 
 def test_a_bundle_that_no_import_would_take_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "MOST_LINES", 3)
+    monkeypatch.setattr(bundles_store, "MOST_LINES", 3)
     answer = client.get("/api/v1/export/bundle")
     assert (answer.status_code, "export it in parts" in answer.json()["detail"]) == (422, True)

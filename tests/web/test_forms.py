@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.web import forms
-from app.web.errors import BadQuestion
+from knowngood.app.web import forms
+from knowngood.app.web.errors import BadQuestion
 
 PIECES = ["a", "%", "%4", "%41", "%c3%a9", "%C3", "+", "&", "=", "é", "\n", "aaaaa"]
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.outcome import Outcome
-from app.store.session import Engine
-from app.web.application import create_app
-from app.web.known import Knowledge
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.auth.principal import Rules
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given

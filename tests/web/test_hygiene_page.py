@@ -2,8 +2,8 @@
 
 from starlette.testclient import TestClient
 
-from app.domain.hygiene import Trouble
-from app.web.pages.hygiene import HygienePage
+from knowngood.app.features.coverage.hygiene import Trouble
+from knowngood.app.features.coverage.hygiene_page import HygienePage
 from tests.web.asking import shown
 
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.claims import Standing
-from app.domain.issue import Claim, Workaround
-from app.domain.outcome import Outcome
-from app.domain.verdict import WorkaroundVerdict
-from app.store.session import Engine
-from app.web.pages.issue import IssuePage
-from app.web.signs import Sign
+from knowngood.app.dashboard.issues.page import IssuePage
+from knowngood.app.domain.issue import Claim, Workaround
+from knowngood.app.domain.verdicts.claims import Standing
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given

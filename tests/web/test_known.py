@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from app.domain.errors import StoreUnusable
-from app.store.cells import touch
-from app.store.known import Edition
-from app.store.session import Engine, unit_of_work
-from app.store.tables import issues
-from app.web.known import Knowledge
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.knowledge.loader import Edition
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import issues
 from tests.waiting import eventually
 from tests.web import given
 from tests.web.asking import client_of

@@ -6,9 +6,9 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from app.store.session import Engine
-from app.web import words
-from app.web.words import CATALOGUES, DOMAIN, Language, say
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html import i18n
+from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN, Language, say
 from tests.make import make_issue
 from tests.web import given
 from tests.web.given import BUILDS
@@ -67,14 +67,14 @@ class _Listening:
         return told
 
 
-CHINESE = words.CHINESE
+CHINESE = i18n.CHINESE
 SAME_IN_BOTH = {str(message.id) for message in read() if message.id == message.string}
 
 
 @pytest.fixture
 def listening(monkeypatch: pytest.MonkeyPatch) -> _Listening:
     heard = _Listening()
-    monkeypatch.setattr(words, "CHINESE", heard)
+    monkeypatch.setattr(i18n, "CHINESE", heard)
     return heard
 
 

@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from app.domain.webhook import Answer, BadWebhook
-from app.web.letterbox import Letterbox, checked_url, is_public
+from knowngood.app.domain.webhook import Answer, BadWebhook
+from knowngood.app.features.webhooks.http_client import Letterbox, checked_url, is_public
 from tests.waiting import PATIENCE_S
 from tests.web.receiver import answer, receiving
 

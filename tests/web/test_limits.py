@@ -7,11 +7,11 @@ import pytest
 import structlog
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.store.session import Engine, connect
-from app.web.errors import PROBLEM_MEDIA
-from app.web.limits import Buckets, TooMany, asker_at
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.errors import PROBLEM_MEDIA
+from knowngood.app.web.middleware.rate_limit import Buckets, TooMany, asker_at
 from tests.web.asking import app_of, bearer, client_of
 from tests.web.given import make_token
 

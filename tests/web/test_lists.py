@@ -11,8 +11,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from app.domain.build import Build
-from app.store.session import Engine
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.store.engine import Engine
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given

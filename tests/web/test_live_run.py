@@ -38,7 +38,7 @@ def installation(tmp_path: Path, new_setting: NewStore) -> Installation:
 
 @contextmanager
 def served(here: Installation) -> Iterator[str]:
-    command = [sys.executable, "-m", "app", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "knowngood", "serve", "--port", "0"]
     server = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stderr is not None
@@ -53,7 +53,7 @@ def served(here: Installation) -> Iterator[str]:
 @contextmanager
 def measuring(here: Installation) -> Iterator["subprocess.Popen[bytes]"]:
     """A run of all three toys, as somebody types it."""
-    command = [sys.executable, "-m", "app", "run", "--builds", BUILD, "--issues", ",".join(NAMES)]
+    command = [sys.executable, "-m", "knowngood", "run", "--builds", BUILD, "--issues", ",".join(NAMES)]
     run = subprocess.Popen(
         command, env=dict(here.environment), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )

@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
-from app.web.assets import STATIC
-from app.web.signs import Sign
+from knowngood.app.web.html.static_files import STATIC
+from knowngood.app.web.html.status_labels import Sign
 
 SHEET = re.sub(r"/\*.*?\*/", "", (STATIC / "app.css").read_text(), flags=re.DOTALL)
 

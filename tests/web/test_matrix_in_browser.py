@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.outcome import Outcome
-from app.store.session import Engine, connect
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, connect
 from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given

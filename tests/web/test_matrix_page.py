@@ -11,17 +11,17 @@ from io import StringIO
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor
-from app.domain.matrix import Column
-from app.domain.outcome import Outcome
-from app.domain.triage import NoteKind
-from app.store import writes
-from app.store.cells import CellKey
-from app.store.session import Engine, unit_of_work
-from app.store.triage import add_note
-from app.web.pages.matrix import MatrixPage, Row
-from app.web.signs import Sign
-from app.web.squares import heads_of
+from knowngood.app.dashboard.matrix.page import MatrixPage, Row
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.verdicts.matrix import Column
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.html.grid import heads_of
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
@@ -319,7 +319,7 @@ def test_an_empty_store_says_the_one_command_that_fills_it(own: TestClient) -> N
 
 def test_a_catalogue_without_results_shows_its_rows_and_the_command(own: TestClient, own_engine: Engine) -> None:
     with unit_of_work(own_engine) as s:
-        writes.save_catalogue(s, ISSUES, BUILDS, NOON)
+        save_catalogue(s, ISSUES, BUILDS, NOON)
     text = own.get("/").text
     assert "create_block_mask fails" in text
     assert "knowngood up" in text
@@ -327,7 +327,7 @@ def test_a_catalogue_without_results_shows_its_rows_and_the_command(own: TestCli
 
 def test_a_run_that_goes_on_is_announced_and_followed(own: TestClient, own_engine: Engine) -> None:
     with unit_of_work(own_engine) as s:
-        writes.save_catalogue(s, ISSUES, BUILDS, NOON)
+        save_catalogue(s, ISSUES, BUILDS, NOON)
     run = given.queue(own_engine, Asked([BAD], given.NOW - timedelta(minutes=1)))
     text = own.get("/").text
     assert "Measuring now: 0 of 9 attempts done." in text

@@ -10,10 +10,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.store import writes
-from app.store.session import Engine, connect, unit_of_work
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.engine import Engine, connect, unit_of_work
+from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.app.web.auth.principal import Rules
 from tests.make import HARDWARE, make_issue
 from tests.store.given import given_results, given_run
 from tests.web import given
@@ -92,7 +92,7 @@ def test_the_dispatchers_lease_is_held_until_it_runs_out(
     own: TestClient, own_engine: Engine, age_s: int, held: int, left_s: int
 ) -> None:
     with unit_of_work(own_engine) as s:
-        writes.take_lease(s, writes.DISPATCHER, "one", NOW + timedelta(seconds=age_s), 30.0)
+        take_lease(s, DISPATCHER, "one", NOW + timedelta(seconds=age_s), 30.0)
     metrics = read(own)
     assert value(metrics, "knowngood_dispatcher_lease_held") == held
     assert value(metrics, "knowngood_dispatcher_lease_remaining_seconds") == left_s
@@ -132,7 +132,7 @@ def test_a_fault_of_ours_is_counted_as_one(own_engine: Engine) -> None:
 
 
 def _written(instruments: object) -> bytes:
-    from app.web.metrics import Instruments, write_metrics
+    from knowngood.app.web.metrics.collector import Instruments, write_metrics
 
     assert isinstance(instruments, Instruments)
     return write_metrics(instruments, None, "0", "")[0]

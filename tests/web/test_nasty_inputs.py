@@ -17,11 +17,11 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.types import Message
 
-from app.domain.access import Actor, Scope
-from app.store.session import Engine, unit_of_work
-from app.store.tokens import create_token
-from app.web.application import create_app
-from app.web.reader import Rules
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.tokens import create_token
+from knowngood.app.web.auth.principal import Rules
 from tests.web.asking import app_of, app_over
 from tests.web.given import BAD, NOW
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.store.audit import load_audit
-from app.store.session import Engine, reading
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import bearer, client_of, house_of

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.outcome import Outcome
-from app.domain.triage import NoteKind
-from app.store.session import Engine
-from app.web.addresses import cell_address, notes_address
-from app.web.pages.notes import NotesPage
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.features.annotations.page import NotesPage
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import cell_address, notes_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import client_of, shown

@@ -11,9 +11,9 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from app.domain.plan import Known, Wanted, plan_jobs
-from app.store import writes
-from app.store.session import connect, unit_of_work
+from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.store.engine import connect, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
 from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web import given
@@ -43,7 +43,7 @@ def told(new_store: NewStore) -> tuple[dict[str, str], dict[str, set[str]]]:
     given.fill(engine)
     queued = plan_jobs([given.DYNAMO], given.BUILDS, [HARDWARE], Known(), Wanted())
     with unit_of_work(engine) as s:
-        writes.create_run(s, queued, {"by": "test"}, given.NOW)
+        create_run(s, queued, {"by": "test"}, given.NOW)
     client = client_of(engine)
     assert client.get(f"/api/v1/gate?build={quote(given.BAD.id)}&issues=pytorch-151290").status_code == 200
     client.post("/api/v1/results")

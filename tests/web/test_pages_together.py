@@ -5,13 +5,14 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.outcome import Outcome
-from app.domain.verdict import Verdict, WorkaroundVerdict
-from app.store.session import Engine
-from app.web import remedies, signs
-from app.web.assets import STATIC, TEMPLATES
-from app.web.security import HEADERS
+from knowngood.app.dashboard.issues import workarounds
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html import status_labels
+from knowngood.app.web.html.static_files import STATIC, TEMPLATES
+from knowngood.app.web.middleware.headers import HEADERS
 from tests.make import HARDWARE
 from tests.web.asking import template_of
 from tests.web.given import BAD, OLD
@@ -118,13 +119,13 @@ def test_templates_hold_no_addresses_of_other_hosts_and_no_inline_code() -> None
 
 
 def test_every_verdict_outcome_and_finding_has_a_sign_and_every_sign_a_symbol_and_a_hue() -> None:
-    marked = {signs.Sign.CURE, signs.Sign.PARTIAL}
-    assert {signs.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(signs.Sign)
-    assert {signs.sign_of_outcome(outcome) for outcome in Outcome} <= set(signs.Sign)
-    assert set(remedies.WORDS) == set(WorkaroundVerdict)
-    assert set(signs.GRAVEST_FIRST) == set(signs.WORDS) == set(signs.Sign)
+    marked = {status_labels.Sign.CURE, status_labels.Sign.PARTIAL}
+    assert {status_labels.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(status_labels.Sign)
+    assert {status_labels.sign_of_outcome(outcome) for outcome in Outcome} <= set(status_labels.Sign)
+    assert set(workarounds.WORDS) == set(WorkaroundVerdict)
+    assert set(status_labels.GRAVEST_FIRST) == set(status_labels.WORDS) == set(status_labels.Sign)
     sprite, sheet = (STATIC / "signs.svg").read_text(), (STATIC / "app.css").read_text()
-    for sign in signs.Sign:
+    for sign in status_labels.Sign:
         assert f'id="s-{sign}"' in sprite
         assert f".{sign}" in sheet
     for name in set(re.findall(r"icon\(\"(\w+)\"\)", "".join(TEMPLATE_TEXTS.values()))):

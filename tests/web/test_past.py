@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.plan import Wanted
-from app.store import past
-from app.store.session import Engine
-from app.web.application import create_app
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine
+from knowngood.app.store.evidence import time_travel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON
 from tests.web import given
@@ -150,7 +150,7 @@ def test_the_past_takes_a_few_queries_however_long_it_is(told: Told, count_state
 
 
 def test_a_past_that_costs_too_much_is_refused(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(time_travel, "MOST_ATTEMPTS", 3)
     response = told.client.get(f"/api/v1/matrix?at={written(NOON + timedelta(minutes=30))}")
     assert response.status_code == 422
     assert "ask for fewer issues" in response.json()["detail"]

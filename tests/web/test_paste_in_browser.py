@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.store.session import Engine
+from knowngood.app.store.engine import Engine
 from tests.web.browsing import NARROW, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook

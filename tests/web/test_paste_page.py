@@ -12,10 +12,10 @@ from fastapi.testclient import TestClient
 from sqlalchemy import inspect
 from sqlalchemy import text as sql
 
-from app.store.session import Engine, reading
-from app.web.application import create_app
-from app.web.pages.paste import Answered, MatchPart, PastePage
-from app.web.reader import Rules
+from knowngood.app.features.diagnose.page import Answered, MatchPart, PastePage
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.auth.principal import Rules
 from tests.web import given
 from tests.web.asking import client_of, house_of
 from tests.web.given import BAD, GOOD, LINE, NOW

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.domain.access import Scope
-from app.domain.outcome import Outcome
-from app.store.session import Engine
-from app.web.addresses import notes_address
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import notes_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.browsing import NARROW, WIDE, reading_with, served

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from app.web.prose import coded, excerpt, markdown, marked, python, uncoded
+from knowngood.app.web.html.markdown import coded, excerpt, markdown, marked, python, uncoded
 
 HOSTILE = [
     "<script>alert(1)</script>",

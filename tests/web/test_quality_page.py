@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.job import ArmSpec, JobSpec
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted
-from app.domain.verdict import Verdict
-from app.store.session import Engine
-from app.web.pages.quality import QualityPage
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.quality.page import QualityPage
+from knowngood.app.store.engine import Engine
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import shown

@@ -11,14 +11,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from app.commands.query import read_asked
-from app.domain.query import MOST
-from app.store.known import load_known
-from app.store.session import Engine, reading
-from app.web import words
-from app.web.pages.matrix import MatrixPage
-from app.web.query_box import EXAMPLES
-from app.web.words import Language
+from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.query.cli import read_asked
+from knowngood.app.query.parser import MOST
+from knowngood.app.query.search_box import EXAMPLES
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.html import i18n
+from knowngood.app.web.html.i18n import Language
 from tests.conftest import CountStatements
 from tests.make import HARDWARE
 from tests.web.asking import shown
@@ -249,7 +249,7 @@ def test_every_example_beside_the_box_is_a_link_that_answers(client: TestClient)
         links = [part for part in text.split('<dt><a href="')[1:] if f"<code>{shown_as(example.query)}<" in part]
         (address,) = [part.split('"')[0] for part in links]
         assert client.get(unescape(address)).status_code == 200
-        assert words.say(example.meaning, Language.CHINESE) != example.meaning
+        assert i18n.say(example.meaning, Language.CHINESE) != example.meaning
 
 
 def shown_as(text: str) -> str:

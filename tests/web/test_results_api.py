@@ -12,15 +12,15 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.issue import digest
-from app.formats.bundle import Header, Log, write_bundle
-from app.store import writes
-from app.store.audit import load_audit
-from app.store.reads import load_attempts
-from app.store.session import Engine, reading
-from app.web.api import results
-from app.web.reader import Rules
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.issue import digest
+from knowngood.app.features.bundles import api as bundles_api
+from knowngood.app.features.bundles.format import Header, Log, write_bundle
+from knowngood.app.features.bundles.store import export_bundle
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_attempts
+from knowngood.app.web.auth.principal import Rules
 from tests.full_disk import no_file_larger_than
 from tests.make import HARDWARE
 from tests.web import given
@@ -34,7 +34,7 @@ MASK = given.MASK.id
 def bundle(notebook: Engine) -> bytes:
     out = io.BytesIO()
     with reading(notebook) as s:
-        writes.export_bundle(s, out, now=NOW, origin="somebody else")
+        export_bundle(s, out, now=NOW, origin="somebody else")
     return out.getvalue()
 
 
@@ -99,7 +99,7 @@ def test_a_bundle_that_went_through_another_store_is_still_its_senders(
     post(own, worker, bundle)
     out = io.BytesIO()
     with reading(own_engine) as s:
-        writes.export_bundle(s, out, now=NOW, origin="here")
+        export_bundle(s, out, now=NOW, origin="here")
     assert b'"origin":"gpu-host-1"' in gzip.decompress(out.getvalue())
     with reading(own_engine) as s:
         (row,) = [row for row in load_audit(s) if row.action == "results.import"]
@@ -193,7 +193,7 @@ def test_a_body_leaves_no_file_behind_however_the_server_ends(tmp_path: Path, mo
         return {"type": "http.request", "body": b"some results", "more_body": False}
 
     async def look() -> tuple[bytes, list[str]]:
-        async with contextlib.aclosing(results._received(Request({"type": "http"}, receive))) as receiving:
+        async with contextlib.aclosing(bundles_api._received(Request({"type": "http"}, receive))) as receiving:
             path = await anext(receiving)
             return path.read_bytes(), [*map(str, tmp_path.iterdir())]  # noqa: ASYNC240 - nobody else runs
 

@@ -4,14 +4,15 @@ from datetime import timedelta
 
 from starlette.testclient import TestClient
 
-from app.domain.job import Provisioning
-from app.domain.outcome import Outcome
-from app.store import writes
-from app.store.reads import RunState
-from app.store.session import Engine, unit_of_work
-from app.web.pages.run import RunPage
-from app.web.pages.runs import RunsPage
-from app.web.signs import Sign
+from knowngood.app.dashboard.runs.run_page import RunPage
+from knowngood.app.dashboard.runs.runs_page import RunsPage
+from knowngood.app.domain.measuring.job import Provisioning
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
+from knowngood.app.store.jobs.job_queue import cancel_run
+from knowngood.app.store.queries import RunState
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.web import given
 from tests.web.asking import shown
@@ -59,7 +60,7 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     assert spec is not None
     downloading = Provisioning(spec.job, spec.try_no, "sync", "torch", 1_400_000_000, 3_100_000_000)
     with unit_of_work(own_engine) as s:
-        writes.record_event(s, downloading, EARLIER)
+        record_event(s, downloading, EARLIER)
     assert run_page(own, run).jobs[0].doing == "environment, sync: torch, 1.4 GB of 3.1 GB"
     given.begin(own_engine, spec, EARLIER)
     assert run_page(own, run).jobs[0].doing == "environment ready after 12 s"
@@ -85,9 +86,9 @@ def test_a_job_that_was_given_up_says_why(own: TestClient, own_engine: Engine) -
     run = given_queue(own_engine)
     spec = given.claim(own_engine, EARLIER)
     assert spec is not None
-    for _ in range(writes.LOSS_LIMIT):
+    for _ in range(LOSS_LIMIT):
         with unit_of_work(own_engine) as s:
-            writes.lose_job(s, spec.job, spec.try_no, "the worker was killed", EARLIER)
+            lose_job(s, spec.job, spec.try_no, "the worker was killed", EARLIER)
         spec = given.claim(own_engine, EARLIER) or spec
     assert "the worker was killed" in own.get(f"/runs/{run}").text
 
@@ -95,7 +96,7 @@ def test_a_job_that_was_given_up_says_why(own: TestClient, own_engine: Engine) -
 def test_a_cancelled_run_says_so(own: TestClient, own_engine: Engine) -> None:
     run = given_queue(own_engine)
     with unit_of_work(own_engine) as s:
-        writes.cancel_run(s, run, NOW)
+        cancel_run(s, run, NOW)
     assert run_page(own, run).run.state is RunState.CANCELLED
 
 

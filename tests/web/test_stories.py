@@ -8,11 +8,11 @@ from datetime import timedelta
 
 import pytest
 
-from app.domain.job import ArmSpec, JobEnded, JobSpec
-from app.domain.outcome import Outcome
-from app.domain.plan import Wanted
-from app.store import writes
-from app.store.session import Engine, connect, unit_of_work
+from knowngood.app.domain.measuring.job import ArmSpec, JobEnded, JobSpec
+from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Engine, connect, unit_of_work
+from knowngood.app.store.jobs.event_recorder import record_event
 from tests.conftest import NewStore
 from tests.web import given
 from tests.web.browsing import WIDTHS, reading_with, served
@@ -117,7 +117,7 @@ def _finish(engine: Engine, spec: JobSpec, arms: tuple[ArmSpec, ...]) -> None:
     for arm in arms:
         given.finish(engine, spec, arm, Outcome.PASS, at)
     with unit_of_work(engine) as s:
-        writes.record_event(s, JobEnded(spec.job, spec.try_no), at)
+        record_event(s, JobEnded(spec.job, spec.try_no), at)
 
 
 def _look_again(page: Page, *, has_scripts: bool) -> None:

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from app.catalogue.read import read_catalogue
-from app.domain.issue import NOT_REVIEWED
-from app.store.known import load_known
-from app.store.session import Engine, reading
-from app.terminal import print_matrix
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.cli.console import print_matrix
+from knowngood.app.domain.issue import NOT_REVIEWED
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import client_of

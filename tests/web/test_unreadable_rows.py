@@ -10,14 +10,14 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.policy import Watch
-from app.domain.watch_list import Content
-from app.formats.exports import Format
-from app.store import unreadable
-from app.store.cells import touch
-from app.store.session import Engine, reading, unit_of_work
-from app.store.tables import Json, metadata
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.features.exports.formats import Format
+from knowngood.app.store import unreadable
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.tables import Json, metadata
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import address_of, bearer, client_of, every_path

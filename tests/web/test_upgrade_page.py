@@ -7,16 +7,16 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.compare import Group
-from app.domain.issue import Packages, Requires
-from app.domain.policy import Watch
-from app.domain.prospects import Rating
-from app.domain.upgrade import Decision
-from app.domain.watch_list import Content
-from app.formats.upgrade_words import COLUMN_WORDS
-from app.store.session import Engine
-from app.web.pages.upgrade import UpgradePage
-from app.web.signs import Sign
+from knowngood.app.domain.issue import Packages, Requires
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.features.compare.comparison import Group
+from knowngood.app.features.upgrade.candidates import Rating
+from knowngood.app.features.upgrade.page import UpgradePage
+from knowngood.app.features.upgrade.ranking import Decision
+from knowngood.app.features.upgrade.wording import COLUMN_WORDS
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.status_labels import Sign
 from tests.conftest import CountStatements
 from tests.make import HARDWARE
 from tests.web import given

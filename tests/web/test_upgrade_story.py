@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.store.session import Engine
+from knowngood.app.store.engine import Engine
 from tests.web import browsing
 from tests.web.browsing import WIDTHS
 from tests.web.given import BAD, GOOD, NEW

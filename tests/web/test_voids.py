@@ -11,12 +11,12 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor, Scope
-from app.domain.voiding import Span
-from app.store import writes
-from app.store.audit import load_audit
-from app.store.session import Engine, reading, unit_of_work
-from app.store.voiding import unvoid_results, void_results
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.features.bundles.store import export_bundle
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.voids import unvoid_results, void_results
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import bearer, client_of
@@ -31,7 +31,7 @@ CELL = f"/cells/{MASK}/{BAD.id}?hardware={HARDWARE}"
 def bundle(notebook: Engine) -> bytes:
     out = io.BytesIO()
     with reading(notebook) as s:
-        writes.export_bundle(s, out, now=NOW, origin="somebody else")
+        export_bundle(s, out, now=NOW, origin="somebody else")
     return out.getvalue()
 
 

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Scope
-from app.domain.policy import Watch
-from app.domain.watch_list import Content
-from app.store.audit import load_audit
-from app.store.session import Engine, reading
-from app.web.pages.watch_list_form import WatchListFormPage
-from app.web.pages.watch_lists import WatchListPage, WatchListsPage
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import Content
+from knowngood.app.features.watchlists.edit_page import WatchListFormPage
+from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import bearer, client_of, shown

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.domain.access import Actor, Scope
-from app.store.audit import load_audit
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import tokens
-from app.store.tokens import load_tokens, revoke_token
-from app.web.application import create_app
-from app.web.errors import PROBLEM_MEDIA
-from app.web.reader import Rules
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.server import create_app
+from knowngood.app.store.audit_log import load_audit
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.tables import tokens
+from knowngood.app.store.tokens import load_tokens, revoke_token
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.errors import PROBLEM_MEDIA
 from tests.conftest import CountStatements
 from tests.web import given
 from tests.web.asking import bearer, client_of

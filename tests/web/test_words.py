@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.web.words import Language, ago, duration, exact, say, size
+from knowngood.app.web.html.i18n import Language, ago, duration, exact, say, size
 from tests.make import NOON
 
 

@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
-from app.domain.issue import Device, Requires
-from app.store.session import Engine, unit_of_work
-from app.store.tables import attempts, machines
-from app.web.pages.workers import WorkersPage, percent
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.features.fleet.page import WorkersPage, percent
+from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.tables import attempts, machines
 from tests.conftest import CountStatements
 from tests.make import HARDWARE
 from tests.web import given

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from app.domain.access import Actor, Scope
-from app.store.session import connect, unit_of_work
-from app.store.tokens import create_token
-from app.web.application import create_app, end_streams
-from app.web.reader import Rules
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.server import create_app, end_streams
+from knowngood.app.store.engine import connect, unit_of_work
+from knowngood.app.store.tokens import create_token
+from knowngood.app.web.auth.principal import Rules
 from tests import serving
 from tests.web.given import NOW, fill
 

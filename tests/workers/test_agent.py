@@ -17,11 +17,11 @@ import psutil
 import pynvml
 import pytest
 
-from app.catalogue.read import read_catalogue
-from app.domain.build import Build
-from app.domain.isolation import Isolation
-from app.domain.issue import Issue, binding, digest, environment_request, variants_of
-from app.domain.job import (
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, binding, digest, environment_request, variants_of
+from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -32,18 +32,18 @@ from app.domain.job import (
     JobStarted,
     Provisioning,
 )
-from app.domain.outcome import Ending, TroubleCode
-from app.formats import wire
+from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood.app.serialization import codec
+from knowngood.workers.agent.agent import Workplace, in_running_order, run_job
+from knowngood.workers.agent.process_guard import settle
+from knowngood.workers.agent.sandbox_policy import OPEN, Reach, reach_groups, reach_of_host
+from knowngood.workers.common.host_lock import take_lock
+from knowngood.workers.standalone.cgroup import CGROUP
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 from tests.workers.toy_environment import survivors
-from workers.agent import Workplace, in_running_order, run_job
-from workers.cgroup import CGROUP
-from workers.guard import settle
-from workers.isolation import OPEN, Reach, reach_groups, reach_of_host
-from workers.locks import take_lock
 
 CATALOGUE = read_catalogue([Path(__file__).parents[1] / "mini_repros"])
 ISSUES = {issue.id: issue for issue in CATALOGUE.issues}
@@ -403,14 +403,14 @@ def start_agent(workplace: Workplace) -> Iterator[Callable[[JobSpec], subprocess
 
     def start(spec: JobSpec) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workers.agent"],
+            [sys.executable, "-m", "knowngood.workers.agent.agent"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
         started.append(process)
         order = {
-            "spec": json.loads(wire.dump_spec(spec)),
+            "spec": json.loads(codec.dump_spec(spec)),
             "workplace": {
                 "root": str(workplace.root),
                 "slots": 2,
@@ -433,7 +433,7 @@ def start_agent(workplace: Workplace) -> Iterator[Callable[[JobSpec], subprocess
 
 
 def story(process: subprocess.Popen[bytes]) -> Iterator[Event]:
-    return (wire.load_event(line) for line in cast(IO[bytes], process.stdout))
+    return (codec.load_event(line) for line in cast(IO[bytes], process.stdout))
 
 
 def follow_to_baseline(process: subprocess.Popen[bytes], root: Path) -> None:
@@ -537,8 +537,12 @@ def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
     if promised.level.rank < Isolation.NETWORK.rank:
         pytest.skip(f"this kernel offers '{promised.level}' at most: {promised.why_not}")
     place = replace(workplace, min_isolation=Isolation.NETWORK)
-    monkeypatch.setattr("workers.agent._Job._reach", lambda *_: Reach(replace(OPEN, steps=("process", "no-network"))))
-    monkeypatch.setattr("workers.isolation.Fence.around", lambda *_: {"steps": ["process"], "cwd": "", "ops": []})
+    monkeypatch.setattr(
+        "knowngood.workers.agent.agent._Job._reach", lambda *_: Reach(replace(OPEN, steps=("process", "no-network")))
+    )
+    monkeypatch.setattr(
+        "knowngood.workers.agent.sandbox_policy.Fence.around", lambda *_: {"steps": ["process"], "cwd": "", "ops": []}
+    )
     events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))
     assert finished(events) == []
     assert "KNOWNGOOD_MIN_ISOLATION asks for 'network'" in cast(JobEnded, events[-1]).problem

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.bytecode import BytecodeStore
-from workers.site_packages import Distribution
+from knowngood.workers.provision.bytecode_cache import BytecodeStore
+from knowngood.workers.provision.site_packages import Distribution
 
 TAG, KEY = "cpython-311", "0" * 32
 BYTECODE = "torch/__pycache__/graph.cpython-311.pyc"

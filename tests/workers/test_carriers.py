@@ -8,11 +8,11 @@ from typing import Any
 import psutil
 import pytest
 
-from app.domain.issue import EnvironmentRequest
-from app.domain.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
+from knowngood.app.domain.issue import EnvironmentRequest
+from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
+from knowngood.workers.dispatch.local_transport import LocalCarrier, LocalHandle, Lost, agent_environment
 from tests.make import HARDWARE, make_build
 from tests.waiting import eventually
-from workers.carriers import LocalCarrier, LocalHandle, Lost, agent_environment
 
 TOY = (sys.executable, "-m", "tests.workers.toy_agent")
 ROOT = Path(__file__).parents[2]

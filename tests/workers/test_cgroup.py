@@ -20,18 +20,18 @@ from typing import Any
 import psutil
 import pytest
 
-from app.domain.isolation import Isolation, isolation_of
-from app.domain.issue import BASELINE
-from app.domain.job import ArmSpec
-from app.domain.outcome import Ending
+from knowngood.app.domain.issue import BASELINE
+from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Ending
+from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
+from knowngood.workers.agent.doctor import State, check_limits
+from knowngood.workers.agent.process_guard import settle
+from knowngood.workers.agent.sandbox_policy import Fence, reach, reach_groups
+from knowngood.workers.standalone import cgroup
+from knowngood.workers.standalone.sandbox import is_apart
 from tests.waiting import eventually
 from tests.workers.toy_environment import Host, make_host, survivors
-from workers import cgroup
-from workers.doctor import State, check_limits
-from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
-from workers.guard import settle
-from workers.isolation import Fence, reach, reach_groups
-from workers.sandbox import is_apart
 
 HOSTILE = Path(__file__).with_name("hostile")
 MEGABYTE = 1 << 20
@@ -287,7 +287,8 @@ def test_who_is_alone_in_a_group_goes_into_a_leaf_with_all_that_it_started(home:
 def settled_in(folder: Path) -> str:
     """What becomes of a process there that has started another: how many are in the leaf, or why there is none."""
     script = (
-        "import os, subprocess, sys; from workers import cgroup; from workers.guard import settle\n"
+        "import os, subprocess, sys; from knowngood.workers.standalone import cgroup\n"
+        "from knowngood.workers.agent.process_guard import settle\n"
         "open(sys.argv[1] + '/cgroup.procs', 'w').write('0')\n"
         "one = subprocess.Popen(['sleep', '600']); settle(); home, why_not = cgroup.find_home(cgroup.own_group())\n"
         "print(home and home + ' %d' % len(open(home + '/knowngood/cgroup.procs').readlines()), why_not); one.kill()\n"

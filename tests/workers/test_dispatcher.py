@@ -12,21 +12,22 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from app.domain.errors import KnownGoodError
-from app.domain.issue import Device, Requires, Variant
-from app.domain.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
-from app.domain.plan import Known, Wanted, plan_jobs
-from app.domain.verdict import Verdict
-from app.store import reads, writes
-from app.store.rows import JobState, RunRow, RunState
-from app.store.session import Engine, connect, reading, unit_of_work
+from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.issue import Device, Requires, Variant
+from knowngood.app.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
+from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
+from knowngood.app.store.records import JobState, RunRow, RunState
+from knowngood.workers.dispatch.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
+from knowngood.workers.dispatch.local_transport import Handle, LocalCarrier, Lost
 from tests.conftest import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.test_carriers import TOY, ledger, none_alive
-from workers.carriers import Handle, LocalCarrier, Lost
-from workers.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
 
 ONCE = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=5.0, grace_s=5.0)
 
@@ -48,20 +49,20 @@ def forever() -> bool:
 
 def load_run(engine: Engine, run: str) -> RunRow:
     with reading(engine) as s:
-        return reads.load_run(s, run)
+        return queries.load_run(s, run)
 
 
 def kinds(engine: Engine) -> Counter[str]:
     with reading(engine) as s:
-        return Counter(event.kind for event in reads.load_events(s, 0, None, 10_000))
+        return Counter(event.kind for event in queries.load_events(s, 0, None, 10_000))
 
 
 def counted(engine: Engine) -> Counter[tuple[str, str, str]]:
     with reading(engine) as s:
         return Counter(
             (row.attempt.build, row.attempt.arm, row.attempt.variant)
-            for build in reads.load_builds(s)
-            for row in reads.load_attempts(s, "toy-1", build.id, HARDWARE)
+            for build in queries.load_builds(s)
+            for row in queries.load_attempts(s, "toy-1", build.id, HARDWARE)
             if row.counted
         )
 
@@ -87,8 +88,8 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, carrier: Loc
     row = load_run(engine, run)
     assert (row.state, row.arms_done, row.arms_total) == (RunState.DONE, 4, 4)
     with reading(engine) as s:
-        assert [cell.verdict for cell in reads.load_cells(s)] == [Verdict.AFFECTED] * 2
-        assert reads.load_lease(s, writes.DISPATCHER) is None
+        assert [cell.verdict for cell in queries.load_cells(s)] == [Verdict.AFFECTED] * 2
+        assert queries.load_lease(s, DISPATCHER) is None
     assert sum(isinstance(event, JobEnded) for event in heard) == 2
     assert none_alive(tmp_path)
 
@@ -121,7 +122,7 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, carrie
     given_catalogue(own_engine, issues, builds)
     with unit_of_work(own_engine) as s:
         planned = plan_jobs(issues, builds, classes, Known(), Wanted())
-        run = writes.create_run(s, planned, {"by": "test"}, utc_now())
+        run = create_run(s, planned, {"by": "test"}, utc_now())
     how = Dispatch(hardware=classes, until_idle=True, poll_s=0.02)
     going: dict[str, set[str]] = {class_: set() for class_ in classes}
     at_once: list[tuple[int, ...]] = []
@@ -160,12 +161,12 @@ def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(own_engine: En
     assert row.jobs[0].try_no == 7, "control and baseline die three times each; then what is left runs"
     assert set(counted(own_engine).values()) == {1}
     with reading(own_engine) as s:
-        (cell,) = reads.load_cells(s)
+        (cell,) = queries.load_cells(s)
     assert cell.verdict is Verdict.INCONCLUSIVE
     with reading(own_engine) as s:
         reasons = {
             row.attempt.variant: row.judgement.reason
-            for row in reads.load_attempts(s, "toy-1", make_build().id, HARDWARE)
+            for row in queries.load_attempts(s, "toy-1", make_build().id, HARDWARE)
         }
     assert "the worker died 3 times" in reasons["v0"]
     assert "SIGKILL" in reasons["v0"]
@@ -197,7 +198,7 @@ def test_a_cancelled_run_stops_its_agents(engine: Engine, carrier: LocalCarrier,
     with dispatching(engine, carrier, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
         with unit_of_work(engine) as s:
-            writes.cancel_run(s, run, utc_now())
+            cancel_run(s, run, utc_now())
         assert eventually(lambda: load_run(engine, run).state is RunState.CANCELLED)
         assert eventually(lambda: none_alive(tmp_path))
 
@@ -214,16 +215,16 @@ def test_a_stopped_dispatcher_gives_its_jobs_back_and_leaves_no_process(
     row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].state, row.arms_done) == (RunState.RUNNING, JobState.QUEUED, 0)
     with reading(own_engine) as s:
-        assert reads.load_lease(s, writes.DISPATCHER) is None
+        assert queries.load_lease(s, DISPATCHER) is None
     with unit_of_work(own_engine) as s:
-        spec = writes.claim_job(s, "next", utc_now(), 30.0)
+        spec = claim_job(s, "next", utc_now(), 30.0)
     assert spec is not None
     assert len(spec.arms) == 2
 
 
 def test_a_second_dispatcher_is_refused_with_a_sentence(own_engine: Engine, carrier: LocalCarrier) -> None:
     with unit_of_work(own_engine) as s:
-        writes.take_lease(s, writes.DISPATCHER, "the first", utc_now(), 30.0)
+        take_lease(s, DISPATCHER, "the first", utc_now(), 30.0)
     with pytest.raises(DispatcherBusy, match="another dispatcher is at work until"):
         dispatch(own_engine, carrier, ONCE, stop=forever)
 
@@ -233,8 +234,8 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
 ) -> None:
     run = given_run(engine, [doing("pass")], at=utc_now())
     with unit_of_work(engine) as s:
-        writes.take_lease(s, writes.DISPATCHER, "the dead", utc_now(), 0.5)
-        assert writes.claim_job(s, "the dead", utc_now(), 0.5) is not None
+        take_lease(s, DISPATCHER, "the dead", utc_now(), 0.5)
+        assert claim_job(s, "the dead", utc_now(), 0.5) is not None
     begun = time.monotonic()
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, waits=True, poll_s=0.02)
     dispatch(engine, carrier, how, stop=forever)
@@ -245,7 +246,7 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
 
 def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, carrier: LocalCarrier) -> None:
     with unit_of_work(own_engine) as s:
-        writes.take_lease(s, writes.DISPATCHER, "the first", utc_now(), 30.0)
+        take_lease(s, DISPATCHER, "the first", utc_now(), 30.0)
     how = Dispatch(hardware=(HARDWARE,), waits=True, poll_s=0.02)
     with dispatching(own_engine, carrier, how) as stop:
         time.sleep(0.1)
@@ -263,13 +264,13 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
         done = pool.submit(dispatch, engine, carrier, how, stop=stop.is_set)
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
         with unit_of_work(engine) as s:
-            assert writes.take_lease(s, writes.DISPATCHER, "the other", utc_now() + timedelta(seconds=60), 60.0)
+            assert take_lease(s, DISPATCHER, "the other", utc_now() + timedelta(seconds=60), 60.0)
         with pytest.raises(DispatcherBusy):
             done.result(PATIENCE_S)
     assert none_alive(tmp_path)
     assert load_run(engine, run).arms_done == 0
     with reading(engine) as s:
-        lease = reads.load_lease(s, writes.DISPATCHER)
+        lease = queries.load_lease(s, DISPATCHER)
     assert lease is not None
     assert lease.holder == "the other"
 
@@ -362,7 +363,7 @@ def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
         dispatch(own_engine, carrier, ONCE, stop=forever, on_event=stumble)
     assert eventually(lambda: none_alive(tmp_path))
     with reading(own_engine) as s:
-        assert reads.load_lease(s, writes.DISPATCHER) is None
+        assert queries.load_lease(s, DISPATCHER) is None
 
 
 def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(

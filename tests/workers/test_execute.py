@@ -14,14 +14,23 @@ from typing import Any
 import psutil
 import pytest
 
-from app.catalogue.read import read_catalogue
-from app.domain.issue import BASELINE, Issue
-from app.domain.job import ArmSpec
-from app.domain.outcome import Ending, TroubleCode
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.domain.issue import BASELINE, Issue
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood.workers.agent.arm_runner import (
+    Execution,
+    Limits,
+    Place,
+    Zygote,
+    arm_environment,
+    execute,
+    scratch_folder,
+    sweep_scratch,
+)
+from knowngood.workers.agent.sandbox_policy import OPEN, Fence, Premises, reach
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_environment import make_toy_python, survivors
-from workers.execute import Execution, Limits, Place, Zygote, arm_environment, execute, scratch_folder, sweep_scratch
-from workers.isolation import OPEN, Fence, Premises, reach
 
 MODES = ("fresh", "forked")
 MEGABYTE = 1 << 20

@@ -1,7 +1,9 @@
 import subprocess
 import sys
 
-PROGRAM = "import sys\nfrom workers.guard import run_guarded\nrun_guarded(lambda: sys.exit({end!r}))"
+PROGRAM = (
+    "import sys\nfrom knowngood.workers.agent.process_guard import run_guarded\nrun_guarded(lambda: sys.exit({end!r}))"
+)
 
 
 def test_a_guarded_program_that_ends_with_a_sentence_says_it() -> None:

@@ -21,15 +21,16 @@ from typing import Any
 import psutil
 import pytest
 
-from app.domain.isolation import Isolation
-from app.domain.issue import BASELINE
-from app.domain.job import ArmSpec
-from app.domain.outcome import Ending
+from knowngood.app.domain.issue import BASELINE
+from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Ending
+from knowngood.workers.agent import sandbox_policy
+from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
+from knowngood.workers.agent.sandbox_policy import Fence, Reach, reach
+from knowngood.workers.standalone import sandbox
 from tests.waiting import eventually
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
-from workers import isolation, sandbox
-from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
-from workers.isolation import Fence, Reach, reach
 
 HOSTILE = Path(__file__).with_name("hostile")
 PAGE = Path(__file__).parents[2] / "docs" / "threat-model.md"
@@ -401,7 +402,7 @@ def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
         got = set(done.record.observed["done"].split()) - {"packages"}
         assert "packages" in done.record.observed["done"]
         assert (GETS if got else STOPPED) == said("rewrites what its interpreter is found by", level)
-        shown = [op[1] for op in isolation._ops(host.premises(MEMORY, host.python.resolve())) if op[0] == "show"]
+        shown = [op[1] for op in sandbox_policy._ops(host.premises(MEMORY, host.python.resolve())) if op[0] == "show"]
         assert str(host.home) not in shown
         again = attempt(host, fence, "def baseline(): raise ValueError('here')", timeout_s=2.0 if got else 60.0)
         assert again.record.ending is (Ending.TIMED_OUT if got else Ending.RAISED), "a pipe hangs Python, and not us"

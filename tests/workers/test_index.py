@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.index import Index, bridge, parse_pip_config, read_index
+from knowngood.workers.provision.index_config import Index, bridge, parse_pip_config, read_index
 
 LISTED = """\
 :env:.disable-pip-version-check='1'

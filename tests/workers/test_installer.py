@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from workers.index import bridge
-from workers.installer import Fault, Installer, InstallerFailed, Watch, judge, run_watched, sentence_of
-from workers.proof import import_torch
-from workers.resolve import ProvisionFailure
+from knowngood.workers.provision.import_probe import import_torch
+from knowngood.workers.provision.index_config import bridge
+from knowngood.workers.provision.resolver import ProvisionFailure
+from knowngood.workers.provision.uv_cli import Fault, Installer, InstallerFailed, Watch, judge, run_watched, sentence_of
 
 NO_VERSION = """\
 error: No solution found when resolving dependencies

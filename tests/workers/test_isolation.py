@@ -19,15 +19,16 @@ from typing import Any
 import psutil
 import pytest
 
-from app.domain.isolation import Isolation, isolation_of
-from app.domain.issue import BASELINE
-from app.domain.job import ArmSpec
-from app.domain.outcome import Ending, TroubleCode
+from knowngood.app.domain.issue import BASELINE
+from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
+from knowngood.workers.agent import sandbox_policy
+from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
+from knowngood.workers.agent.sandbox_policy import Fence, inside, interpreter_places, reach, reach_of_host
+from knowngood.workers.host.diagnostics import host_trouble
+from knowngood.workers.standalone import sandbox
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
-from workers import isolation, sandbox
-from workers.execute import Execution, Limits, Place, Zygote, execute, scratch_folder
-from workers.host import host_trouble
-from workers.isolation import Fence, inside, interpreter_places, reach, reach_of_host
 
 HOSTILE = Path(__file__).with_name("hostile")
 MEGABYTE = 1 << 20
@@ -47,13 +48,13 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 
 @pytest.fixture(scope="module")
-def fences(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[Isolation, isolation.Reach]:
+def fences(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[Isolation, sandbox_policy.Reach]:
     """What is reached here when asked for each level."""
     return {level: reach(host.premises(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation}
 
 
 @pytest.fixture
-def fence(level: Isolation, fences: dict[Isolation, isolation.Reach]) -> Fence:
+def fence(level: Isolation, fences: dict[Isolation, sandbox_policy.Reach]) -> Fence:
     reached = fences[level]
     if reached.level is not level:
         pytest.skip(f"this kernel offers '{reached.level}' at most: {reached.why_not}")
@@ -286,7 +287,7 @@ exit 1
 
 
 def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
-    host: Host, fences: dict[Isolation, isolation.Reach], tmp_path: Path
+    host: Host, fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path
 ) -> None:
     """After a failure the worker asks whether the host has a compiler: by the arm's own variables."""
     fence, place = fences[Isolation.FILTERED].fence, tmp_path / "written-by-the-arm"
@@ -306,7 +307,7 @@ def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
         assert place.exists()  # without the inside it is run here
 
 
-def test_a_compiler_and_headers_are_found_inside(host: Host, fences: dict[Isolation, isolation.Reach]) -> None:
+def test_a_compiler_and_headers_are_found_inside(host: Host, fences: dict[Isolation, sandbox_policy.Reach]) -> None:
     fence = fences[Isolation.FILTERED].fence
     with scratch_folder(host.data / "scratch") as scratch:
         environ = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
@@ -314,7 +315,7 @@ def test_a_compiler_and_headers_are_found_inside(host: Host, fences: dict[Isolat
 
 
 @pytest.mark.parametrize("level", Isolation, ids=str)
-def test_no_more_is_done_than_is_allowed(level: Isolation, fences: dict[Isolation, isolation.Reach]) -> None:
+def test_no_more_is_done_than_is_allowed(level: Isolation, fences: dict[Isolation, sandbox_policy.Reach]) -> None:
     """A cap is for hosts whose driver does not work inside."""
     assert fences[level].level.rank <= max(level.rank, Isolation.PROCESS.rank)
 
@@ -340,7 +341,7 @@ def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host
     ],
 )
 def test_a_refusal_is_told_in_words(step: str, number: int, part: str) -> None:
-    assert part in isolation._in_words(step, number, "x")
+    assert part in sandbox_policy._in_words(step, number, "x")
 
 
 def test_links_on_the_way_to_an_interpreter_are_all_shown(tmp_path: Path) -> None:
@@ -380,7 +381,7 @@ int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 
 @pytest.mark.parametrize("fault", [0, 999], ids=["a driver that works inside", "a driver that does not"])
 def test_where_the_driver_does_not_work_inside_arms_stay_outside(
-    host: Host, fences: dict[Isolation, isolation.Reach], tmp_path: Path, fault: int
+    host: Host, fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path, fault: int
 ) -> None:
     """Whatever a driver needs that is not shown: its arms must not fail for it."""
     libraries = host.home / "driver"
@@ -396,7 +397,7 @@ def test_where_the_driver_does_not_work_inside_arms_stay_outside(
     assert ("CUDA finds no GPU" in reached.why_not) == bool(fault)
 
 
-def test_a_kernel_that_lets_others_make_namespaces_lets_us(fences: dict[Isolation, isolation.Reach]) -> None:
+def test_a_kernel_that_lets_others_make_namespaces_lets_us(fences: dict[Isolation, sandbox_policy.Reach]) -> None:
     """Else a fault of ours would read as a kernel that offers nothing, and every test above would be skipped."""
     others = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--net", "--mount-proc", "true"]
     if subprocess.run(others, capture_output=True, check=False).returncode:
@@ -412,9 +413,11 @@ def test_the_host_says_what_it_can(tmp_path: Path) -> None:
     assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.fence.steps) > 3)
 
 
-def test_a_command_inside_ends_as_it_would_outside(fences: dict[Isolation, isolation.Reach], tmp_path: Path) -> None:
+def test_a_command_inside_ends_as_it_would_outside(
+    fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path
+) -> None:
     """The host's probes read how it ended."""
-    (tmp_path / isolation.MOUNT).mkdir()
+    (tmp_path / sandbox_policy.MOUNT).mkdir()
     within = inside(fences[Isolation.FILTERED].fence.around(tmp_path))
     ends = [
         subprocess.run([*within, "sh", "-c", f"{act}"], check=False).returncode for act in ("exit 7", "kill -SEGV $$")

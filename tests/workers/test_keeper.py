@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from workers.keeper import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
-from workers.sandbox import be_private
+from knowngood.workers.standalone.sandbox import be_private
+from knowngood.workers.standalone.supervisor import _UNCOUNTABLE, _disk_bytes, _memory_bytes, _memory_shared_once
 
 NOBODY = 65534
 MEGABYTE = 1 << 20

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from workers.locks import turn
+from knowngood.workers.common.host_lock import turn
 
 HOLD = """
 import sys, tempfile, time
 tempfile.tempdir = sys.argv[1]
-from workers.locks import turn
+from knowngood.workers.common.host_lock import turn
 with turn("toys", 2, lambda: None):
     print("in", flush=True)
     time.sleep(60)

@@ -10,14 +10,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.domain.isolation import Isolation
-from app.domain.machine import CPU_CLASS, Gpu, Machine
-from app.domain.outcome import Trouble, TroubleCode
-from tests.make import make_build
-from workers.doctor import State, check_compiler, check_disk, check_interpreter, check_isolation, check_links
-from workers.host import SCRATCH_BYTES, host_trouble, kernel_trouble
-from workers.interpreters import find_interpreter
-from workers.machine import (
+from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.app.domain.measuring.machine import CPU_CLASS, Gpu, Machine
+from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood.workers.agent.doctor import (
+    State,
+    check_compiler,
+    check_disk,
+    check_interpreter,
+    check_isolation,
+    check_links,
+)
+from knowngood.workers.host.diagnostics import SCRATCH_BYTES, host_trouble, kernel_trouble
+from knowngood.workers.host.interpreters import find_interpreter
+from knowngood.workers.host.machine_info import (
     code_trouble,
     describe_machine,
     driver_trouble,
@@ -26,6 +32,7 @@ from workers.machine import (
     parse_cpuinfo,
     read_cgroup_limits,
 )
+from tests.make import make_build
 
 AVX512 = "avx avx2 avx512f avx512dq avx512bw avx512vl"
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from uv import find_uv_bin
 
-from app.domain.errors import BadPack
-from workers import unpack
-from workers.pack import open_pack
-from workers.parts import Fetcher, PartWriter
-from workers.unpack import PackProblem
+from knowngood.app.domain.errors import BadPack
+from knowngood.workers.pack import unpack
+from knowngood.workers.pack.builder import open_pack
+from knowngood.workers.pack.part_writer import Fetcher, PartWriter
+from knowngood.workers.pack.unpack import PackProblem
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SAID = {"format": unpack.FORMAT, "version": 1, "id": "abc", "python": PYTHON, "platform": "manylinux_2_28_x86_64"}

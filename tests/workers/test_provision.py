@@ -18,9 +18,16 @@ from threading import Event
 
 import pytest
 
-from app.domain.build import Build, BuildId
-from app.domain.issue import EnvironmentRequest
-from app.domain.outcome import TroubleCode
+from knowngood.app.domain.builds.build import Build, BuildId
+from knowngood.app.domain.issue import EnvironmentRequest
+from knowngood.app.domain.verdicts.outcome import TroubleCode
+from knowngood.workers.provision.download_estimate import Estimate, Fit, Space
+from knowngood.workers.provision.index_config import bridge
+from knowngood.workers.provision.provisioner import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
+from knowngood.workers.provision.pylock import read_lock
+from knowngood.workers.provision.resolver import environment_key
+from knowngood.workers.provision.site_packages import site_of
+from knowngood.workers.provision.wheel_integrity import WheelSeals
 from tests.workers.registry import (
     NATIVE,
     PYTHON,
@@ -31,13 +38,6 @@ from tests.workers.registry import (
     usual_wheels,
     write_wheels,
 )
-from workers.estimate import Estimate, Fit, Space
-from workers.index import bridge
-from workers.provision import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
-from workers.pylock import read_lock
-from workers.resolve import environment_key
-from workers.site_packages import site_of
-from workers.wheel_seals import WheelSeals
 
 Make = Callable[..., Provisioner]
 
@@ -617,8 +617,8 @@ import json, os, sys
 from tests.workers.test_provision import HUGE, build_of, request_of, silent
 from pathlib import Path
 from threading import Event
-from workers.index import bridge
-from workers.provision import Provisioner
+from knowngood.workers.provision.index_config import bridge
+from knowngood.workers.provision.provisioner import Provisioner
 environ, root, cache = json.loads(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])
 index = bridge({}, environ)
 provisioner = Provisioner(root, limit_bytes=HUGE, cache=cache, index=index, environ=environ, reserve_bytes=0)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from packaging.pylock import Pylock
 
-from app.domain.build import Build
-from app.domain.issue import EnvironmentRequest
-from workers.pylock import UnreadableLock, compose_lock, print_pins, read_lock, wrong_build
-from workers.resolve import backend_of, environment_key, requirements_of
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import EnvironmentRequest
+from knowngood.workers.provision.pylock import UnreadableLock, compose_lock, print_pins, read_lock, wrong_build
+from knowngood.workers.provision.resolver import backend_of, environment_key, requirements_of
 
 HEAD = 'lock-version = "1.0"\ncreated-by = "uv"\nrequires-python = ">=3.11"\n'
 BUILD = Build(

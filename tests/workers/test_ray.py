@@ -24,28 +24,28 @@ import psutil
 import pytest
 import sqlalchemy as sa
 
-from app.domain.build import Build
-from app.domain.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
-from app.domain.machine import Gpu, Machine
-from app.domain.verdict import Verdict
-from app.store import reads
-from app.store.jobs import DISPATCHER, take_lease
-from app.store.offers import load_offers
-from app.store.rows import JobState
-from app.store.session import Engine, connect, reading, unit_of_work
-from app.store.tables import arms, jobs
-from app.web.covering import load_waiting
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.measuring.job import ArmFinished, ArmStarted, Event, JobEnded, JobSpec, JobStarted
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.coverage.service import load_waiting
+from knowngood.app.store import queries
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
+from knowngood.app.store.jobs.capacity import load_offers
+from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.app.store.records import JobState
+from knowngood.app.store.tables import arms, jobs
+from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch, utc_now
+from knowngood.workers.dispatch.local_transport import GivenBack, LocalCarrier, Lost
+from knowngood.workers.provision.resolver import environment_key
+from knowngood.workers.ray.node import NODE, NodeProcess, offer_machine
+from knowngood.workers.ray.transport import Fleet, RayCarrier, RayHandle
 from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build
 from tests.store.given import given_run
 from tests.waiting import eventually
 from tests.workers.test_carriers import spec
 from tests.workers.test_dispatcher import ONCE, counted, doing, forever, load_run
-from workers.carriers import GivenBack, LocalCarrier, Lost
-from workers.dispatcher import Dispatch, dispatch, utc_now
-from workers.ray_carrier import Fleet, RayCarrier, RayHandle
-from workers.ray_node import NODE, NodeProcess, offer_machine
-from workers.resolve import environment_key
 
 pytestmark = [
     pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed"),
@@ -402,7 +402,7 @@ def test_the_matrix_is_the_same_as_the_local_carriers(site: Site, new_store: New
 
 def verdicts_of(engine: Engine) -> dict[str, tuple[Verdict, str]]:
     with reading(engine) as s:
-        return {cell.build: (cell.verdict, cell.reason) for cell in reads.load_cells(s)}
+        return {cell.build: (cell.verdict, cell.reason) for cell in queries.load_cells(s)}
 
 
 def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_engine: Engine) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.errors import FleetUnusable
-from app.domain.machine import Gpu, Machine
-from workers.ray_node import Post, offer_machine, ray_environment, require_ray
-from workers.ray_task import carrier_of
+from knowngood.app.domain.errors import FleetUnusable
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.workers.ray.node import Post, offer_machine, ray_environment, require_ray
+from knowngood.workers.ray.task import carrier_of
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.ray_node.find_spec", lambda _: None)
+    monkeypatch.setattr("knowngood.workers.ray.node.find_spec", lambda _: None)
     with pytest.raises(FleetUnusable, match=re.escape('pip install "knowngood[ray]"')):
         require_ray()
 

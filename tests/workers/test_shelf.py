@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.issue import digest
+from knowngood.app.domain.issue import digest
+from knowngood.workers.provision.environment_cache import Ready, Shelf
+from knowngood.workers.provision.site_packages import seal, site_of
 from tests.waiting import eventually
-from workers.shelf import Ready, Shelf
-from workers.site_packages import seal, site_of
 
 PYTHON, KEY, LOCK = "3.11", "0" * 32, 'lock-version = "1.0"\n'
 
 TAKER = """
 import sys, time
 from pathlib import Path
-from workers.shelf import Shelf
+from knowngood.workers.provision.environment_cache import Shelf
 shelf = Shelf(Path(sys.argv[1]), Path(sys.argv[2]))
 shelf.take("once")
 shelf.folder("once").mkdir()

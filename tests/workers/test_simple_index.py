@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from app.domain.discovery import IndexFile
-from app.domain.errors import IndexUnusable
+from knowngood.app.domain.errors import IndexUnusable
+from knowngood.app.features.discovery.releases import IndexFile
+from knowngood.workers.provision.index_config import Index
+from knowngood.workers.provision.simple_index import SimpleIndex, UnreadableWheel, printable
 from tests.workers.registry import NATIVE, Registry, answering, make_torch, make_wheel, serve
-from workers.index import Index
-from workers.simple_index import SimpleIndex, UnreadableWheel, printable
 
 JSON = "application/vnd.pypi.simple.v1+json"
 WHEEL = make_torch("9.2.0", tag=NATIVE)

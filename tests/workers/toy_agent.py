@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.domain.job import (
+from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmSpec,
     ArmStarted,
@@ -30,9 +30,9 @@ from app.domain.job import (
     JobStarted,
     Provisioning,
 )
-from app.domain.machine import Machine
-from app.domain.outcome import Ending, Outcome
-from app.formats import wire
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome
+from knowngood.app.serialization import codec
 from tests.make import make_record
 
 MACHINE = Machine("Toy", "none", 1, 1 << 30, "none", "none", "none", "")
@@ -42,7 +42,7 @@ cancelled = threading.Event()
 
 
 def say(event: Event) -> None:
-    sys.stdout.buffer.write(wire.dump_event(event) + b"\n")
+    sys.stdout.buffer.write(codec.dump_event(event) + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -125,7 +125,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
     order = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=leave_when_alone, daemon=True).start()
-    run(wire.load_spec(order["spec"]), order["workplace"])
+    run(codec.load_spec(order["spec"]), order["workplace"])
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 from uv import find_uv_bin
 
+from knowngood.workers.agent.sandbox_policy import Premises
 from tests.make_wheels import make_wheels
-from workers.isolation import Premises
 
 SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy
 

@@ -5,9 +5,9 @@ It joins the fleet of that head, starts one job that hangs, and says so by a lin
 
 import sys
 
-from app.domain.job import ArmStarted
+from knowngood.app.domain.measuring.job import ArmStarted
+from knowngood.workers.ray.transport import Fleet, RayCarrier
 from tests.workers.test_carriers import spec
-from workers.ray_carrier import Fleet, RayCarrier
 
 
 def main() -> None:

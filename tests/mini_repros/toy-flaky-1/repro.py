@@ -23,9 +23,13 @@ def control():
 
 
 def _number():
-    """The next one, counted where attempts may write beside their own folders, by what these stand in."""
-    folder = str(pathlib.Path(os.environ.get("TMPDIR", "/tmp")).parent.parent)
-    name = "toy-flaky-{:08x}-{}".format(zlib.crc32(folder.encode()), torch.__version__)
+    """The next one, counted where attempts may write beside their own folders, by what these stand in.
+
+    By its inode too: a folder of the same name that an earlier test left behind is another one.
+    """
+    folder = pathlib.Path(os.environ.get("TMPDIR", "/tmp")).parent.parent
+    known = "{}:{}".format(folder, folder.stat().st_ino)
+    name = "toy-flaky-{:08x}-{}".format(zlib.crc32(known.encode()), torch.__version__)
     with open(pathlib.Path("/dev/shm") / name, "ab") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)
         counter.write(b".")

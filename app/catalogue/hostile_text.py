@@ -1,0 +1,219 @@
+"""Texts on which a signature would be slow, made from its own parts, and the patterns that are slow on them.
+
+A signature is looked for in what strangers wrote. The limits of time keep a slow one from holding anybody up, but what
+it does not find in time nobody knows: a repro's author has to know before.
+"""
+
+import importlib
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import regex
+
+from knowngood.app.catalogue.problems import CatalogueProblems
+from knowngood.app.catalogue.text_files import read_toml
+from knowngood.app.domain.issue import Issue
+
+_MOST_S = 0.5
+_SLOW = (
+    f'"pattern" takes more than {_MOST_S:g} s on a text of 1 MiB written to be slow; let no two repetitions match the '
+    "same text, and none run across the next beginning of a match: [^x]* in place of .*"
+)
+
+Hostile = Callable[[int], str]
+"""Makes a text of about so many characters."""
+
+_PARSER: Any = importlib.import_module("re._parser")  # Python's own: nothing public takes a pattern apart
+_SIZE = 1 << 20  # the longest log that is kept
+_FIRST_SIZES = (_SIZE >> 6, _SIZE >> 4)
+_LOOKS = 3  # neighbours on a machine make a text slower, and none quicker
+_LINEAR = 8  # four times the text takes four times as long, or sixteen times where time grows as its square
+_TELLING = "a 0_,.:'\n\"([{<=-"  # members of a class of characters that are tried first
+_MEMBERS = 3
+_ENDS = "\0", "\n\0"  # what hardly any part matches: a sign that is not in classes, and one that ends a line
+
+
+def refuse_slow_signatures(folders: Iterable[Path], issues: Iterable[Issue]) -> None:
+    """Raise CatalogueProblems where the signature of one of these issues, found in these folders, can be made slow."""
+    files = {place.name: place / "issue.toml" for folder in folders for place in folder.iterdir()}
+    slow = [files[one.id] for one in issues if one.signature.pattern and is_slow(one.signature.pattern)]
+    if slow:
+        raise CatalogueProblems(read_toml(file).problem((("signature", "pattern"), _SLOW)) for file in slow)
+
+
+def is_slow(pattern: str) -> bool:
+    """Whether some text of at most 1 MiB takes more than half a second of a processor to be looked through."""
+    compiled = regex.compile(pattern)
+    return any(_is_slow_on(compiled, make) for make in hostile_texts(pattern))
+
+
+def _is_slow_on(compiled: "regex.Pattern[str]", make: Hostile) -> bool:
+    """By what shorter texts take: a whole one takes long to be tried, and hardly any has to be."""
+    little, more = (took_s(compiled, make(size)) for size in _FIRST_SIZES)
+    times = _SIZE // _FIRST_SIZES[1]
+    may_be = more * times**2 > _MOST_S and (more > _LINEAR * little or more * times > _MOST_S)
+    return max(little, more) > _MOST_S or (
+        may_be and all(took_s(compiled, make(_SIZE)) > _MOST_S for _ in range(_LOOKS))
+    )
+
+
+def took_s(compiled: "regex.Pattern[str]", text: str) -> float:
+    """Of this thread's time, which a busy machine does not stretch."""
+    began = time.thread_time()
+    with suppress(TimeoutError):
+        compiled.search(text, timeout=_MOST_S * 1.2, concurrent=True)
+    return time.thread_time() - began
+
+
+def hostile_texts(pattern: str) -> Iterator[Hostile]:
+    """What each repetition of a pattern can be fed with, without end or again and again, and what begins many matches
+    and ends none: with what may be left out and without it, and of signs that a class shares with others.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a later Python may read otherwise
+        tree = list(_PARSER.parse(pattern))
+    classes = {str(one): one for one in _classes(tree)}.values()
+    signs = dict.fromkeys([*_TELLING, *map(chr, range(33, 127)), *(sign for one in classes for sign in _named(one))])
+    shared = ([*(sign for sign in signs if _is_member(sign, one)), *signs] for one in classes)
+    writers = [_Writer(first, optional) for first in (list(signs), *shared) for optional in (1, 0)]
+    made = dict.fromkeys(shape for writer in writers for shape in _shapes(writer, tree))
+    return (_repeated(*shape) for shape in made if shape[1])
+
+
+def _shapes(writer: "_Writer", tree: Sequence[Any]) -> Iterator[tuple[str, str, str]]:
+    """(what comes first, what is repeated, what comes last). A match at the very end has the library's own search for
+    what every match must hold find it: it gives up at once where that is not there.
+    """
+    whole = writer.sample(tree)
+    yield from [("", whole, ""), ("", whole[:-1], "")]
+    last = ""
+    for before, (unit, *others), after in writer.repetitions(tree):
+        end = after[:-1]
+        yield from [
+            (before, unit, end),
+            (before, end, ""),
+            (before, unit + end, ""),
+            ("", before, unit),
+            ("", before, _ENDS[1] + whole),
+            ("", before + unit + end, ""),
+            ("", f"{before}{unit}\n", ""),
+            ("\0" + before, unit, "\0" + whole),
+            ("", before.removeprefix(last), _ENDS[1] + whole),
+            *((before, each, end + whole) for each in (unit, *others) for end in _ENDS),
+        ]
+        last = before
+
+
+def _repeated(before: str, unit: str, after: str) -> Hostile:
+    return lambda size: before + unit * (max(0, size - len(before) - len(after)) // len(unit)) + after
+
+
+def _inner(name: str, given: Any) -> Sequence[Sequence[Any]]:  # noqa: ANN401 - Python's own tree
+    if name == "BRANCH":
+        return [list(branch) for branch in given[1]]
+    if name == "SUBPATTERN":
+        return [list(given[-1])]
+    if name.endswith("_REPEAT"):
+        return [list(given[2])]
+    if name in {"ASSERT", "ASSERT_NOT"}:
+        return [list(given[1])]
+    return [list(given)] if name == "ATOMIC_GROUP" else []
+
+
+def _classes(tree: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for code, given in tree:
+        if str(code) == "IN":
+            yield given
+        for inner in _inner(str(code), given):
+            yield from _classes(inner)
+
+
+def _named(tests: Sequence[Any]) -> Iterator[str]:
+    for code, given in tests:
+        if str(code) in {"LITERAL", "RANGE"}:
+            yield chr(given if isinstance(given, int) else given[0])
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes what parts of a pattern match: of `signs` the first that are members of a class, and what may be left out
+    so many times.
+    """
+
+    signs: Sequence[str]
+    optional: int
+
+    def repetitions(self, tree: Sequence[Any]) -> Iterator[tuple[str, Sequence[str], str]]:
+        """Of each: a text that leads to it, examples of what it repeats, and what would end the match."""
+        for at, (code, given) in enumerate(tree):
+            before, after = self.sample(tree[:at]), self.sample(tree[at + 1 :])
+            name = str(code)
+            if name.endswith("_REPEAT"):
+                yield before, self._units(given[2]), after
+            for inner in _inner(name, given):
+                yield from ((before + lead, units, end + after) for lead, units, end in self.repetitions(inner))
+
+    def sample(self, tree: Sequence[Any]) -> str:
+        """A short text that the parts match, but for what they look around for."""
+        return "".join(self._sample_of(part) for part in tree)
+
+    def _units(self, repeated: Sequence[Any]) -> Sequence[str]:
+        """Several where one class of characters is repeated: the next repetition may share one of its members alone."""
+        parts = list(repeated)
+        if len(parts) == 1 and str(parts[0][0]) in {"IN", "ANY"}:
+            return self._members(parts[0])
+        return [self.sample(parts) or "a"]
+
+    def _sample_of(self, part: tuple[Any, Any]) -> str:
+        name, given = str(part[0]), part[1]
+        if name == "LITERAL":
+            return chr(int(given))
+        if name in {"IN", "ANY", "NOT_LITERAL"}:
+            return self._members(part)[0]
+        if name == "BRANCH":
+            return next(filter(None, map(self.sample, given[1])), "")
+        if name.endswith("_REPEAT"):
+            return self.sample(given[2]) * max(self.optional, int(given[0]))
+        if name == "SUBPATTERN":
+            return self.sample(given[-1])
+        if name == "ASSERT":
+            return self.sample(given[1]) * self.optional
+        return self.sample(given) if name == "ATOMIC_GROUP" else ""
+
+    def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
+        name, given = str(part[0]), part[1]
+        tests = given if name == "IN" else [part]
+        return list(islice((sign for sign in self.signs if _is_member(sign, tests)), _MEMBERS)) or ["a"]
+
+
+def _is_member(sign: str, tests: Sequence[tuple[Any, Any]]) -> bool:
+    is_negated = bool(tests) and str(tests[0][0]) == "NEGATE"
+    return any(_is_one(sign, str(code), given) for code, given in tests) is not is_negated
+
+
+def _is_one(sign: str, name: str, given: Any) -> bool:  # noqa: ANN401 - Python's own tree, one kind after the other
+    match name:
+        case "LITERAL":
+            return ord(sign) == int(given)
+        case "NOT_LITERAL":
+            return ord(sign) != int(given)
+        case "RANGE":
+            return bool(given[0] <= ord(sign) <= given[1])
+        case "ANY":
+            return sign != "\n"
+        case "CATEGORY":
+            kind = str(given).removeprefix("CATEGORY_")
+            is_kind = {
+                "DIGIT": sign.isdigit(),
+                "SPACE": sign.isspace(),
+                "WORD": sign.isalnum() or sign == "_",
+            }[kind.removeprefix("NOT_")]
+            return is_kind is not kind.startswith("NOT_")
+        case _:
+            return False

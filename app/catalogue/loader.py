@@ -1,0 +1,83 @@
+"""The catalogue: every issue and build of the folders given, or every problem of them at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+from knowngood.app.catalogue.build_loader import already_there, read_builds, read_placed_builds
+from knowngood.app.catalogue.issue_loader import read_issue
+from knowngood.app.catalogue.problems import CatalogueProblems, Problem, collected
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+
+__all__ = ["Catalogue", "CatalogueProblems", "Problem", "read_builds", "read_catalogue", "shipped_catalogue"]
+
+# Measured results shipped with the project stand beside the issues.
+_NO_ISSUES = frozenset({"evidence"})
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Issues by id, builds from oldest to newest."""
+
+    issues: tuple[Issue, ...]
+    builds: tuple[Build, ...]
+
+
+def shipped_catalogue() -> Path:
+    """The folder of issues and builds that comes with this release: `repros`, beside our own package."""
+    return Path(str(files("knowngood"))).resolve() / "repros"
+
+
+def read_catalogue(folders: Sequence[Path]) -> Catalogue:
+    """Read the folders: one issue a folder, and one `builds.toml` where there is one.
+
+    All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
+    team's own. Raises CatalogueProblems, which holds all that is wrong.
+    """
+    problems: list[Problem] = []
+    issues = _read_issues(folders, problems)
+    builds = _read_builds(folders, problems)
+    if problems:
+        raise CatalogueProblems(problems)
+    return Catalogue(
+        issues=tuple(sorted(issues, key=lambda issue: issue.id)),
+        builds=tuple(sorted(builds, key=lambda build: build.build_id)),
+    )
+
+
+def _read_issues(folders: Sequence[Path], problems: list[Problem]) -> list[Issue]:
+    issues: list[Issue] = []
+    places: dict[str, Path] = {}
+    shipped = shipped_catalogue()
+    for owner, place in ((folder, place) for folder in folders for place in _issue_folders(folder, problems)):
+        first = places.setdefault(place.name, place)
+        if first is not place:
+            problems.append(Problem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
+        issue = collected(problems, read_issue, place)
+        if issue is not None:
+            issues.append(replace(issue, is_of_team=owner.resolve() != shipped))
+    return issues
+
+
+def _issue_folders(folder: Path, problems: list[Problem]) -> list[Path]:
+    try:
+        places = sorted(place for place in folder.iterdir() if place.is_dir())
+    except OSError as error:
+        problems.append(Problem(folder, 1, f"is no folder of issues: {error.strerror}"))
+        return []
+    return [place for place in places if place.name not in _NO_ISSUES and not place.name.startswith((".", "_"))]
+
+
+def _read_builds(folders: Sequence[Path], problems: list[Problem]) -> list[Build]:
+    builds: dict[str, Build] = {}
+    owners: dict[str, Path] = {}
+    for file in (folder / "builds.toml" for folder in folders):
+        placed = collected(problems, read_placed_builds, file) if file.exists() else None
+        for one in placed or ():
+            if one.build.id in builds:
+                problems.append(already_there(file, one, str(owners[one.build.id])))
+            builds.setdefault(one.build.id, one.build)
+            owners.setdefault(one.build.id, file)
+    return list(builds.values())

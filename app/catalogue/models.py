@@ -1,0 +1,249 @@
+"""The shape of `issue.toml` and `builds.toml`: models that refuse what they do not know, and the words for a refusal.
+
+Each field's docstring is its description in the published JSON Schema. Rules that join two fields, or the document with
+its script, stand in `rules.py`.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
+
+from knowngood.app.catalogue.field_types import (
+    RELEASE_FORM,
+    Body,
+    Capability,
+    CudaVersion,
+    FunctionName,
+    GitRevision,
+    Line,
+    LocalVersion,
+    Name,
+    PackageName,
+    Params,
+    Probe,
+    PythonVersion,
+    RequirementText,
+    SignalName,
+    Specifier,
+    Summary,
+    Text,
+    Url,
+    VersionText,
+)
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON
+from knowngood.app.domain.issue import Culprit, Device, Fidelity, LinkKind, Severity, SignatureKind, Status
+from knowngood.app.serialization import toml_models
+from knowngood.app.serialization.toml_models import STRICT, Document, Finding
+
+Probes = Annotated[list[Probe], Field(min_length=1)]
+
+# The models are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
+_CulpritWord = Annotated[Culprit, Field(strict=False)]
+_DeviceWord = Annotated[Device, Field(strict=False)]
+_FidelityWord = Annotated[Fidelity, Field(strict=False)]
+_LinkWord = Annotated[LinkKind, Field(strict=False)]
+_SeverityWord = Annotated[Severity, Field(strict=False)]
+_SignatureWord = Annotated[SignatureKind, Field(strict=False)]
+_StatusWord = Annotated[Status, Field(strict=False)]
+
+
+class _Table(BaseModel):
+    model_config = STRICT
+
+
+class LinkTable(_Table):
+    kind: _LinkWord
+    """What it shows: the report, the fix, or other evidence. At least one link of an issue is its report."""
+    url: Url
+    title: Line
+    state: Literal["", "open", "closed"] = ""
+    """What upstream says of the thread; a claim too: a closed thread is no fixed wheel."""
+    seen: date | None = None
+    """The day on which `state` was read."""
+
+
+class ClaimTable(_Table):
+    text: Text
+    """What is claimed, in one sentence. Claims are shown beside what was measured and never counted."""
+    source: Text
+    """Who says so: a thread with its number, a release note, an article with its title."""
+    dated: date | None = None
+    """The day it was said, as a TOML date."""
+    url: Url | None = None
+    says: Literal["", "affected", "fixed", "cure", "cause"] = ""
+    """What kind of claim it is, where it is one of these."""
+    about: Specifier = ""
+    """Releases of torch that it speaks of, such as "==2.6.0": measurements there can contradict it."""
+    workaround: str = ""
+    """The workaround that a "cure" is: measurements of it can contradict the claim."""
+
+
+class RequiresTable(_Table):
+    device: _DeviceWord = Device.CPU
+    """Where it runs. A CPU issue is measured under the CPU class, also on GPU hosts; "any" is for a fault in code that
+    is the same on every device, with no path of Inductor's, Triton's or XLA's."""
+    torch: Specifier = ""
+    """Versions of torch on which the issue can exist at all, such as ">=2.1"."""
+    python: Specifier = ""
+    """Versions of Python on which it can, such as "<3.12"."""
+    compute_capability: Capability | None = None
+    """The least compute capability of the GPU, such as "7.0"."""
+    package: PackageName = ""
+    """The package that the issue concerns, such as "torchao": an environment without it does not have the issue."""
+
+
+class ReleasePackagesTable(_Table):
+    requires: list[RequirementText]
+    """What replaces the issue's packages on this release of torch."""
+
+
+def _as_written(schema: JsonDict) -> None:
+    """Show what is written, `[packages."2.7"]`, and not the field it is read into."""
+    properties = schema["properties"]
+    per_release = properties.pop("per_release") if isinstance(properties, dict) else None
+    if isinstance(per_release, dict):
+        schema["patternProperties"] = {RELEASE_FORM: per_release["additionalProperties"]}
+
+
+class PackagesTable(_Table):
+    model_config = ConfigDict(json_schema_extra=_as_written)
+
+    requires: list[RequirementText] = []
+    """Extra packages. `{torch}` becomes the release of torch, without its local part."""
+    no_deps: list[Text] = []
+    """Names out of `requires` that are installed without their dependencies."""
+    imports: list[Text] = []
+    """Modules of these packages whose names do not follow from the packages' names, such as "fla"."""
+    mutates: bool = False
+    """The script edits installed files, and so needs an environment of copies instead of hard links."""
+    per_release: dict[str, ReleasePackagesTable] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_releases(cls, data: object) -> object:
+        if not isinstance(data, Mapping):
+            return data
+        if "per_release" in data:
+            raise ValueError('"per_release" is not written; write a table such as [packages."2.7"]')
+        releases = {key: value for key, value in data.items() if re.match(RELEASE_FORM, str(key))}
+        rest = {key: value for key, value in data.items() if key not in releases}
+        return {**rest, "per_release": releases} if releases else rest
+
+
+class SignatureTable(_Table):
+    kind: _SignatureWord
+    """How the issue fails: by a message, a wrong result, a signal, or a hang."""
+    pattern: str = ""
+    """A regular expression searched in the failure's text; the same as SIGNATURE in the script."""
+    signals: list[SignalName] = []
+    """For kind `signal`: the signals that end the process."""
+
+
+class VariantTable(_Table):
+    id: Name
+    title: Line
+    params: Params = {}
+    """Keyword arguments for the arms' functions."""
+    arms: list[str] = []
+    """The arms it applies to; none named means all of them."""
+    why_not: str = ""
+    """Why `arms` leaves workarounds out: why they cannot be tried with this variant."""
+    reported: bool = False
+    """This variant is what the report itself ran; at most one is."""
+
+
+class WorkaroundTable(_Table):
+    id: FunctionName
+    """The arm's id: the script defines a function of this name."""
+    title: Line
+    body: Body
+    """Markdown with the snippet a user pastes."""
+    trade_off: Text
+    """What it costs: time, memory, precision, upkeep."""
+    applies_to: Specifier = ""
+    """Versions of torch it is for; empty means all."""
+    exercises: Probes
+    """What must be seen to happen for a pass of this workaround to count."""
+    title_zh: str = ""
+    body_zh: str = ""
+    trade_off_zh: str = ""
+
+
+class IssueFile(_Table):
+    """One upstream issue of the Known Good catalogue. The folder's name is its id."""
+
+    title: Line
+    """What goes wrong, in one line."""
+    summary: Summary
+    """Markdown: what goes wrong, where, for whom, and why."""
+    component: Line
+    """The part of the stack, such as "Inductor C++"; the matrix groups its rows by it."""
+    culprit: _CulpritWord
+    """The layer that has to be mended."""
+    severity: _SeverityWord
+    silent: bool
+    """Wrong numbers without an error."""
+    fidelity: _FidelityWord
+    """How near the script is to the report: the reporter's own code, cut down, or made anew from its description."""
+    status: _StatusWord
+    """A bug, a limitation upstream states, or a mistake in how something is used."""
+    exercises: Probes
+    """What must be seen to happen for a pass of the baseline to count: the suspect path."""
+    control_exercises: Probes = ["eager"]
+    """The same for the control arm."""
+    timeout_s: Annotated[float, Field(gt=0, le=3600)]
+    """Seconds an arm may take, the import of torch and the compilation included."""
+    link: Annotated[list[LinkTable], Field(min_length=1)]
+    claim: list[ClaimTable] = []
+    requires: RequiresTable = Field(default_factory=RequiresTable)
+    packages: PackagesTable = Field(default_factory=PackagesTable)
+    signature: SignatureTable
+    variant: list[VariantTable] = []
+    workaround: list[WorkaroundTable] = []
+    title_zh: str = ""
+    summary_zh: str = ""
+    default: bool = False
+    """One of the few that `knowngood up` measures anew on the machine it starts on; where none is, it measures all."""
+    smoke: bool = False
+    """It shows that the compiler works at all: where it passes, what one Python said may stand in for another."""
+
+
+class BuildTable(_Table):
+    torch: VersionText
+    """The version asked of the index, such as "2.6.0"."""
+    local: LocalVersion = ""
+    """The local part of the version as imported, such as "cu124"; empty where the import has none."""
+    cuda: CudaVersion | None = None
+    """`torch.version.cuda`; left out for a CPU wheel."""
+    triton: VersionText | None = None
+    """That torch's own pin of Triton; left out where the wheel has none."""
+    with_triton: VersionText | None = None
+    """A Triton other than the pin, for a deliberate mismatch."""
+    python: PythonVersion = DEFAULT_PYTHON
+    pythons: list[PythonVersion] = []
+    """Other Pythons this build is measured with: each is one more build, everything else alike, never a default one."""
+    origin: Name
+    """Where the wheels come from: "default" (the default index) or a torch backend such as "cu126" or "cpu"."""
+    as_of: date
+    """Packages newer than this day are not used: what is resolved is what that release's users had."""
+    released: date | None = None
+    default: bool = False
+    """Part of the small set that is measured first."""
+    note: str = ""
+    git: GitRevision | None = None
+    """`torch.version.git_version`, checked where both are known; left out where nobody has read it."""
+
+
+class BuildsFile(_Table):
+    """The builds of the Known Good catalogue: one table for each column of the matrix."""
+
+    build: list[BuildTable] = []
+
+
+def read_document(model: type[Document], data: Mapping[str, Any]) -> tuple[Document | None, list[Finding]]:
+    """Check `data` against `model`: the value, or what is wrong with each key."""
+    return toml_models.read_document(model, data, unwritten={"per_release"})

@@ -1,0 +1,1 @@
+"""What several commands share: exit codes, context, signals, tables."""

@@ -1,0 +1,302 @@
+"""How things look on a terminal: the matrix as a table, a run as a progress display. No rules here."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.job import (
+    ArmFinished,
+    ArmStarted,
+    EnvironmentReady,
+    Event,
+    JobEnded,
+    JobStarted,
+    Provisioning,
+)
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.measuring.planning import GUESS_S, PlannedJob, Price
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import concerns_cpu_path, fold, rows_of
+from knowngood.app.domain.verdicts.outcome import Trouble
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.serialization.marks import MARKS, legend_of, mark_of, sign_of
+from knowngood.app.store.records import JobRow, JobState, RunRow
+from knowngood.workers.provision.download_estimate import Estimate, Fit
+
+_COLOURS: Mapping[Verdict, str] = {
+    Verdict.NOT_AFFECTED: "green",
+    Verdict.AFFECTED: "red",
+    Verdict.DIFFERENT_FAILURE: "magenta",
+    Verdict.FLAKY: "yellow",
+    Verdict.INCONCLUSIVE: "blue",
+}
+
+_BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
+
+
+def sign_in_colour(cell: Cell) -> Text:
+    """Its sign; in parentheses where it is inferred. What fails with nothing to do about it is bold."""
+    return Text(sign_of(cell), style=_style(cell))
+
+
+def _style(cell: Cell) -> str:
+    bold = "bold " if mark_of(cell) is MARKS[Verdict.AFFECTED] else ""
+    return bold + _COLOURS.get(cell.verdict, "dim")
+
+
+def print_matrix(
+    console: Console,
+    issues: Sequence[Issue],
+    builds: Sequence[Build],
+    hardware: str,
+    known: Known,
+) -> None:
+    """As many tables as the width asks for, one row per issue; every sign is explained below. Issues that apply to none
+    of the builds are counted.
+
+    Pythons of one build share a column for as long as they agree on this hardware class.
+    """
+    columns = fold(issues, builds, [hardware], known)
+    rows = {issue: row for (issue, _), row in rows_of(issues, columns, [hardware], known).items()}
+    absent = [id_ for id_, row in rows.items() if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row)]
+    shown = [issue for issue in issues if issue.id not in absent]
+    widest = max((len(issue.id) for issue in shown), default=0)
+    at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
+    for first in range(0, len(columns) if shown else 0, at_once):
+        part = columns[first : first + at_once]
+        table = Table(title=f"{hardware}", title_justify="left", header_style="bold", pad_edge=False, box=None)
+        table.add_column("issue", no_wrap=True)
+        for column in part:
+            name = column.head.id.removeprefix("torch-")
+            table.add_column(name.replace("+", "\n+").replace("~", "\n~"), justify="center")
+        table.add_column("history", overflow="fold")
+        for issue in shown:
+            row = rows[issue.id][first : first + at_once]
+            table.add_row(issue.id, *map(sign_in_colour, row), known.told(issue, hardware))
+        console.print(table)
+    on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
+    if on_cpu:
+        concern = "issue concerns" if on_cpu == 1 else "issues concern"
+        console.print(f"{on_cpu} more {concern} the CPU path: see {CPU_CLASS}", highlight=False)
+    if len(absent) > on_cpu:
+        apply = "issue does not apply" if len(absent) == on_cpu + 1 else "issues do not apply"
+        console.print(f"{len(absent) - on_cpu} more {apply} on {hardware}", highlight=False)
+    for issue in shown:
+        if issue.caveat:
+            console.print(f"{issue.id}: {issue.caveat}", highlight=False, soft_wrap=True)
+    _print_legend(console, [cell for issue in shown for cell in rows[issue.id]])
+
+
+def _print_legend(console: Console, cells: Sequence[Cell]) -> None:
+    styles = {mark_of(cell): _style(cell) for cell in cells}
+    entries = [
+        Text(mark.sign or "(empty)", style=styles.get(mark, "")).append(f" {mark.word}", style="not bold default")
+        for mark in legend_of(cells)
+    ]
+    console.print(Text("   ").join(entries))
+
+
+def in_words(seconds: float) -> str:
+    """`42 s`, `3 min`, `1 h 20 min`."""
+    if seconds < 90:  # noqa: PLR2004 - below that, seconds are read more easily
+        return f"{seconds:.0f} s"
+    minutes = round(timedelta(seconds=seconds).total_seconds() / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004
+
+
+def bytes_in_words(count: float) -> str:
+    """`3.1 GB`, as package indexes and disks count them (1 GB = 10^9)."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:  # noqa: PLR2004
+            return f"{count:.0f} {unit}" if unit in {"B", "kB"} else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def to_do_in_words(planned: Sequence[PlannedJob]) -> str:
+    """`to do: 98 cells, 209 arms, 16 environments`."""
+    cells = {(arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms}
+    arms = sum(len(job.arms) for job in planned)
+    environments = len({job.request for job in planned})
+    return f"to do: {many(len(cells), 'cell')}, {many(arms, 'arm')}, {many(environments, 'environment')}"
+
+
+def many(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def print_price(console: Console, price: Price, estimate: Estimate) -> None:
+    """What a plan takes in time, and how much of it is here."""
+    guess = f"; {many(price.guessed, 'arm')} never timed, {GUESS_S:g} s each" if price.guessed else ""
+    console.print(f"time:        about {in_words(price.seconds)} once all is here{guess}", soft_wrap=True)
+    console.print(f"there already: {estimate.ready} of {many(price.environments, 'environment')}")
+
+
+def print_sizes(console: Console, estimate: Estimate, *, is_final: bool) -> None:
+    """What a plan will download and keep, and plainly where that does not fit; at last also what cannot be made."""
+    whole = bytes_in_words(estimate.download_bytes + estimate.guessed_bytes)
+    guess = f"about {whole}, {bytes_in_words(estimate.guessed_bytes)} of it a guess at {_open_in_words(estimate)}"
+    console.print(f"to download: {guess if estimate.is_open else whole}", soft_wrap=True)
+    free = f"{bytes_in_words(estimate.space.free_bytes)} are free"
+    console.print(f"on disk:     about {bytes_in_words(estimate.disk_bytes)} more, {free}")
+    warning = _warning(estimate)
+    if warning:
+        console.print(f"[bold red]{warning}[/]", soft_wrap=True)
+    for line in _troubles_in_words(estimate.troubles) if is_final else ():
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
+    """One line for all environments that the same thing is wrong with, and so many lines that they can be read."""
+    alike: dict[str, list[str]] = {}
+    for name, trouble in troubles.items():
+        alike.setdefault(trouble.sentence.partition(":")[0], []).append(name)
+    lines = [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} cannot be made: "
+        f"{troubles[names[0]].sentence}"
+        for names in alike.values()
+    ]
+    more = len(lines) - _MOST_LINES
+    return [*lines[:_MOST_LINES], *([f"and {more} other reasons (--json has them all)"] if more > 0 else [])]
+
+
+_MOST_LINES = 10
+
+
+def _open_in_words(estimate: Estimate) -> str:
+    """`9 environments and 12 files whose size nobody told`."""
+    parts = [
+        *([many(estimate.unresolved, "environment")] if estimate.unresolved else []),
+        *([many(len(estimate.unknown), "file")] if estimate.unknown else []),
+    ]
+    return f"{' and '.join(parts)} that nobody here knows yet"
+
+
+def _warning(estimate: Estimate) -> str:
+    free, most = bytes_in_words(estimate.space.free_bytes), bytes_in_words(estimate.space.limit_bytes)
+    match estimate.fit:
+        case Fit.FITS:
+            return ""
+        case Fit.NEVER:
+            alone = bytes_in_words(estimate.largest_on_disk)
+            return (
+                f"this does not fit: the largest environment alone takes about {alone}, and {free} are free; "
+                "free some space, or set KNOWNGOOD_DATA_DIR to a folder on a larger disk"
+            )
+        case Fit.IN_TURNS:
+            lacking = bytes_in_words(estimate.disk_bytes - estimate.space.free_bytes)
+            return (
+                f"this does not fit at once, {lacking} are missing: environments that are done with are removed for "
+                "others, and what is needed again is fetched again; free some space, or choose fewer builds"
+            )
+        case Fit.OVER_LIMIT:
+            return (
+                f"environments may take {most} together (KNOWNGOOD_ENVS_LIMIT): those that are done with are removed "
+                "for others, and what is needed again is fetched again"
+            )
+
+
+class RunProgress:
+    """A live line for the whole run and one for each job under way; in a log, a line for each job that ended. May be
+    fed from several threads.
+
+    `jobs` are the run's; events of other jobs are passed over. `tell` takes events as they happen, `show` a snapshot
+    (where another process does the work).
+    """
+
+    def __init__(self, console: Console, jobs: Sequence[JobRow]) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._console = console
+        self._jobs = {job.id: job for job in jobs}
+        self._tasks: dict[str, TaskID] = {}
+        total = sum(job.arms_total for job in jobs)
+        self._whole = self._progress.add_task(
+            "arms measured", total=total, completed=sum(job.arms_done for job in jobs)
+        )
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tell(self, event: Event) -> None:
+        job = self._jobs.get(event.job)
+        if job is None:
+            return
+        match event:
+            case JobStarted():
+                self._line(job, "starting")
+            case Provisioning():
+                self._line(job, _provisioning_in_words(event))
+            case EnvironmentReady():
+                how = "ready again" if event.reused else "made"
+                self._line(job, f"environment {how} in {in_words(event.seconds)}")
+            case ArmStarted():
+                self._line(job, "running")
+            case ArmFinished():
+                self._progress.advance(self._whole)
+                self._progress.advance(self._line(job, "running"))
+            case JobEnded():
+                self._end(event.job)
+                self._note(job, event.problem)
+
+    def show(self, run: RunRow) -> None:
+        """Show a run as another process left it in the store."""
+        self._progress.update(self._whole, completed=run.arms_done)
+        for job in run.jobs:
+            if job.state is JobState.LEASED:
+                self._progress.update(self._line(job, "running"), completed=job.arms_done)
+            else:
+                self._end(job.id)
+
+    def _line(self, job: JobRow, what: str) -> TaskID:
+        description = f"{job.build}: {what[:60]}"
+        if job.id not in self._tasks:
+            self._tasks[job.id] = self._progress.add_task(description, total=job.arms_total, completed=job.arms_done)
+        self._progress.update(self._tasks[job.id], description=description)
+        return self._tasks[job.id]
+
+    def _end(self, job: str) -> None:
+        task = self._tasks.pop(job, None)
+        if task is not None:
+            self._progress.remove_task(task)
+
+    def _note(self, job: JobRow, problem: str) -> None:
+        """A log shows a live display once, when all is over."""
+        if self._console.is_terminal:
+            return
+        whole = next(task for task in self._progress.tasks if task.id == self._whole)
+        done = f"{whole.completed:.0f} of {whole.total:.0f} arms after {in_words(whole.elapsed or 0.0)}"
+        text = f"{job.build}: {problem or 'done'}; {done}"
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _provisioning_in_words(event: Provisioning) -> str:
+    size = f"{bytes_in_words(event.done_bytes)} of {bytes_in_words(event.total_bytes)}" if event.total_bytes else ""
+    return " ".join(part for part in (event.phase, size, event.detail) if part)

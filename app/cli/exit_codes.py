@@ -1,0 +1,46 @@
+"""The exit codes of `knowngood`, and which of our errors ends in which."""
+
+from enum import IntEnum
+
+from knowngood.app.domain.errors import (
+    BadBackup,
+    BadBundle,
+    BadPack,
+    BadSnapshot,
+    FleetUnusable,
+    IndexUnusable,
+    KnownGoodError,
+    PortTaken,
+    ServerUnusable,
+    StoreUnusable,
+    Unreadable,
+)
+
+
+class Exit(IntEnum):
+    """`gate` ends in FINDING where it blocks, and in INSUFFICIENT where too little is known to say."""
+
+    OK = 0
+    FINDING = 1
+    USAGE = 2
+    INSUFFICIENT = 3
+    UNUSABLE = 4
+
+
+_UNUSABLE = (
+    StoreUnusable,
+    Unreadable,
+    BadBackup,
+    BadBundle,
+    BadPack,
+    BadSnapshot,
+    ServerUnusable,
+    PortTaken,
+    FleetUnusable,
+    IndexUnusable,
+)
+
+
+def exit_of(error: KnownGoodError) -> Exit:
+    """What was asked is wrong, or what was to answer it cannot be used."""
+    return Exit.UNUSABLE if isinstance(error, _UNUSABLE) else Exit.USAGE

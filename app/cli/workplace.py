@@ -1,0 +1,28 @@
+"""What this machine's settings say to an agent that works here."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knowngood.app.cli.context import root
+
+if TYPE_CHECKING:
+    from knowngood.app.settings import Settings
+
+
+def tell_workplace(settings: "Settings", adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
+    """The workplace of this machine as JSON can carry it."""
+    from knowngood.workers.agent.agent import Workplace
+
+    workplace = Workplace(
+        root=root(settings),
+        slots=settings.slots,
+        envs_limit_bytes=settings.envs_limit,
+        memory_limit_bytes=settings.memory_limit,
+        zygote=settings.fork,
+        min_isolation=settings.min_isolation,
+        max_isolation=settings.max_isolation,
+        max_gpu_isolation=settings.max_gpu_isolation,
+    )
+    told = {build: str(python) for build, python in (adopted or {}).items()}
+    return {**vars(workplace), "root": str(workplace.root), "adopted": told}

@@ -1,0 +1,220 @@
+"""`knowngood serve`: the dashboard and the API until asked to stop, by one process or by several on one socket."""
+
+import os
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import structlog
+import typer
+from rich.console import Console
+
+from knowngood.app.cli.context import opened, read_settings
+from knowngood.app.cli.signals import stoppable, wait
+from knowngood.app.domain.errors import PortTaken
+from knowngood.app.features.webhooks.cli import delivering
+from knowngood.app.gc_tuning import collect_seldom
+from knowngood.app.logging_setup import Level, configure
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from knowngood.app.settings import Settings
+    from knowngood.app.store.engine import Engine
+    from knowngood.app.web.metrics.collector import Instruments
+
+_err = Console(stderr=True, highlight=False)
+logger = structlog.get_logger(__name__)
+
+_GRACE_S = 30  # for requests that have begun when the server stops; a large bundle takes that long to be taken in
+_SIGN_OF_LIFE_S = 60  # a process that is silent for so long is replaced; importing everything takes 5 s of a busy core
+_BACKLOG = 2048  # as uvicorn has it, which says so once more when it begins
+_COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
+
+Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 unless set.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless set.")]
+Processes = Annotated[int | None, typer.Option(min=1, max=64, help="How many answer side by side; 1 unless set.")]
+
+
+def serve(host: Host = None, port: Port = None, processes: Processes = None) -> None:
+    """Serve the dashboard and the API."""
+    settings = read_settings()
+    log_as(settings, "info")
+    engine = opened(settings)
+    listening, address = listen(host or settings.host, settings.port if port is None else port)
+    if settings.log_format == "json":
+        logger.info("serving", address=address)
+    else:
+        _err.print(f"Known Good is at {address}", soft_wrap=True)
+    if (processes or settings.processes) > 1:
+        _serve_together(engine, settings, listening, processes or settings.processes)
+    else:
+        Server(engine, settings, listening).run()
+
+
+def log_as(settings: "Settings", usual: Level) -> None:
+    """Log as the settings say, and from `usual` on where they say no level."""
+    configure(settings.log_format, settings.log_level or usual)
+
+
+def listen(host: str, port: int) -> tuple[socket.socket, str]:
+    """A socket that takes calls before anything else happens, and its address: whoever reads that may ask at once, and
+    waits until there is somebody to answer. Raises PortTaken.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off only where a socket says that it is TCP: without, every answer on a kept
+    # connection came 40 ms late (20 requests/s instead of hundreds; 2026-11-21).
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(_BACKLOG)
+    except OSError as error:
+        raise PortTaken(
+            f"cannot listen on {host} port {port} ({error.strerror}); choose another with --port or KNOWNGOOD_PORT"
+        ) from None
+    shown = f"[{host}]" if ":" in host else host
+    return bound, f"http://{shown}:{bound.getsockname()[1]}/"
+
+
+def _application(engine: "Engine", settings: "Settings", instruments: "Instruments") -> "FastAPI":
+    from knowngood.app.server import create_app
+    from knowngood.app.web.auth.principal import Rules
+
+    collect_seldom()
+    rules = Rules(
+        reads_need_token=settings.reads == "token",
+        requests_per_s=settings.requests_per_s,
+        burst=settings.burst,
+        results_limit=settings.results_limit,
+        results_per_minute=settings.results_per_minute,
+    )
+    clock = lambda: datetime.now(UTC)  # noqa: E731 - the clock that the application asks
+    return create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
+
+
+def _config(app: "FastAPI | str", **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late
+    import uvicorn
+
+    from knowngood.app.web.middleware.connections import Connection
+
+    return uvicorn.Config(
+        app,
+        log_config=None,  # its lines go where ours do
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE_S,
+        server_header=False,
+        http=Connection,
+        **more,
+    )
+
+
+class Server:
+    """One process, in a thread of its own."""
+
+    def __init__(self, engine: "Engine", settings: "Settings", listening: socket.socket) -> None:
+        import uvicorn
+
+        from knowngood.app.web.metrics.collector import Instruments
+
+        self._socket = listening
+        self._drain_s = settings.drain_s
+        self._app = _application(engine, settings, Instruments())
+        self._delivering = delivering(engine, settings)
+        self._server = uvicorn.Server(_config(self._app))
+
+    def run(self) -> None:
+        """Serve until asked to stop; then say so to balancers for a moment, while answering on."""
+        from knowngood.app.server import begin_to_stop
+
+        with stoppable() as stop, self.beside() as is_serving:
+            wait(lambda: stop() or not is_serving())
+            begin_to_stop(self._app)
+            time.sleep(self._drain_s if is_serving() else 0)
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], bool]]:
+        """Serve while something else is done; in the end live pages, which never end, are let go first."""
+        from knowngood.app.server import begin_to_stop
+
+        serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
+        serving.start()
+        try:
+            with self._delivering:
+                yield serving.is_alive
+        finally:
+            begin_to_stop(self._app)
+            self._server.should_exit = True
+            serving.join(_GRACE_S + 5)
+
+
+# -- several processes -------------------------------------------------------------------------------------------------
+
+
+def _serve_together(engine: "Engine", settings: "Settings", listening: socket.socket, processes: int) -> None:
+    """uvicorn's supervisor: it starts a process anew that has died or hangs, and stops them all when it is asked to.
+
+    Counters of requests are kept in files of this folder, where each process finds those of all, also of the dead.
+    """
+    from uvicorn.supervisors import Multiprocess
+
+    class Supervisor(Multiprocess):
+        def terminate_all(self) -> None:
+            """And hold the socket no longer: who comes after the last process has closed it would wait, unrefused."""
+            super().terminate_all()
+            listening.close()
+
+    with tempfile.TemporaryDirectory(prefix="knowngood-counters-") as folder, delivering(engine, settings):
+        os.environ[_COUNTERS] = folder
+        alive = {"timeout_worker_healthcheck": _SIGN_OF_LIFE_S}
+        config = _config(f"{__name__}:answering", factory=True, workers=processes, **alive)
+        Supervisor(config, sockets=[listening]).run()
+
+
+def answering() -> "FastAPI":
+    """The application of one of several processes: made by uvicorn in the process itself."""
+    from knowngood.app.store.engine import connect
+    from knowngood.app.web.metrics.collector import Instruments
+
+    settings = read_settings()
+    log_as(settings, "info")
+    app = _application(connect(settings.database), settings, Instruments(Path(os.environ[_COUNTERS])))
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
+    _drain_first(app, settings.drain_s)
+    return app
+
+
+def _end_with_parent() -> None:
+    """A supervisor that is killed leaves nobody behind to hold its socket."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _drain_first(app: "FastAPI", drain_s: float) -> None:
+    """Put a moment between the signal and what uvicorn does about it."""
+    from knowngood.app.server import begin_to_stop
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        _delay(number, drain_s, lambda: begin_to_stop(app))
+
+
+def _delay(number: signal.Signals, seconds: float, begin: Callable[[], None]) -> None:
+    then = signal.getsignal(number)
+
+    def hear(heard: int, frame: object) -> None:
+        begin()
+        if callable(then):
+            threading.Timer(seconds, then, (heard, frame)).start()
+
+    signal.signal(number, hear)

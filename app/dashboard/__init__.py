@@ -1,0 +1,1 @@
+"""The join that is the product: matrix, issue, build, cell, attempt, run."""

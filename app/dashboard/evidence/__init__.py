@@ -1,0 +1,1 @@
+"""One cell and one attempt, with the commands that reproduce them."""

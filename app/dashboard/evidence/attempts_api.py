@@ -1,0 +1,61 @@
+"""`/api/v1/attempts`: the evidence of an issue, newest first, and all there is of one attempt."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from knowngood.app.dashboard.evidence.attempt_schemas import (
+    AttemptBody,
+    AttemptListedBody,
+    AttemptsBody,
+    attempt_body,
+    attempt_listed,
+)
+from knowngood.app.dashboard.lookups import find_attempt, find_issue
+from knowngood.app.dashboard.matrix.selection import Names, Several, Words, known_classes, named_builds
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.queries import load_builds, load_hardware, load_recent_attempts
+from knowngood.app.web.pagination import Paging, answer, in_parts, known_fields, newest_after, next_of, one_of
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+class AttemptsQuery(Paging):
+    issue: Annotated[Words, Field(description="The issue's id")]
+    builds: Annotated[Names, Field(description="Only attempts on these builds: ids, or versions of torch")]
+    hardware: Annotated[Names, Field(description="Only attempts on these hardware classes")]
+    outcome: Annotated[Several[Outcome], Field(description="Only attempts that count, and with one of these outcomes")]
+    fields: Annotated[Names, one_of(AttemptListedBody.model_fields), Field(description="Only these fields of each")]
+
+
+@router.get("/attempts", response_model=in_parts(AttemptsBody, "attempts"))
+def attempts(visit: Visiting, query: Annotated[AttemptsQuery, Query()]) -> Response:
+    """The attempts of one issue, newest first, 100 where no limit is given; superseded ones too."""
+    fields = known_fields(query.fields, AttemptListedBody)
+    after = newest_after(visit.request, query.cursor)
+    with visit.reading() as session:
+        issue = find_issue(session, query.issue)
+        builds = [build.id for build in named_builds(load_builds(session), query.builds)] if query.builds else None
+        classes = known_classes(query.hardware, load_hardware(session)) if query.hardware else None
+        found = load_recent_attempts(
+            session,
+            issue.id,
+            query.most + 1,
+            builds=builds,
+            hardware=classes,
+            counts_as=query.outcome or None,
+            after=after,
+        )
+    shown, next_ = next_of(visit.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id))
+    body = AttemptsBody(attempts=[attempt_listed(row) for row in shown], next=next_)
+    return answer(visit, body, "attempts", fields, next_, is_paged=True)
+
+
+@router.get("/attempts/{attempt}", response_model=AttemptBody)
+def attempt(visit: Visiting, attempt: str) -> Response:
+    """All evidence of one attempt, as measured, with today's judgement of it."""
+    with visit.reading() as session:
+        detail = find_attempt(session, attempt)
+    return visit.json(attempt_body(detail))

@@ -1,0 +1,292 @@
+"""`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+from markupsafe import Markup
+
+from knowngood.app.dashboard.evidence.hashed_requirements import hashed_requirements
+from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
+from knowngood.app.dashboard.evidence.service import (
+    ATTEMPTS_SHOWN,
+    CHANGES_SHOWN,
+    CellEvidence,
+    how_known,
+    load_cell_evidence,
+    measured_sentence,
+    timed_of,
+)
+from knowngood.app.dashboard.issues.workarounds import WORDS as FINDING_WORDS
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
+from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
+from knowngood.app.domain.verdicts.changes import CellNews
+from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
+from knowngood.app.domain.verdicts.notes import Note, NoteKind
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, is_stale
+from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.changes import load_cell_news
+from knowngood.app.store.queries import AttemptDetail, AttemptRow
+from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.markdown import excerpt
+from knowngood.app.web.html.status_labels import (
+    CAUSES,
+    OUTCOME_WORDS,
+    WORDS,
+    Sign,
+    bare_word,
+    sign_of,
+    sign_of_outcome,
+    sign_of_verdict,
+)
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import (
+    API,
+    attempt_address,
+    badge_address,
+    build_address,
+    cell_address,
+    issue_address,
+    notes_address,
+    pins_address,
+    run_address,
+)
+
+router = APIRouter(include_in_schema=False)
+
+NOTE_WORDS = {
+    NoteKind.ANNOTATE: "noted",
+    NoteKind.DISPUTE: "disputed",
+    NoteKind.VOID: "voided",
+    NoteKind.RESTORE: "restored",
+}
+
+
+@dataclass(frozen=True)
+class VariantLine:
+    finding: VariantFinding
+    title: str
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class AttemptLine:
+    """One row of evidence; `word` is its outcome in a reader's words."""
+
+    row: AttemptRow
+    address: str
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class NoteLine:
+    note: Note
+    word: str
+
+
+@dataclass(frozen=True)
+class ChangeLine:
+    """One step of this cell. `before` and `after` are None where the verdict stayed; `workarounds` are sentences."""
+
+    news: CellNews
+    before: tuple[Sign, str] | None
+    after: tuple[Sign, str] | None
+    workarounds: tuple[str, ...]
+    cause: str
+    run_address: str
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the verdict rests on.
+
+    `k` of `n` baselines that said anything showed the issue; of `controls` attempts of the control that count, `steady`
+    passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not.
+    """
+
+    k: int
+    n: int
+    steady: int
+    controls: int
+    control_address: str
+    seen: tuple[tuple[str, int], ...]
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CellPage:
+    """`known` says how an inferred cell is known (empty: it was measured, or nothing is known), and `ground_address` is
+    the measured cell's. `elsewhere_address` leads to the CPU's cell of an issue that concerns the CPU path alone.
+    """
+
+    issue: Issue
+    issue_title: str
+    issue_address: str
+    build: Build
+    build_address: str
+    cell: Cell
+    sign: Sign
+    word: str
+    known: str
+    ground: Cell | None
+    ground_address: str
+    elsewhere_address: str
+    sentence: str
+    is_stale: bool
+    machine: Machine | None
+    proof: Proof
+    telling: AttemptDetail | None
+    log: Markup
+    lock_address: str
+    pins_address: str
+    badge_address: str
+    notes_address: str
+    classes: tuple[Choice, ...]
+    variants: tuple[VariantLine, ...]
+    remedies: tuple[Remedy, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    attempts: tuple[AttemptLine, ...]
+    is_cut: bool
+    attempts_address: str
+    notes: tuple[NoteLine, ...]
+    changes: tuple[ChangeLine, ...]
+    evidence_address: str
+    commands: Commands
+    json_address: str
+
+
+@router.get("/cells/{issue}/{build}")
+def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    with visit.reading() as session:
+        evidence = load_cell_evidence(session, visit.known(session), issue, build, hardware)
+        key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
+        notes = load_notes(session, [key])[key]
+        news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
+    return visit.page("cell.html", cell_page(visit, evidence, notes, news))
+
+
+def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]) -> CellPage:
+    issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
+    subject = _subject(evidence)
+    own = cell_address(issue.id, build.id, cell.hardware)
+    one_cell = {"issue": issue.id, "builds": build.id, "hardware": cell.hardware}
+    titles = {variant.id: variant.title for variant in issue.variants}
+    return CellPage(
+        issue=issue,
+        issue_title=visit.in_language(issue.title, issue.title_zh),
+        issue_address=issue_address(issue.id, build=build.id, hardware=cell.hardware),
+        build=build,
+        build_address=build_address(build.id, cell.hardware),
+        cell=cell,
+        sign=sign_of(cell),
+        word=bare_word(cell, visit.language),
+        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        ground=evidence.ground,
+        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
+        elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
+        sentence=measured_sentence(evidence),
+        is_stale=is_stale(cell, build, visit.now),
+        machine=evidence.machine,
+        proof=_proof(evidence),
+        telling=telling,
+        log=_log(telling, cell.line),
+        lock_address=f"{attempt_address(telling.attempt.id)}/pylock.toml" if telling and telling.lock else "",
+        pins_address=pins_address(locked_by) if (locked_by := subject.locked_by) else "",
+        badge_address=badge_address(issue.id, build.id, cell.hardware),
+        notes_address=notes_address(issue.id, build.id, cell.hardware),
+        classes=tuple(
+            Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
+            for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
+        ),
+        variants=tuple(
+            VariantLine(one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), visit.say(WORDS[sign]))
+            for one in cell.variants
+        ),
+        remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.supporting))),
+        elsewhere=elsewhere_of(issue, build, cell, visit),
+        attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
+        is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
+        attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
+        notes=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in notes),
+        changes=tuple(_change(visit, one) for one in reversed(news)),
+        evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
+        commands=commands(subject, visit.base),
+        json_address=f"{API}{own}",
+    )
+
+
+def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[AttemptRow]:
+    """Counted ones first: baseline, control, then each workaround; within an arm the newest first, as they come."""
+    arms = {id_: place for place, id_ in enumerate((BASELINE, CONTROL, *(one.id for one in issue.workarounds)))}
+    return sorted(
+        attempts, key=lambda row: (not row.counted, arms.get(row.attempt.arm, len(arms)), row.attempt.variant)
+    )
+
+
+def _line(visit: Visit, row: AttemptRow) -> AttemptLine:
+    outcome = row.judgement.outcome
+    return AttemptLine(
+        row, attempt_address(row.attempt.id), sign_of_outcome(outcome), visit.say(OUTCOME_WORDS[outcome])
+    )
+
+
+def _subject(evidence: CellEvidence) -> Subject:
+    """What is worth running again: the arm and the variant that say most, in their own environment. Of an inferred cell
+    nothing was run, and the environment of another Python is not its own.
+    """
+    telling = evidence.telling
+    if telling is None or evidence.ground is not None:
+        return Subject(evidence.issue, evidence.build, evidence.cell.hardware)
+    one = telling.attempt
+    locked_by = one.id if hashed_requirements(telling.lock) else ""
+    return Subject(evidence.issue, evidence.build, evidence.cell.hardware, one.arm, one.variant, locked_by)
+
+
+def _log(telling: AttemptDetail | None, line: str) -> Markup:
+    """Where the telling line stands in the log, or in what was raised; empty where it stands in neither."""
+    if telling is None:
+        return Markup()
+    raised = telling.attempt.record.raised
+    return excerpt(telling.log, line) or excerpt(raised.text if raised else "", line)
+
+
+def _proof(evidence: CellEvidence) -> Proof:
+    counted = [row for row in evidence.supporting if row.counted and row.attempt.arm == CONTROL]
+    said = [row for row in counted if row.judgement.outcome is not Outcome.NOT_APPLICABLE]
+    wanted = evidence.issue.arm(BASELINE).exercises
+    return Proof(
+        k=sum(one.k for one in evidence.cell.variants),
+        n=sum(one.n for one in evidence.cell.variants),
+        steady=sum(1 for row in said if row.judgement.outcome is Outcome.PASS),
+        controls=len(said),
+        control_address=attempt_address(said[0].attempt.id) if said else "",
+        seen=tuple((probe.removeprefix(OPERATOR_PROBE), count) for probe, count in evidence.seen.items()),
+        unseen=tuple(probe.removeprefix(OPERATOR_PROBE) for probe in wanted if probe not in evidence.seen),
+    )
+
+
+def _change(visit: Visit, news: CellNews) -> ChangeLine:
+    turned = news.before is not news.after
+    return ChangeLine(
+        news=news,
+        before=_shown(visit, news.before) if turned else None,
+        after=_shown(visit, news.after) if turned else None,
+        workarounds=tuple(
+            f"{id_}: {visit.say(FINDING_WORDS[now])}" for id_, (_, now) in news.workarounds.items() if now is not None
+        ),
+        cause=visit.say(CAUSES[news.cause], origin=news.origin),
+        run_address=run_address(news.run) if news.run else "",
+    )
+
+
+def _shown(visit: Visit, verdict: Verdict | None) -> tuple[Sign, str]:
+    sign = sign_of_verdict(verdict or Verdict.NOT_RUN)
+    return sign, visit.say(WORDS[sign])

@@ -1,0 +1,246 @@
+"""A cell as JSON, short as the matrix lists it, and with all that its page shows."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from knowngood.app.dashboard.evidence.attempt_schemas import AttemptSummaryBody, attempt_summary
+from knowngood.app.dashboard.evidence.service import CellEvidence, cell_sentence, timed_of
+from knowngood.app.dashboard.issues.workarounds import costs_on
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.verdicts.changes import Cause, CellNews
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import (
+    Assurance,
+    Basis,
+    Cell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    is_stale,
+)
+from knowngood.app.domain.verdicts.workaround_cost import Cost, Spent
+from knowngood.app.web.urls import attempt_address
+
+
+class GroundBody(BaseModel):
+    """A measured cell that an inferred one stands on: by which rule, and in how many of the pairs that were measured on
+    both sides the rule held.
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    measured_at: datetime | None
+    agreed: int
+    compared: int
+
+
+class WorkaroundVariantsBody(BaseModel):
+    """A workaround over the variants that are affected or flaky in the cell; `runs` is the least number of passes with
+    one of `helped`.
+    """
+
+    verdict: WorkaroundVerdict
+    assurance: Assurance
+    helped: list[str]
+    failed: list[str]
+    untried: list[str]
+    runs: int
+    note: str
+
+
+class CellBody(BaseModel):
+    """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
+
+    `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
+    how many attempts the verdict rests on. `as_reported` is the verdict with the variant that the report ran, where
+    it is another one.
+    """
+
+    issue: str
+    build: str
+    hardware: str
+    verdict: Verdict
+    reason: str
+    stale: bool
+    measured_at: datetime | None
+    control: Outcome | None
+    attempts: dict[str, int]
+    signature_line: str
+    evidence_url: str | None
+    workarounds: dict[str, WorkaroundVerdict]
+    workaround_findings: dict[str, WorkaroundVariantsBody]
+    assurance: Assurance
+    grounds: list[GroundBody]
+    runs: int
+    as_reported: Verdict | None
+
+
+class VariantFindingBody(BaseModel):
+    """`k` of `n` attempts that said anything ended with the issue's signature."""
+
+    variant: str
+    verdict: Verdict
+    reason: str
+    k: int
+    n: int
+
+
+class SpentBody(BaseModel):
+    """Medians over `attempts`; `peak_bytes` is null where it was not recorded."""
+
+    seconds: float
+    peak_bytes: int | None
+    attempts: int
+
+
+class CostBody(BaseModel):
+    """One first call in a fresh process, compiling included: with the workaround, and the control's."""
+
+    variant: str
+    workaround: SpentBody
+    control: SpentBody
+
+
+class WorkaroundFindingBody(BaseModel):
+    """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
+
+    `cost` is null where nothing comparable was measured.
+    """
+
+    id: str
+    verdict: WorkaroundVerdict
+    note: str
+    applies: bool
+    cost: CostBody | None
+
+
+class CellStepBody(BaseModel):
+    """One step of this cell: its verdict before and after, and what made it so."""
+
+    at: datetime
+    before: Verdict | None
+    after: Verdict | None
+    reason: str
+    cause: Cause
+    run: str
+    origin: str
+
+
+class CellDetailBody(CellBody):
+    """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
+    in `evidence`, the newest 100 attempts, and do not count.
+
+    `changes` are the newest 20 steps, the newest first.
+    """
+
+    sentence: str
+    caveat: str = ""
+    variants: list[VariantFindingBody]
+    findings: list[WorkaroundFindingBody]
+    superseded: int
+    voided: int
+    changes: list[CellStepBody]
+    evidence: list[AttemptSummaryBody]
+
+
+def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
+    return CellBody(**_fields(cell, build, now))
+
+
+def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
+    """`news` stand in the order in which they happened."""
+    cell = found.cell
+    costs = costs_on(found.issue, cell, timed_of(found.supporting))
+    return CellDetailBody(
+        **_fields(cell, found.build, now),
+        sentence=cell_sentence(found),
+        caveat=found.issue.caveat,
+        variants=[
+            VariantFindingBody(variant=one.variant, verdict=one.verdict, reason=one.reason, k=one.k, n=one.n)
+            for one in cell.variants
+        ],
+        findings=[
+            WorkaroundFindingBody(
+                id=id_,
+                verdict=finding.verdict,
+                note=finding.note,
+                applies=finding.applies,
+                cost=_cost(costs[id_]) if id_ in costs else None,
+            )
+            for id_, finding in cell.workarounds.items()
+        ],
+        superseded=cell.superseded,
+        voided=cell.voided,
+        changes=[_step(one) for one in reversed(list(news))],
+        evidence=[attempt_summary(row) for row in found.attempts],
+    )
+
+
+def _cost(cost: Cost) -> CostBody:
+    return CostBody(variant=cost.variant, workaround=_spent(cost.cure), control=_spent(cost.control))
+
+
+def _spent(spent: Spent) -> SpentBody:
+    return SpentBody(seconds=spent.seconds, peak_bytes=spent.peak_bytes or None, attempts=spent.attempts)
+
+
+def _step(one: CellNews) -> CellStepBody:
+    return CellStepBody(
+        at=one.at,
+        before=one.before,
+        after=one.after,
+        reason=one.reason,
+        cause=one.cause,
+        run=one.run,
+        origin=one.origin,
+    )
+
+
+def _fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
+    return {
+        "issue": cell.issue,
+        "build": cell.build,
+        "hardware": cell.hardware,
+        "verdict": cell.verdict,
+        "reason": cell.reason,
+        "stale": is_stale(cell, build, now),
+        "measured_at": cell.measured_at,
+        "control": cell.control,
+        "attempts": cell.attempts,
+        "signature_line": cell.line,
+        "evidence_url": attempt_address(cell.evidence) if cell.evidence else None,
+        "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
+        "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
+        "assurance": cell.assurance,
+        "grounds": [_ground(cell, cell.basis)] if cell.basis else [],
+        "runs": cell.runs,
+        "as_reported": cell.as_reported.verdict if cell.as_reported else None,
+    }
+
+
+def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBody:
+    is_known = found.verdict is not WorkaroundVerdict.UNVERIFIED
+    return WorkaroundVariantsBody(
+        verdict=found.verdict,
+        assurance=cell.assurance if is_known else Assurance.NOT_KNOWN,
+        helped=list(found.helped),
+        failed=list(found.failed),
+        untried=list(found.untried),
+        runs=found.runs,
+        note=found.note,
+    )
+
+
+def _ground(cell: Cell, basis: Basis) -> GroundBody:
+    return GroundBody(
+        rule=basis.rule,
+        build=basis.build,
+        hardware=basis.hardware,
+        measured_at=cell.measured_at,
+        agreed=basis.agreed,
+        compared=basis.compared,
+    )

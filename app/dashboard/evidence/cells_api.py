@@ -1,0 +1,33 @@
+"""`/api/v1/cells/{issue}/{build}`: one cell with its evidence."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.dashboard.evidence.cell_schemas import CellDetailBody, cell_detail
+from knowngood.app.dashboard.evidence.service import CHANGES_SHOWN, load_cell_evidence
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.store.evidence.changes import load_cell_news
+from knowngood.app.web.datetime_parameters import Written, last_moment
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+@router.get("/cells/{issue}/{build}", response_model=CellDetailBody)
+def cell(
+    visit: Visiting,
+    issue: str,
+    build: str,
+    hardware: Annotated[Words, Query(description="The hardware class; none means the first that was measured")] = "",
+    at: Annotated[
+        Written, Query(description="As known at this time: what attempts finished by then say by today's rules")
+    ] = None,
+) -> Response:
+    """One cell with its newest 100 attempts, superseded ones too, as known now; or with all of them, at a past time."""
+    then = None if at is None else last_moment(at, "at", visit.now)
+    with visit.reading() as session:
+        found = load_cell_evidence(session, visit.known(session), issue, build, hardware, at=then)
+        news = load_cell_news(session, found.issue.id, found.build.id, found.cell.hardware, CHANGES_SHOWN)
+    now = then or visit.now
+    return visit.json(cell_detail(found, now, [one for one in news if one.at <= now]))

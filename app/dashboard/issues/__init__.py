@@ -1,0 +1,1 @@
+"""One issue, one build: pages, JSON, workarounds."""

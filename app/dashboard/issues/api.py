@@ -1,0 +1,91 @@
+"""`/api/v1/issues`: the catalogue, and one issue with its history and measured cells."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import Field
+
+from knowngood.app.dashboard.issues.schemas import IssueBody, IssueDetailBody, IssuesBody, issue_body, issue_detail
+from knowngood.app.dashboard.lookups import find_issue
+from knowngood.app.dashboard.matrix.selection import Names, Several, Words, refuse_unknown, speaks_of
+from knowngood.app.domain.issue import Culprit, Device, Issue, Severity, Status
+from knowngood.app.store.queries import load_issues
+from knowngood.app.web.pagination import (
+    Paging,
+    SortKey,
+    answer,
+    both_ways,
+    by_rank,
+    by_text,
+    in_parts,
+    known_fields,
+    one_of,
+    order_of,
+    part_of,
+)
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+_ID: SortKey[Issue] = by_text(lambda issue: issue.id)
+_SORTS: dict[str, SortKey[Issue]] = {
+    "id": _ID,
+    "title": by_text(lambda issue: issue.title.casefold()),
+    "component": by_text(lambda issue: issue.component.casefold()),
+    "culprit": by_text(lambda issue: issue.culprit.value),
+    "severity": by_rank(lambda issue: issue.severity.value, list(Severity)),
+    "status": by_text(lambda issue: issue.status.value),
+}
+
+
+class IssuesQuery(Paging):
+    component: Annotated[Names, Field(description="Only issues of these components")]
+    culprit: Annotated[Several[Culprit], Field(description="Only issues with one of these culprits")]
+    severity: Annotated[Several[Severity], Field(description="Only issues of these severities")]
+    status: Annotated[Several[Status], Field(description="Only issues that are one of these")]
+    device: Annotated[Several[Device], Field(description="Only issues that run on one of these")]
+    silent: Annotated[bool | None, Field(description="Whether they give wrong numbers without an error")] = None
+    q: Annotated[Words, Field(description="Words that must all stand in an issue's id, title or component")] = ""
+    sort: Annotated[Names, one_of(both_ways(_SORTS)), Field(description="By id where nothing is asked; - turns round")]
+    fields: Annotated[Names, one_of(IssueBody.model_fields), Field(description="Only these fields of each issue")]
+
+
+@router.get("/issues", response_model=in_parts(IssuesBody, "issues"))
+def issues(visit: Visiting, query: Annotated[IssuesQuery, Query()]) -> Response:
+    """The catalogue's issues."""
+    order = order_of(query.sort, _SORTS, [_ID])
+    fields = known_fields(query.fields, IssueBody)
+    with visit.reading() as session:
+        found = load_issues(session)
+    refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
+    part = part_of(visit.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
+    body = IssuesBody(issues=[issue_body(issue) for issue in part.rows], next=part.next)
+    return answer(visit, body, "issues", fields, part.next, is_paged=query.is_paged)
+
+
+def _is_wanted(issue: Issue, query: IssuesQuery) -> bool:
+    asked = (
+        (query.component, issue.component),
+        (query.culprit, issue.culprit),
+        (query.severity, issue.severity),
+        (query.status, issue.status),
+        (query.device, issue.requires.device),
+    )
+    return (
+        all(not words or word in words for words, word in asked)
+        and query.silent in {None, issue.silent}
+        and speaks_of(issue, query.q)
+    )
+
+
+@router.get("/issues/{issue}", response_model=IssueDetailBody)
+def issue(visit: Visiting, issue: str) -> Response:
+    """One issue with its history on every hardware class, and its measured cells."""
+    with visit.reading() as session:
+        found = find_issue(session, issue)
+        known = visit.known(session)
+    measured = known.stored(found.id)
+    histories = {
+        hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
+    }
+    return visit.json(issue_detail(found, histories, measured, known.builds, visit.now))

@@ -1,0 +1,204 @@
+"""`/builds/{id}`: what this build is, what fails on it, and what of that has a workaround."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.dashboard.lookups import find_build
+from knowngood.app.dashboard.matrix.selection import Words, one_class
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.verdicts.inference import ground_of
+from knowngood.app.domain.verdicts.matrix import Tally, concerns_cpu_path, stale_cells, tally
+from knowngood.app.domain.verdicts.verdict import Cell, is_stale
+from knowngood.app.store.evidence.attempt_summaries import Installed, load_installed
+from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, Sign, cures_of, partly_of, sign_of
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, build_address, cell_address, issue_address, line_feed, part
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A workaround that helps here, and where it stands with its snippet."""
+
+    title: str
+    address: str
+
+
+@dataclass(frozen=True)
+class IssueLine:
+    """One issue on this build; `cures` are the workarounds that help here with every variant that fails, `partly` those
+    that help with some. `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
+    """
+
+    issue: Issue
+    title: str
+    address: str
+    cell: Cell
+    cell_address: str
+    cures: tuple[Cure, ...]
+    partly: tuple[Cure, ...]
+    ground: str
+    ground_address: str
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class Section:
+    """`cpu_address` leads to this build on the CPU, of issues that concern the CPU path; empty for all others."""
+
+    sign: Sign
+    word: str
+    lines: tuple[IssueLine, ...]
+    anchor: str
+    cpu_address: str = ""
+
+
+@dataclass(frozen=True)
+class BuildPage:
+    build: Build
+    hardware: str
+    totals: Tally
+    counts: Mapping[Sign, int]
+    said: tuple[str, ...]
+    sections: tuple[Section, ...]
+    classes: tuple[Choice, ...]
+    pythons: tuple[Choice, ...]
+    older: Choice | None
+    newer: Choice | None
+    comparisons: tuple[Choice, ...]
+    upgrade_address: str
+    feed_address: str
+    installed: Installed | None
+    command: str
+    json_address: str
+
+
+@router.get("/builds/{build}")
+def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    with visit.reading() as session:
+        found, builds = find_build(session, build)
+        known = visit.known(session)
+        class_ = one_class(hardware, known.hardware)
+        issues = tuple(known.issues.values())
+        cells = [known.cell(issue, found, class_) for issue in issues]
+        installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
+    return visit.page("build.html", build_page(visit, found, builds, issues, cells, known.hardware, installed))
+
+
+def build_page(  # noqa: PLR0913 - what is known of a build comes from as many tables
+    visit: Visit,
+    build: Build,
+    builds: Mapping[str, Build],
+    issues: Sequence[Issue],
+    cells: Sequence[Cell],
+    measured: Sequence[str],
+    installed: Installed | None,
+) -> BuildPage:
+    """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
+    hardware = cells[0].hardware if cells else one_class("", measured)
+    by_id = {issue.id: issue for issue in issues}
+    lines: dict[Sign, list[IssueLine]] = {sign: [] for sign in GRAVEST_FIRST}
+    for cell in cells:
+        lines[sign_of(cell)].append(_line(visit, by_id[cell.issue], cell, build))
+    counts = {sign: len(found) for sign, found in lines.items()}
+    own = build_address(build.id, hardware)
+    stale = stale_cells(cells, builds, visit.now)
+    return BuildPage(
+        build=build,
+        hardware=hardware,
+        totals=tally(cells, stale),
+        counts=counts,
+        said=tuple(visit.say(words, n=counts[sign]) for sign, words in COUNT_WORDS.items() if counts[sign]),
+        sections=tuple(_sections(visit, build, lines)),
+        classes=tuple(
+            Choice(class_, build_address(build.id, class_), class_ == hardware)
+            for class_ in dict.fromkeys([*measured, hardware])
+        ),
+        pythons=tuple(
+            Choice(one.python, build_address(one.id, hardware), one.id == build.id)
+            for one in builds.values()
+            if one.build_id.apart_from_python == build.build_id.apart_from_python
+        ),
+        older=_beside(build, builds, hardware, -1),
+        newer=_beside(build, builds, hardware, 1),
+        comparisons=tuple(_comparisons(visit, build, builds, hardware)),
+        upgrade_address=f"/upgrade?{urlencode({'from': build.id, 'hardware': hardware})}",
+        feed_address=line_feed(build.minor),
+        installed=installed,
+        command=f"knowngood run --builds {build.id} --hardware {hardware}",
+        json_address=f"{API}{own}",
+    )
+
+
+COUNT_WORDS = {
+    Sign.FAILS: "{n} fail without a workaround",
+    Sign.PARTIAL: "{n} fail with a workaround that helps in part",
+    Sign.CURE: "{n} fail with a workaround",
+    Sign.FLAKY: "{n} flaky",
+    Sign.DIFFERENT: "{n} fail differently",
+    Sign.PASSES: "{n} pass",
+}
+
+
+def _sections(visit: Visit, build: Build, lines: Mapping[Sign, Sequence[IssueLine]]) -> Iterator[Section]:
+    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
+    for sign, found in lines.items():
+        on_cpu = tuple(line for line in found if concerns_cpu_path([line.cell]))
+        rest = tuple(line for line in found if not concerns_cpu_path([line.cell]))
+        if rest:
+            yield Section(sign, visit.say(WORDS[sign]), rest, sign.value)
+        if on_cpu:
+            word = visit.say("concerns the CPU path")
+            yield Section(sign, word, on_cpu, "cpu-path", build_address(build.id, CPU_CLASS))
+
+
+def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
+    address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
+
+    def cures(ids: Sequence[str]) -> tuple[Cure, ...]:
+        return tuple(
+            Cure(visit.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
+            for one in issue.workarounds
+            if one.id in ids
+        )
+
+    return IssueLine(
+        issue=issue,
+        title=visit.in_language(issue.title, issue.title_zh),
+        address=address,
+        cell=cell,
+        cell_address=cell_address(cell.issue, cell.build, cell.hardware),
+        cures=cures(cures_of(cell)),
+        partly=cures(partly_of(cell)),
+        ground=ground_of(cell.basis) if (at := cell.basis) else "",
+        ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
+        is_stale=is_stale(cell, build, visit.now),
+    )
+
+
+def _beside(build: Build, builds: Mapping[str, Build], hardware: str, step: int) -> Choice | None:
+    """The next build of the same Python."""
+    ids = [one.id for one in builds.values() if one.python == build.python]
+    at = ids.index(build.id) + step
+    return Choice(ids[at], build_address(ids[at], hardware), is_chosen=False) if 0 <= at < len(ids) else None
+
+
+def _comparisons(visit: Visit, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
+    """With the release before it and the one after it, the older one first; a foreign Triton with its own."""
+    line = [one for one in builds.values() if is_release(one) and one.python == build.python]
+    before = [one for one in line if one.build_id < build.build_id][-1:]
+    after = [one for one in line if one.build_id > build.build_id][:1]
+    for other in (*before, *after):
+        pair = sorted((build, other), key=lambda one: one.build_id)
+        asked = {"a": pair[0].id, "b": pair[1].id, "hardware": hardware}
+        label = visit.say("compare with {build}", build=other.id)
+        yield Choice(label, f"/compare?{urlencode(asked)}", is_chosen=False)

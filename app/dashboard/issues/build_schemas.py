@@ -1,0 +1,76 @@
+"""A build as JSON."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.web.urls import build_address
+
+
+class BuildBody(BaseModel):
+    """`torch` is the version as imported, `requirement` as asked of the index.
+
+    `mismatched` says that Triton is not that torch's own pin; `git` is torch's revision, empty where nobody knows it.
+    """
+
+    id: str
+    torch: str
+    requirement: str
+    cuda: str | None
+    triton: str | None
+    pinned_triton: str | None
+    mismatched: bool
+    python: str
+    origin: str
+    as_of: date
+    released: date | None
+    default: bool
+    note: str
+    git: str
+    url: str
+
+
+class BuildsBody(BaseModel):
+    """`next` stands only where the list is in parts: the address of the builds after these (null: there are none)."""
+
+    builds: list[BuildBody]
+    next: str | None = None
+
+
+class BuildDetailBody(BuildBody):
+    """`cells` are all issues on one hardware class, not_run ones too."""
+
+    cells: list[CellBody]
+
+
+def build_body(build: Build) -> BuildBody:
+    return BuildBody(**_fields(build))
+
+
+def build_detail(build: Build, cells: Iterable[Cell], now: datetime) -> BuildDetailBody:
+    return BuildDetailBody(**_fields(build), cells=[cell_body(cell, build, now) for cell in cells])
+
+
+def _fields(build: Build) -> dict[str, Any]:
+    return {
+        "id": build.id,
+        "torch": build.torch,
+        "requirement": build.requirement,
+        "cuda": build.cuda,
+        "triton": build.triton,
+        "pinned_triton": build.pinned_triton,
+        "mismatched": build.is_mismatched,
+        "python": build.python,
+        "origin": build.origin,
+        "as_of": build.as_of,
+        "released": build.released,
+        "default": build.default,
+        "note": build.note,
+        "git": build.git,
+        "url": build_address(build.id),
+    }

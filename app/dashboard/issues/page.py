@@ -1,0 +1,471 @@
+"""`/issues/{id}`: where it fails, what to do about it on your build, what others claim, and the evidence."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+from markupsafe import Markup
+
+from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
+from knowngood.app.dashboard.evidence.service import how_known
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.lookups import find_issue
+from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.issue import Issue, Link, LinkKind
+from knowngood.app.domain.verdicts.claims import HeldClaim, Standing, doubts_about, held_claims
+from knowngood.app.domain.verdicts.history import FAILING, Answer, History, Release, is_release
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, fold, rows_of, stale_cells
+from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
+from knowngood.app.domain.verdicts.workaround_cost import Cost
+from knowngood.app.store.engine import reading
+from knowngood.app.store.evidence.attempt_summaries import Glance, load_glances, load_timed
+from knowngood.app.store.queries import load_builds
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.html.grid import Choice, Square, heads_of, squares_of
+from knowngood.app.web.html.markdown import markdown, python
+from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
+from knowngood.app.web.html.status_labels import (
+    GRAVEST_FIRST,
+    OUTCOME_WORDS,
+    WORDS,
+    Sign,
+    bare_word,
+    sign_of,
+    sign_of_outcome,
+    word_of,
+)
+from knowngood.app.web.preferences_page import YEAR_S
+from knowngood.app.web.request_context import BUILD_COOKIE, Visit, Visiting
+from knowngood.app.web.urls import (
+    API,
+    attempt_address,
+    badge_address,
+    build_address,
+    cell_address,
+    issue_address,
+    issue_feed,
+)
+
+router = APIRouter(include_in_schema=False)
+
+_ATTEMPTS_SHOWN = 15
+
+STANDING_WORDS = {
+    Standing.CONTRADICTED: "contradicted",
+    Standing.AGREES: "agrees",
+    Standing.IN_PART: "agrees in part",
+    Standing.NOT_MEASURED: "not measured",
+}
+
+
+ANSWER_WORDS = {
+    Answer.PYTHONS_DISAGREE: "Pythons disagree",
+    Answer.FAILS_DIFFERENTLY: WORDS[Sign.DIFFERENT],
+    Answer.CANNOT_SAY: WORDS[Sign.UNSURE],
+    Answer.NO_BUILD: WORDS[Sign.NO_BUILD],
+    Answer.NOT_RUN: WORDS[Sign.NOT_RUN],
+    Answer.NOT_APPLICABLE: WORDS[Sign.NOT_APPLICABLE],
+}
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The line of releases on one hardware class. The sentence is its history, and what upstream says against that."""
+
+    hardware: str
+    history: History
+    sentence: str
+    squares: tuple[Square, ...]
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One measured cell. `k` of the `n` baselines that said anything showed the issue, over all variants."""
+
+    cell: Cell
+    build: Build
+    k: int
+    n: int
+    address: str
+    evidence_address: str
+    sign: Sign
+    word: str
+    is_stale: bool
+
+
+@dataclass(frozen=True)
+class SpanLine:
+    """One stretch of failing releases on one hardware class; a bound is empty where nothing older, or newer, passes.
+
+    The others are releases that neither pass nor fail, in words: those inside the bounds, and between first and last.
+    """
+
+    hardware: str
+    broke_in: str
+    fixed_in: str
+    first_bad: str
+    last_bad: str
+    before: str
+    within: str
+    after: str
+
+
+@dataclass(frozen=True)
+class AttemptLine:
+    """`sign` is that of "not run" where the attempt does not count: it is superseded, or voided."""
+
+    attempt: Glance
+    address: str
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the page is about. `is_remembered` where the reader chose the build before, on this or another page."""
+
+    build: Build
+    hardware: str
+    cell: Cell
+    is_remembered: bool
+
+
+@dataclass(frozen=True)
+class BadgeCode:
+    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself."""
+
+    address: str
+    endpoint: str
+    markdown: str
+    says: str
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What the store says of an issue: all of its cells, and beside them what is read for this page alone."""
+
+    known: Known
+    builds: Mapping[str, Build]
+    cells: Sequence[Cell]
+    chosen: Chosen
+    costs: Mapping[str, Cost]
+    attempts: Sequence[Glance]
+
+
+@dataclass(frozen=True)
+class IssuePage:
+    issue: Issue
+    title: str
+    summary: Markup
+    strips: tuple[Strip, ...]
+    spans: tuple[SpanLine, ...]
+    build: Build
+    is_remembered: bool
+    builds: tuple[str, ...]
+    hardware: str
+    classes: tuple[Choice, ...]
+    has_classes: bool
+    build_address: str
+    standings: Mapping[Standing, str]
+    cell: Cell
+    cell_address: str
+    sign: Sign
+    word: str
+    remedies: tuple[Remedy, ...]
+    elsewhere: tuple[Elsewhere, ...]
+    helping: int
+    partly: int
+    known: str
+    ground_address: str
+    claims: tuple[HeldClaim, ...]
+    has_untold: bool
+    links: Mapping[LinkKind, tuple[Link, ...]]
+    evidence: tuple[EvidenceLine, ...]
+    evidence_heads: tuple[SortHead, ...]
+    attempts: tuple[AttemptLine, ...]
+    attempts_address: str
+    changes_address: str
+    feed_address: str
+    badge: BadgeCode
+    script: Markup
+    repro_address: str
+    use_address: str
+    commands: Commands
+    json_address: str
+
+
+@router.get("/issues/{issue}")
+def issue(
+    visit: Visiting,
+    issue: str,
+    build: Annotated[Words, Query()] = "",
+    hardware: Annotated[Words, Query()] = "",
+    sort: Annotated[Words, Query()] = "",
+) -> Response:
+    with visit.reading("" if build else visit.last_build) as session:
+        found = find_issue(session, issue)
+        known = visit.known(session)
+        builds, cells = known.builds, known.stored(found.id)
+        chosen = _choose(found, known, cells, build or _remembered(visit, builds), hardware)
+        timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
+        attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
+    chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
+    telling = Telling(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+    return visit.page("issue.html", issue_page(visit, found, telling, build, sort))
+
+
+@router.get("/issues/{issue}/use")
+def use(
+    visit: Visiting, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
+) -> Response:
+    """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
+
+    No build means none in particular: what was kept is forgotten.
+    """
+    with reading(visit.house.engine) as session:
+        id_ = named_builds(load_builds(session), [build], "build")[0].id if build else ""
+    response = RedirectResponse(
+        f"{issue_address(issue, build=id_, hardware=hardware)}#use",
+        HTTPStatus.SEE_OTHER,
+        headers={"Cache-Control": "no-store"},
+    )
+    if id_:
+        response.set_cookie(BUILD_COOKIE, id_, max_age=YEAR_S, httponly=True, samesite="lax")
+    else:
+        response.delete_cookie(BUILD_COOKIE, httponly=True, samesite="lax")
+    return response
+
+
+@router.get("/issues/{issue}/repro.py")
+def repro(visit: Visiting, issue: str) -> Response:
+    with visit.reading() as session:
+        found = find_issue(session, issue)
+    return visit.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py")
+
+
+def _remembered(visit: Visit, builds: Mapping[str, Build]) -> str:
+    """The build that the reader chose last; empty where they chose none, or one that has left the catalogue."""
+    return visit.last_build if visit.last_build in builds else ""
+
+
+def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
+    """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
+    builds = known.builds
+    build = named_builds(builds.values(), [wanted], "build")[0] if wanted else _telling_build(builds, cells, hardware)
+    return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=bool(wanted))
+
+
+def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", sort: str = "") -> IssuePage:
+    """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
+    builds, cells = telling.builds, telling.cells
+    build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
+    remedies = remedies_of(issue, build, cell, visit, telling.costs)
+    claims = held_claims(issue, [(builds[one.build], one) for one in cells])
+    strips = _strips(visit, issue, releases, measured or (hardware,), cells, telling.known)
+    return IssuePage(
+        issue=issue,
+        title=visit.in_language(issue.title, issue.title_zh),
+        summary=markdown(visit.in_language(issue.summary, issue.summary_zh)),
+        strips=strips,
+        spans=tuple(_spans(visit, strips)),
+        build=build,
+        is_remembered=telling.chosen.is_remembered,
+        builds=tuple(
+            one.id for one in choose_columns(builds.values(), {*(one.build for one in cells), build.id}, Columns.ALL)
+        )[::-1],
+        hardware=hardware,
+        classes=tuple(
+            Choice(one, issue_address(issue.id, build=wanted, hardware=one), one == hardware)
+            for one in dict.fromkeys([*measured, hardware])
+        ),
+        has_classes=len(measured) > 1,
+        build_address=build_address(build.id, hardware),
+        standings=STANDING_WORDS,
+        cell=cell,
+        cell_address=cell_address(issue.id, build.id, hardware),
+        sign=sign_of(cell),
+        word=bare_word(cell, visit.language),
+        remedies=remedies,
+        elsewhere=elsewhere_of(issue, build, cell, visit),
+        helping=sum(1 for remedy in remedies if remedy.rank),
+        partly=sum(1 for remedy in remedies if remedy.verdict is WorkaroundVerdict.PARTIAL),
+        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
+        claims=claims,
+        has_untold=any(not one.held for one in claims),
+        links=_links(issue),
+        evidence=_evidence(visit, cells, builds, sort),
+        evidence_heads=_heads(visit, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
+        attempts=tuple(_attempt(visit, one) for one in telling.attempts),
+        attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
+        changes_address=f"/changes?{urlencode({'issues': issue.id})}",
+        feed_address=issue_feed(issue.id),
+        badge=_badge(visit, issue, build, hardware),
+        script=python(issue.script),
+        repro_address=f"{issue_address(issue.id)}/repro.py",
+        use_address=f"{issue_address(issue.id)}/use",
+        commands=commands(Subject(issue, build, hardware), visit.base),
+        json_address=f"{API}{issue_address(issue.id)}",
+    )
+
+
+def _telling_class(cells: Iterable[Cell], measured: Sequence[str]) -> str:
+    """The first class it fails on: that is what a reader came for."""
+    failing = sorted(cell.hardware for cell in cells if cell.verdict in FAILING)
+    return one_class("", failing or measured)
+
+
+def _telling_build(builds: Mapping[str, Build], cells: Sequence[Cell], hardware: str) -> Build:
+    """The newest plain build it fails on; else the newest measured; else the newest there is."""
+    here = [cell for cell in cells if cell.hardware == hardware]
+    failing = {cell.build for cell in here if cell.verdict in FAILING}
+    pool = failing or {cell.build for cell in here} or set(builds)
+    if not pool:
+        raise BadQuestion("the catalogue has no builds yet; run `knowngood up`")
+    return max((builds[id_] for id_ in pool), key=_prominence)
+
+
+def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
+    """Releases before other wheels, newer ones before older, the default Python before its twins."""
+    name = build.build_id
+    return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name
+
+
+def _strips(
+    visit: Visit,
+    issue: Issue,
+    chosen: Sequence[Build],
+    classes: Sequence[str],
+    cells: Sequence[Cell],
+    known: Known,
+) -> tuple[Strip, ...]:
+    """One below the other, and so of the same columns: a contradiction on one hardware class unfolds them for all."""
+    columns = fold([issue], chosen, classes, known)
+    heads = heads_of(columns, {cell.build for cell in cells})
+    rows = rows_of([issue], columns, classes, known)
+    strips = []
+    for hardware in classes:
+        row = rows[issue.id, hardware]
+        squares = squares_of(row, heads, stale_cells(row, known.builds, visit.now))
+        history = known.history(issue.id, hardware)
+        sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
+        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(classes)), squares))
+    return tuple(strips)
+
+
+def _lead(sentence: str, hardware: str, classes: int) -> str:
+    """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
+    return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
+
+
+def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
+    return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
+
+
+def _spans(visit: Visit, strips: Iterable[Strip]) -> Iterator[SpanLine]:
+    for strip in strips:
+        for span in strip.history.spans:
+            yield SpanLine(
+                hardware=strip.hardware,
+                broke_in=span.broke_in or "",
+                fixed_in=span.fixed_in or "",
+                first_bad=span.first_bad,
+                last_bad=span.last_bad,
+                before=_silent(visit, span.before),
+                within=_silent(visit, span.within),
+                after=_silent(visit, span.after),
+            )
+
+
+def _silent(visit: Visit, releases: Sequence[Release]) -> str:
+    """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
+    names = {answer: [one.name for one in releases if one.answer is answer] for answer in ANSWER_WORDS}
+    return "; ".join(f"{', '.join(of)}: {visit.say(ANSWER_WORDS[answer])}" for answer, of in names.items() if of)
+
+
+HEAD_WORDS = {
+    "build": "Build",
+    "hardware": "Hardware",
+    "verdict": "Verdict",
+    "failed": "Failed",
+    "measured": "Measured",
+}
+
+_EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
+    "build": SortColumn(HEAD_WORDS["build"], lambda line: line.build.build_id, begins_high=True),
+    "hardware": SortColumn(HEAD_WORDS["hardware"], lambda line: line.cell.hardware),
+    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: GRAVEST_FIRST.index(line.sign)),
+    "failed": SortColumn(
+        HEAD_WORDS["failed"], lambda line: (line.k / line.n if line.n else -1, line.n), begins_high=True, is_number=True
+    ),
+    "measured": SortColumn(
+        HEAD_WORDS["measured"],
+        lambda line: line.cell.measured_at.timestamp() if line.cell.measured_at else 0,
+        begins_high=True,
+    ),
+}
+
+
+def _evidence(visit: Visit, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str) -> tuple[EvidenceLine, ...]:
+    """Where nothing is asked: newest releases first, one hardware class after the other."""
+    newest_first = sorted(cells, key=lambda cell: builds[cell.build].build_id, reverse=True)
+    lines = [_line(visit, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
+    return tuple(sorted_rows(lines, _EVIDENCE, sort))
+
+
+def _heads(
+    visit: Visit, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
+) -> tuple[SortHead, ...]:
+    """Without a column of classes where there is but one."""
+    columns = {name: column for name, column in _EVIDENCE.items() if has_classes or name != "hardware"}
+    said = {name: replace(column, label=visit.say(column.label)) for name, column in columns.items()}
+
+    def address_of(asked: str) -> str:
+        kept = {"build": wanted, "hardware": chosen.hardware if wanted else "", "sort": asked}
+        query = urlencode({name: value for name, value in kept.items() if value})
+        return f"{issue_address(issue.id)}?{query}#evidence"
+
+    return tuple(sort_heads(said, sort, address_of))
+
+
+def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
+    sign = sign_of(cell)
+    return EvidenceLine(
+        cell=cell,
+        build=build,
+        k=sum(one.k for one in cell.variants),
+        n=sum(one.n for one in cell.variants),
+        address=cell_address(cell.issue, cell.build, cell.hardware),
+        evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
+        sign=sign,
+        word=word_of(cell, visit.language),
+        is_stale=is_stale(cell, build, visit.now),
+    )
+
+
+def _attempt(visit: Visit, one: Glance) -> AttemptLine:
+    sign = sign_of_outcome(one.outcome) if one.outcome else Sign.NOT_RUN
+    word = OUTCOME_WORDS[one.outcome] if one.outcome else "voided" if one.is_voided else "superseded"
+    return AttemptLine(one, attempt_address(one.id), sign, visit.say(word))
+
+
+def _badge(visit: Visit, issue: Issue, build: Build, hardware: str) -> BadgeCode:
+    picture = badge_address(issue.id, build.id, hardware)
+    page = f"{visit.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
+    says = f"{issue.id} on {build.id}"
+    return BadgeCode(
+        address=picture,
+        endpoint=f"{visit.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
+        markdown=f"[![{says}]({visit.base}{picture})]({page})",
+        says=says,
+    )

@@ -1,0 +1,80 @@
+"""Things by the id in an address: found, or refused with the nearest ids."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from knowngood.app.domain import issue_selectors
+from knowngood.app.domain.builds import build_names
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.watch_list import WatchList
+from knowngood.app.store.engine import Session
+from knowngood.app.store.queries import (
+    AttemptDetail,
+    RunRow,
+    UnknownAttempt,
+    UnknownRun,
+    load_attempt,
+    load_builds,
+    load_issue,
+    load_issues,
+    load_run,
+    load_runs,
+    refuse_unreadable_build,
+)
+from knowngood.app.store.watch_lists import load_watch_list, load_watch_lists
+from knowngood.app.web.errors import NotHere, nearest
+from knowngood.app.web.urls import build_address, issue_address, run_address, watch_list_address
+
+_RECENT_RUNS = 20
+
+
+def find_issue(session: Session, id_: str) -> Issue:
+    """The issue that is meant: by its id, which costs one row, or by another of its names."""
+    with suppress(UnknownIssue):
+        return load_issue(session, id_)
+    try:
+        return issue_selectors.find_issue(id_, {issue.id: issue for issue in load_issues(session)})
+    except UnknownIssue as error:
+        raise NotHere(error.problem, [(near, issue_address(near)) for near in error.nearest]) from None
+
+
+def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:
+    """The build that is meant, and all builds by id in release order."""
+    builds = {build.id: build for build in load_builds(session)}
+    try:
+        return build_names.find_build(text, builds), builds
+    except UnknownBuild as error:
+        refuse_unreadable_build(session, text)
+        raise NotHere(error.problem, [(near, build_address(near)) for near in error.nearest]) from None
+
+
+def find_attempt(session: Session, id_: str) -> AttemptDetail:
+    try:
+        return load_attempt(session, id_)
+    except UnknownAttempt:
+        raise NotHere(
+            f'no attempt "{id_}" is stored here; it may have been pruned, or its issue left the catalogue',
+            [("the matrix", "/")],
+        ) from None
+
+
+def find_run(session: Session, id_: str) -> RunRow:
+    try:
+        return load_run(session, id_)
+    except UnknownRun:
+        ids = nearest(id_, (run.id for run in load_runs(session, _RECENT_RUNS)))
+        near = [(id_, run_address(id_)) for id_ in ids]
+        raise NotHere(f'no run is called "{id_}" here', [*near, ("all runs", "/runs")]) from None
+
+
+def find_watch_list(session: Session, name: str, version: int | None = None) -> WatchList:
+    found = load_watch_list(session, name, version)
+    if found is not None:
+        return found
+    if version is not None and load_watch_list(session, name) is not None:
+        raise NotHere(f'the watch list "{name}" has no version {version}', [(name, watch_list_address(name))])
+    near = nearest(name, load_watch_lists(session))
+    offered = [(one, watch_list_address(one)) for one in near] or [("all watch lists", "/watchlists")]
+    raise NotHere(f'no watch list is called "{name}" here', offered)

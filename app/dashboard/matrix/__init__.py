@@ -1,0 +1,1 @@
+"""Issues by builds, as page and JSON."""

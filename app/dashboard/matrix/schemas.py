@@ -1,0 +1,41 @@
+"""A selection of the matrix as JSON: what `knowngood matrix --json` prints and `/api/v1/matrix` answers."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
+from knowngood.app.dashboard.issues.build_schemas import BuildBody, build_body
+from knowngood.app.dashboard.issues.schemas import IssueBody, issue_body
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import Cell
+
+
+class MatrixBody(BaseModel):
+    """Every cell of the selection, not_run ones too; titles and snippets stand once, in `issues`."""
+
+    issues: list[IssueBody]
+    builds: list[BuildBody]
+    cells: list[CellBody]
+
+
+class MatrixPageBody(MatrixBody):
+    """A part of the matrix: `issues` and `builds` are those of its cells. `next` stands only where it is in parts: the
+    address of the cells after these (null: there are none). `query` stands only where `q` asked something: the same as
+    JSON, which `q` takes too (query.schema.json).
+    """
+
+    next: str | None = None
+    query: dict[str, Any] | None = None
+
+
+def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterable[Cell], now: datetime) -> MatrixBody:
+    by_id = {build.id: build for build in builds}
+    return MatrixBody(
+        issues=[issue_body(issue) for issue in issues],
+        builds=[build_body(build) for build in by_id.values()],
+        cells=[cell_body(cell, by_id[cell.build], now) for cell in cells],
+    )

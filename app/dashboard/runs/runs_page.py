@@ -1,0 +1,78 @@
+"""`/runs`: what was asked to be measured, newest first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.store.queries import RunRow, RunState, load_runs
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, run_address
+
+router = APIRouter(include_in_schema=False)
+
+_SHOWN = 100
+
+STATE_WORDS = {
+    RunState.QUEUED: "waiting",
+    RunState.RUNNING: "running",
+    RunState.CANCELLING: "stopping",
+    RunState.CANCELLED: "cancelled",
+    RunState.DONE: "done",
+}
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """`asked` says in a few words what was asked for; `problems` counts jobs that left arms undone."""
+
+    run: RunRow
+    address: str
+    word: str
+    asked: str
+    problems: int
+    took_s: float
+
+
+@dataclass(frozen=True)
+class RunsPage:
+    lines: tuple[RunLine, ...]
+    shown: int
+    json_address: str
+
+
+@router.get("/runs")
+def runs(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = load_runs(session, _SHOWN)
+    lines = tuple(run_line(visit, run) for run in found)
+    return visit.page("runs.html", RunsPage(lines, _SHOWN, f"{API}/runs"))
+
+
+def run_line(visit: Visit, run: RunRow) -> RunLine:
+    return RunLine(
+        run=run,
+        address=run_address(run.id),
+        word=visit.say(STATE_WORDS[run.state]),
+        asked=_asked(run.request),
+        problems=sum(1 for job in run.jobs if job.problem),
+        took_s=_seconds(run.created_at, run.finished_at or visit.now),
+    )
+
+
+def _asked(request: Mapping[str, object]) -> str:
+    """`builds torch-2.7.1+cu126 · issues all`: lists longer than three are counted."""
+    said = {name: value for name, value in request.items() if value not in (None, [], "", False)}
+    return " · ".join(f"{name} {_in_words(value)}" for name, value in said.items())
+
+
+def _in_words(value: object) -> str:
+    if isinstance(value, list | tuple):
+        listed = [str(one) for one in value]
+        return ", ".join(listed) if len(listed) <= 3 else str(len(listed))  # noqa: PLR2004 - three fit a line
+    return "yes" if value is True else str(value)
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    return max(0.0, (until - since).total_seconds())

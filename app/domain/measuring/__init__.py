@@ -1,0 +1,1 @@
+"""What is to be measured, by whom, at which level of isolation."""

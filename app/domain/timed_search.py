@@ -1,0 +1,57 @@
+"""Looking for a signature in what strangers wrote: with a limit of time, and letting other threads work meanwhile."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import regex
+
+from knowngood.app.domain.issue import digest
+
+LIMIT_S = 1.0
+"""How long one text may be looked through, in seconds of this process's processors."""
+
+LINE_SIGNS = 400
+"""What is kept of a line that says what happened."""
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What looking for a pattern came to, fit to be kept beside what was looked through.
+
+    `of` is the digest of the pattern; `line` the line that carries it, at most 400 signs (None: there is none). With
+    `is_late` nobody knows: it took longer than it may.
+    """
+
+    of: str
+    line: str | None = None
+    is_late: bool = False
+
+
+def search(pattern: str, texts: Iterable[str], limit_s: float = LIMIT_S) -> Searched:
+    """Look through the texts in their order until one carries the pattern. Never raises TimeoutError."""
+    of = digest_of(pattern)
+    try:
+        return Searched(of, next((line for text in texts if (line := _line(pattern, text, limit_s)) is not None), None))
+    except TimeoutError:
+        return Searched(of, is_late=True)
+
+
+@lru_cache(maxsize=4096)
+def digest_of(pattern: str) -> str:
+    """What the result of a search is kept under: with another pattern it says nothing."""
+    return digest(pattern)
+
+
+def _line(pattern: str, text: str, limit_s: float) -> str | None:
+    found = _compiled(pattern).search(text, timeout=limit_s, concurrent=True)
+    if found is None:
+        return None
+    start = text.rfind("\n", 0, found.start()) + 1
+    end = text.find("\n", found.end())
+    return text[start : end if end >= 0 else len(text)].strip()[:LINE_SIGNS]
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> "regex.Pattern[str]":
+    return regex.compile(pattern)

@@ -1,0 +1,239 @@
+"""What may be claimed of (issue, build, hardware class): what was measured there, else what one written rule infers.
+
+Every sentence, number, colour and exit code of the product about a cell comes from here. A claim is a cell: what was
+measured stands as it is; where nothing was, another measured cell may stand in for it, by at most one of two rules, and
+the cell then names the rule and its ground (`basis`). Removing every ground of a claim makes it not known.
+Source: design 10, rules 1 to 3 and 8.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from itertools import combinations
+
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.identity_key import Same
+from knowngood.app.domain.issue import Device, Issue, Requires, unmet
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.false_changes import Rate
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell, Verdict
+
+CellKey = tuple[str, str, str]  # issue, build, hardware class
+Pythons = tuple[str, str]
+
+AGREEMENT = 0.95
+"""The lower end of the 95 % interval of two Pythons' measured agreement; below it neither stands in for the other."""
+
+PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What is claimed of every cell of a store: `cells` are all that it holds.
+
+    A function of the store: which builds, classes or issues somebody asks for changes no answer. What follows from the
+    store alone is worked out once; keep one of these for as long as the store stands still.
+    """
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[CellKey, Cell]
+    infers: bool = True
+    _made: dict[CellKey, Cell] = field(default_factory=dict, compare=False, repr=False)
+
+    def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
+        """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
+        key = (issue.id, build.id, hardware)
+        stored = self.cells.get(key)
+        if stored is not None and stored.verdict is not Verdict.NOT_RUN:
+            return stored
+        if key not in self._made:
+            self._made[key] = self._unmeasured(issue, build, hardware, stored)
+        return self._made[key]
+
+    def _unmeasured(self, issue: Issue, build: Build, hardware: str, stored: Cell | None) -> Cell:
+        blank = _blank(issue.id, issue.requires, build, hardware)
+        if blank.verdict is Verdict.NOT_APPLICABLE:
+            return blank
+        inferred = self._inferred(issue, build, hardware) if self.infers else None
+        return inferred or stored or blank
+
+    def _inferred(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
+        """At most one rule: a cell of the CPU class that itself would have to be inferred stands in for nothing."""
+        if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
+            ground = self.cells.get((issue.id, build.id, CPU_CLASS))
+            if ground is not None and ground.verdict in CONCLUSIVE:
+                return _standing_in(Same(ground), build, hardware, DEVICE_RULE, self.device_agreement)
+            return None
+        return self._from_another_python(issue, build, hardware)
+
+    def _from_another_python(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
+        if issue.requires.python or issue.is_smoke or build.id not in self.smoked:
+            return None
+        grounds = [
+            cell
+            for one in self._wheels_alike(build)
+            if (cell := self.cells.get((issue.id, one.id, hardware))) is not None and cell.verdict in CONCLUSIVE
+        ]
+        if len({cell.verdict for cell in grounds}) > 1:
+            return None
+        rated = [(self.agreement_of(build.python, self.builds[cell.build].python), cell) for cell in grounds]
+        holding = [(rate, cell) for rate, cell in rated if holds(rate)]
+        if not holding:
+            return None
+        rate, ground = min(holding, key=lambda pair: (-pair[0].interval[0], *_preferred(self.builds[pair[1].build])))
+        return _standing_in(Same(ground), build, hardware, PYTHON_RULE, rate)
+
+    def agreement_of(self, python: str, other: str) -> Rate:
+        """How many of the pairs that were measured on both Pythons agree; `Rate(0, 0)` where none was."""
+        return self.agreement.get(_pair(python, other), Rate(0, 0))
+
+    @cached_property
+    def smoked(self) -> frozenset[str]:
+        """Builds, each with its Python, on which a smoke row was measured to pass."""
+        smoke = {issue.id for issue in self.issues.values() if issue.is_smoke}
+        return frozenset(
+            build
+            for issue, build, hardware in self.cells
+            if issue in smoke and self.cells[issue, build, hardware].verdict is Verdict.NOT_AFFECTED
+        )
+
+    @cached_property
+    def agreement(self) -> Mapping[Pythons, Rate]:
+        """By two Pythons, the older first: of the cells that have an answer on both, how many have the same.
+
+        Cells of rows that name a Python are no pairs: they are there because Pythons differ.
+        """
+        found: dict[Pythons, list[bool]] = defaultdict(list)
+        for one, other in self.pairs:
+            found[_pair(self.builds[one.build].python, self.builds[other.build].python)].append(
+                one.verdict is other.verdict
+            )
+        return {pythons: Rate(sum(said), len(said)) for pythons, said in sorted(found.items(), key=_by_pythons)}
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """The cells that were measured, with an answer, on two Pythons of one wheel; the older Python first."""
+        places: dict[tuple[str, BuildId, str | None, str], list[str]] = defaultdict(list)
+        for issue, build, hardware in self.cells:
+            known, row = self.builds.get(build), self.issues.get(issue)
+            if known is not None and row is not None and not row.requires.python and not row.is_smoke:
+                places[issue, known.build_id.apart_from_python, known.triton, hardware].append(build)
+        return tuple(
+            pair
+            for (issue, _, _, hardware), builds in sorted(places.items(), key=lambda item: (item[0][0], item[0][3]))
+            if len(builds) > 1
+            for pair in combinations(self._answers(issue, builds, hardware), 2)
+        )
+
+    def _answers(self, issue: str, builds: Iterable[str], hardware: str) -> Iterator[Cell]:
+        for build in sorted(builds, key=lambda id_: self.builds[id_].build_id):
+            cell = self.cells[issue, build, hardware]
+            if cell.verdict in CONCLUSIVE:
+                yield cell
+
+    @cached_property
+    def device_agreement(self) -> Rate:
+        """The same over `device_pairs`."""
+        said = [one.verdict is other.verdict for one, other in self.device_pairs]
+        return Rate(sum(said), len(said))
+
+    @cached_property
+    def device_pairs(self) -> tuple[tuple[Cell, Cell], ...]:
+        """Cells of device-independent rows that were measured, with an answer, on the CPU and on another class; the
+        CPU's first.
+        """
+        rows = {issue.id for issue in self.issues.values() if issue.requires.device is Device.ANY}
+        keys = sorted(key for key in self.cells if key[0] in rows and key[2] != CPU_CLASS)
+        pairs = [(self.cells.get((issue, build, CPU_CLASS)), self.cells[issue, build, at]) for issue, build, at in keys]
+        return tuple(
+            (on_cpu, cell)
+            for on_cpu, cell in pairs
+            if on_cpu is not None and {on_cpu.verdict, cell.verdict} <= CONCLUSIVE
+        )
+
+    def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
+        """The builds that differ from this one in Python alone."""
+        return tuple(one for one in self._families[build.build_id.apart_from_python] if _differs_in_python(one, build))
+
+    @cached_property
+    def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:
+        families: dict[BuildId, list[Build]] = defaultdict(list)
+        for build in self.builds.values():
+            families[build.build_id.apart_from_python].append(build)
+        return defaultdict(tuple, {key: tuple(found) for key, found in families.items()})
+
+
+def holds(rate: Rate) -> bool:
+    """Whether a measured agreement is good enough to infer by."""
+    return rate.interval[0] >= AGREEMENT
+
+
+def _differs_in_python(one: Build, other: Build) -> bool:
+    return one.python != other.python and one.triton == other.triton
+
+
+def _pair(one: str, other: str) -> Pythons:
+    first, second = sorted((one, other), key=_number)
+    return first, second
+
+
+def _number(python: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in python.split("."))
+
+
+def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
+    return tuple(_number(python) for python in item[0])
+
+
+def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:
+    return (build.python != DEFAULT_PYTHON, _number(build.python))
+
+
+# The same cell as the same object, from one state of the store to the next: rows of a page are kept by their cells.
+@lru_cache(maxsize=65_536)
+def _blank(issue: str, requires: Requires, build: Build, hardware: str) -> Cell:
+    absent = unmet(requires, build, hardware)
+    if absent:
+        return Cell(issue, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
+    return Cell(issue, build.id, hardware, Verdict.NOT_RUN, "not run yet")
+
+
+@lru_cache(maxsize=65_536)
+def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate: Rate) -> Cell:
+    """The cell of (build, hardware) as its ground has it. No attempt of it was made."""
+    ground = same.it
+    basis = Basis(rule, ground.build, ground.hardware, rate.part, rate.whole)
+    return replace(
+        ground,
+        build=build.id,
+        hardware=hardware,
+        reason=_lead(basis) + ground.reason,
+        attempts={},
+        superseded=0,
+        voided=0,
+        basis=basis,
+    )
+
+
+def ground_of(basis: Basis) -> str:
+    """What an inferred claim is inferred from, in a word: the other Python's build, or the CPU class."""
+    return basis.hardware if basis.rule == DEVICE_RULE else basis.build
+
+
+def own_reason(cell: Cell) -> str:
+    """The reason of the measured cell that a claim stands on."""
+    return cell.reason.removeprefix(_lead(cell.basis)) if cell.basis else cell.reason
+
+
+def _lead(basis: Basis) -> str:
+    return f"inferred from {in_words(basis)}: "
+
+
+def in_words(basis: Basis) -> str:
+    """`torch-2.6.0+cu124 (Pythons agreed in 149 of 150 cells)`: what an inferred claim stands on."""
+    if basis.rule == DEVICE_RULE:
+        rate = f"; agreed in {basis.agreed} of {basis.compared} cells" if basis.compared else ""
+        return f"{basis.hardware} (independent of the device{rate})"
+    return f"{basis.build} (these Pythons agreed in {basis.agreed} of {basis.compared} cells)"

@@ -1,0 +1,152 @@
+"""All that is known, in one value: the catalogue, every stored cell, and what follows from them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, lru_cache
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Issue, Requires, unmet
+from knowngood.app.domain.issue_selectors import Names, names_of
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.history import Fix, History, first_fix, history_of, releases_of
+from knowngood.app.domain.verdicts.inference import CellKey, Claims
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+
+_NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
+
+
+@dataclass(frozen=True)
+class Known:
+    """The catalogue, every stored cell by (issue, build, hardware class), and the measured classes.
+
+    `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
+    once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
+    known but what was measured: of a past moment the evidence of the rules is not at hand.
+    """
+
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    cells: Mapping[CellKey, Cell]
+    hardware: tuple[str, ...]
+    as_of: datetime
+    infers: bool = True
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.issues)
+
+    @cached_property
+    def claims(self) -> Claims:
+        return Claims(self.issues, self.builds, self.cells, infers=self.infers)
+
+    def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
+        """What is claimed of a cell: measured, inferred, or not known."""
+        return self.claims.of(issue, build, hardware)
+
+    def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
+        """Whether anything was measured of it on any of these classes."""
+        return any((build.id, class_) in self._columns for class_ in hardware)
+
+    def measured(self, issue: str, hardware: str) -> tuple[tuple[Build, Cell], ...]:
+        """Every stored cell of an issue on a class with its build, in release order."""
+        key = (issue, hardware)
+        found = self._stored.get(key)
+        if found is None:
+            builds, cells = self.builds, self.cells
+            found = tuple([(builds[id_], cells[issue, id_, hardware]) for id_ in self._places[key]])
+            self._stored[key] = found
+        return found
+
+    def stored(self, issue: str) -> tuple[Cell, ...]:
+        """Every stored cell of an issue, one class after the other, in release order."""
+        return tuple(cell for class_ in self.hardware for _, cell in self.measured(issue, class_))
+
+    def was_measured(self, issue: str, hardware: str) -> bool:
+        """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""
+        key = (issue, hardware)
+        if key not in self._measured:
+            self._measured[key] = any(cell.verdict not in _NOTHING for _, cell in self.measured(issue, hardware))
+        return self._measured[key]
+
+    def history(self, issue: str, hardware: str) -> History:
+        """Where an issue came and went on a class, over every release of the catalogue, by what was measured."""
+        key = (issue, hardware)
+        if key not in self._histories:
+            self._histories[key] = history_of(self._said(issue, hardware))
+        return self._histories[key]
+
+    def _said(self, issue: str, hardware: str) -> Sequence[tuple[Build, Verdict]]:
+        """The verdict of each build of the line; nothing where nobody ever measured the issue on this class."""
+        stored = {build.id: cell.verdict for build, cell in self.measured(issue, hardware)}
+        if not stored:
+            return ()
+        requires = self.issues[issue].requires if issue in self.issues else Requires(Device.ANY)
+        unmeasured = _unmeasured(requires, self._line, hardware)
+        told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
+        return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
+
+    def told(self, issue: Issue, hardware: str) -> str:
+        """The history in words. An issue that does not depend on the device is told by the CPU where it was measured
+        there alone, as its cells are.
+        """
+        own = self.history(issue.id, hardware)
+        if own.measured or not self.infers or issue.requires.device is not Device.ANY:
+            return own.sentence
+        on_cpu = self.history(issue.id, CPU_CLASS)
+        return f"as on {CPU_CLASS}: {on_cpu.sentence}" if on_cpu.measured else own.sentence
+
+    def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
+        """Where an issue that fails on `build` passes again."""
+        key = (issue, build.id, hardware)
+        if key not in self._fixes:
+            said = dict(self._said(issue, hardware))
+            self._fixes[key] = first_fix(self._releases, build, lambda one: said.get(one, Verdict.NOT_RUN))
+        return self._fixes[key]
+
+    @cached_property
+    def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """Builds by issue and class, from the keys alone: decoding a cell costs 50 us when it is first looked at."""
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        ranks = {id_: rank for rank, id_ in enumerate(sorted(self.builds, key=lambda id_: self.builds[id_].build_id))}
+        for issue, build, hardware in self.cells:
+            if build in ranks:
+                found[issue, hardware].append(build)
+        return defaultdict(tuple, {key: tuple(sorted(ids, key=ranks.__getitem__)) for key, ids in found.items()})
+
+    @cached_property
+    def _columns(self) -> frozenset[tuple[str, str]]:
+        return frozenset((build, hardware) for _, build, hardware in self.cells)
+
+    @cached_property
+    def _stored(self) -> dict[tuple[str, str], tuple[tuple[Build, Cell], ...]]:
+        return {}
+
+    @cached_property
+    def _measured(self) -> dict[tuple[str, str], bool]:
+        return {}
+
+    @cached_property
+    def _releases(self) -> tuple[tuple[Build, ...], ...]:
+        return releases_of(self.builds.values())
+
+    @cached_property
+    def _line(self) -> tuple[Build, ...]:
+        return tuple(build for release in self._releases for build in release)
+
+    @cached_property
+    def _histories(self) -> dict[tuple[str, str], History]:
+        return {}
+
+    @cached_property
+    def _fixes(self) -> dict[tuple[str, str, str], Fix | None]:
+        return {}
+
+
+@lru_cache(maxsize=4096)  # a page of the matrix asks this of every row
+def _unmeasured(requires: Requires, line: tuple[Build, ...], hardware: str) -> tuple[tuple[Build, Verdict], ...]:
+    """What is known of each build without a measurement."""
+    return tuple(
+        (build, Verdict.NOT_APPLICABLE if unmet(requires, build, hardware) else Verdict.NOT_RUN) for build in line
+    )

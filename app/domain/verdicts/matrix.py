@@ -1,0 +1,269 @@
+"""The matrix as values: which builds make its columns, every cell of a selection filled, and what they add up to.
+
+Builds that differ in Python alone share a column for as long as their answers agree. What programs read (JSON, gates)
+is never folded: there every build stands for itself.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from functools import lru_cache
+
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.issue import CPU_PATH, Issue
+from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.verdicts.inference import CellKey
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, stale_before, stays_fresh
+
+
+class Columns(StrEnum):
+    """Which builds stand as columns where none are named. Other Pythons come along where they were measured."""
+
+    MEASURED = "measured"  # releases with any measured cell; all of them while nothing is measured
+    MINORS = "minors"  # the newest patch of each minor release
+    RELEASES = "releases"  # the plain line, and what was measured beside it with its own Triton
+    ALL = "all"  # deliberate Triton mismatches too; never folded
+
+
+@dataclass(frozen=True)
+class Column:
+    """What stands under one head: builds that differ in Python alone. First the one that names it: the default Python,
+    or another where only that was measured; then the lower ones. Where it is unfolded it has one build.
+    """
+
+    builds: tuple[Build, ...]
+
+    @property
+    def head(self) -> Build:
+        """The build that names it."""
+        return self.builds[0]
+
+
+def choose_columns(builds: Iterable[Build], measured: Collection[str], columns: Columns) -> tuple[Build, ...]:
+    """Builds in release order: those that name a column, and their other Pythons that are among `measured` (ids).
+
+    A build off the line of releases earns its column by being measured, with whatever Python.
+    """
+    families = [_where_measured(family, measured) for family in _families(tuple(builds))]
+    return tuple(build for family in _chosen(families, measured, columns) for build in family.builds)
+
+
+@lru_cache(maxsize=64)  # one view asks five times for the same builds, and versions are slow to compare
+def _families(builds: tuple[Build, ...]) -> tuple[Column, ...]:
+    """All Pythons of one torch with one Triton together, in release order."""
+    families: dict[BuildId, list[Build]] = {}
+    for build in sorted(builds, key=lambda build: build.build_id):
+        families.setdefault(build.build_id.apart_from_python, []).append(build)
+    return tuple(
+        Column(tuple(sorted(family, key=lambda build: build.python != DEFAULT_PYTHON))) for family in families.values()
+    )
+
+
+def _where_measured(family: Column, measured: Collection[str]) -> Column:
+    """The family without other Pythons that nothing was measured with: their columns would be blank."""
+    return Column((family.head, *(build for build in family.builds[1:] if build.id in measured)))
+
+
+def _chosen(families: Sequence[Column], measured: Collection[str], columns: Columns) -> Sequence[Column]:
+    if columns is Columns.ALL:
+        return families
+    known = {family.head.id for family in families if any(build.id in measured for build in family.builds)}
+    releases = [
+        family
+        for family in families
+        if is_release(family.head) or (family.head.id in known and not family.head.is_mismatched)
+    ]
+    if columns is Columns.RELEASES:
+        return releases
+    if columns is Columns.MEASURED:
+        return [family for family in releases if family.head.id in known] or releases
+    newest: dict[str, Column] = {}
+    for family in releases:
+        best = newest.get(family.head.minor)
+        if best is None or _rank(family.head) > _rank(best.head):
+            newest[family.head.minor] = family
+    return list(newest.values())
+
+
+def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
+    """Newer patch first; of the same patch, the wheel of the default index."""
+    return build.build_id.version.release, is_release(build)
+
+
+def unfolded(builds: Iterable[Build]) -> tuple[Column, ...]:
+    """Each build for itself."""
+    return tuple(Column((build,)) for build in builds)
+
+
+def fold(
+    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known
+) -> tuple[Column, ...]:
+    """The columns of a view: Pythons of one build share theirs wherever the same is claimed of all that were measured.
+
+    One row that says something else of another Python than of the build that names the column, on any of the classes,
+    unfolds the column for the whole view: a row that counts one Python and a row beside it that counts another would
+    be read as one build. Rows that name a Python are no such rows: they are about one of them.
+    """
+    families = tuple(_led(family, hardware, known) for family in _families(tuple(builds)))
+    several = [family for family in families if len(family.builds) > 1]
+    if not several:
+        return families
+    places = [(issue, class_) for issue in issues if not issue.requires.python for class_ in hardware]
+    split = {family.head.id for family in several if not _says_one_thing(family, places, known)}
+    return tuple(
+        column
+        for family in families
+        for column in (_apart(family, hardware, known) if family.head.id in split else (family,))
+    )
+
+
+def _says_one_thing(family: Column, places: Sequence[tuple[Issue, str]], known: Known) -> bool:
+    for build in family.builds[1:]:
+        for issue, class_ in places:
+            own = known.cells.get((issue.id, build.id, class_))
+            if own is None or own.verdict not in CONCLUSIVE:
+                continue
+            if known.cell(issue, family.head, class_).verdict is not own.verdict:
+                return False
+    return True
+
+
+def _led(family: Column, hardware: Collection[str], known: Known) -> Column:
+    """Named by a build that was measured on these classes, if any was: what was measured is not shown as inferred."""
+    lead = next((build for build in family.builds if known.is_measured(build, hardware)), family.head)
+    return Column((lead, *(build for build in family.builds if build is not lead)))
+
+
+def _apart(family: Column, hardware: Collection[str], known: Known) -> tuple[Column, ...]:
+    """Each Python for itself, without the default one where nothing was measured with it."""
+    return unfolded(
+        build for build in family.builds if build.python != DEFAULT_PYTHON or known.is_measured(build, hardware)
+    )
+
+
+def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:
+    """Places of the columns that are left where each of `minors` shows its newest patch alone."""
+    newest: dict[str, int] = {}
+    for at, column in enumerate(columns):
+        best = newest.get(column.head.minor)
+        if best is None or _rank(column.head) > _rank(columns[best].head):
+            newest[column.head.minor] = at
+    return tuple(
+        at for at, column in enumerate(columns) if column.head.minor not in minors or newest[column.head.minor] == at
+    )
+
+
+def complete(
+    issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], known: Known
+) -> dict[CellKey, Cell]:
+    """What is claimed of every cell of the selection: measured, inferred, not_applicable with its reason, or not_run.
+
+    Keys come in the order hardware, issue, build.
+    """
+    return {
+        (issue.id, build.id, class_): known.cell(issue, build, class_)
+        for class_ in hardware
+        for issue in issues
+        for build in builds
+    }
+
+
+def rows_of(
+    issues: Sequence[Issue], columns: Sequence[Column], hardware: Sequence[str], known: Known
+) -> dict[tuple[str, str], tuple[Cell, ...]]:
+    """By issue and hardware class, the cell that stands for each column: that of the build that names it, or where
+    that was not run, the answer of another Python.
+
+    A row that names a Python is told by the Pythons of the column that it is about.
+    """
+    return {
+        (issue.id, class_): tuple(_standing(issue, column.builds, class_, known) for column in columns)
+        for class_ in hardware
+        for issue in issues
+    }
+
+
+def _standing(issue: Issue, builds: Sequence[Build], hardware: str, known: Known) -> Cell:
+    named = known.cell(issue, builds[0], hardware)
+    if len(builds) == 1 or (named.verdict is not Verdict.NOT_RUN and not issue.requires.python):
+        return named
+    told = tells_most(known.cell(issue, build, hardware) for build in builds)
+    return told if told.verdict in CONCLUSIVE or issue.requires.python else named
+
+
+def tells_most(cells: Iterable[Cell]) -> Cell:
+    """The one that stands for all Pythons of a build: the first of those that say most."""
+    return max(cells, key=_weight)
+
+
+def _weight(cell: Cell) -> tuple[bool, bool, bool]:
+    """An answer says more than what was tried in vain, that more than "not run", that more than "does not apply"."""
+    return (cell.verdict in CONCLUSIVE, cell.measured_at is not None, cell.verdict is not Verdict.NOT_APPLICABLE)
+
+
+def concerns_cpu_path(cells: Collection[Cell]) -> bool:
+    """Whether a row has no place on its hardware class because it is about what torch does on the CPU."""
+    return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells) and any(
+        cell.reason == CPU_PATH for cell in cells
+    )
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a selection adds up to: `measured` cells have an attempt that ran, `unsure` of them give no answer; others
+    are `inferred`.
+    """
+
+    applicable: int
+    measured: int
+    inferred: int
+    unsure: int
+    stale: int
+    newest: datetime | None
+
+
+def stale_cells(cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime) -> frozenset[CellKey]:
+    """Keys of the cells whose evidence is too old to lean on; `builds` holds the build of each."""
+    limits = {id_: stale_before(build, now) for id_, build in builds.items()}
+    return frozenset(
+        (cell.issue, cell.build, cell.hardware)
+        for cell in cells
+        if cell.measured_at is not None and cell.measured_at < limits[cell.build]
+    )
+
+
+def stale_after(cells: Iterable[Cell], builds: Mapping[str, Build]) -> datetime | None:
+    """The moment after which one of them is stale (None: never); `builds` holds the build of each."""
+    return min((cell.measured_at + stays_fresh(builds[cell.build]) for cell in cells if cell.measured_at), default=None)
+
+
+def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
+    """`stale` are the stale ones among `cells`."""
+    cells = list(cells)
+    counts = Counter(cell.verdict for cell in cells)
+    applicable = len(cells) - counts[Verdict.NOT_APPLICABLE]
+    inferred = sum(1 for cell in cells if cell.basis is not None)
+    return Tally(
+        applicable=applicable,
+        measured=applicable - counts[Verdict.NOT_RUN] - inferred,
+        inferred=inferred,
+        unsure=counts[Verdict.INCONCLUSIVE],
+        stale=len(stale),
+        newest=max((cell.measured_at for cell in cells if cell.measured_at is not None), default=None),
+    )
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """What several selections, none of which shares a cell with another, add up to together."""
+    parts = list(tallies)
+    return Tally(
+        applicable=sum(part.applicable for part in parts),
+        measured=sum(part.measured for part in parts),
+        inferred=sum(part.inferred for part in parts),
+        unsure=sum(part.unsure for part in parts),
+        stale=sum(part.stale for part in parts),
+        newest=max((part.newest for part in parts if part.newest is not None), default=None),
+    )

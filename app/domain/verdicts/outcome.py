@@ -1,0 +1,310 @@
+"""What one attempt means. `classify` is the only place where a record becomes an outcome."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from knowngood.app.domain.builds.build import Build, difference
+from knowngood.app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
+from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
+from knowngood.app.domain.timed_search import LIMIT_S, LINE_SIGNS, Searched, digest_of, search
+
+
+class Outcome(StrEnum):
+    PASS = "pass"  # noqa: S105 - a word of the glossary, no secret
+    MATCH = "match"
+    OTHER_FAILURE = "other_failure"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    ENV_ERROR = "env_error"
+    HARNESS_ERROR = "harness_error"
+    NOT_APPLICABLE = "not_applicable"
+    CANCELLED = "cancelled"
+
+
+class Ending(StrEnum):
+    """How the process of an attempt came to its end, as the keeper saw it."""
+
+    RETURNED = "returned"  # the arm's function returned
+    RAISED = "raised"  # the arm's function, or importing the script, raised
+    EXITED = "exited"  # the process ended by itself before the function came back (os._exit, sys.exit at import)
+    SIGNALLED = "signalled"
+    TIMED_OUT = "timed_out"
+    OVER_MEMORY = "over_memory"
+    OVER_PROCESSES = "over_processes"
+    OVER_DISK = "over_disk"
+    CANCELLED = "cancelled"
+    NOT_STARTED = "not_started"  # the environment never came to be, or the process could not be made
+
+
+class TroubleCode(StrEnum):
+    """What a structured probe found wrong with the environment or the host. Never guessed from text."""
+
+    NO_BUILD = "no_build"
+    INDEX_UNREACHABLE = "index_unreachable"
+    PROVISION_FAILED = "provision_failed"
+    WRONG_BUILD = "wrong_build"
+    NO_INTERPRETER = "no_interpreter"
+    NO_COMPILER = "no_compiler"
+    NO_SETUPTOOLS = "no_setuptools"
+    BROKEN_KERNELS = "broken_kernels"
+    DISK_FULL = "disk_full"
+    OUT_OF_MEMORY = "out_of_memory"
+    DRIVER_TOO_OLD = "driver_too_old"
+    NO_CODE_FOR_CARD = "no_code_for_card"
+    GPU_LOST = "gpu_lost"
+    GPU_BUSY = "gpu_busy"
+    HARNESS = "harness"
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """`sentence` says what was found and what to do about it."""
+
+    code: TroubleCode
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception as the harness saw it. `kind` is the class's qualified name; `text` the traceback, at most 64 KiB.
+
+    `marked` is `wrong_result` or `not_applicable` where the script raised its class of that name, else empty.
+    """
+
+    kind: str
+    message: str
+    text: str
+    marked: str = ""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Raw evidence of one attempt, as measured; nothing in it is a judgement.
+
+    `probes` counts what the harness saw happen (`inductor_cpp`: graphs compiled, ...); `observed` is what the arm
+    reported; `imported` what the process imported. Seconds are wall time: `wall_s` of the whole process, `own_s` from
+    after `import torch` to the last observation. `peak_bytes` is the largest resident set of the process tree.
+    `sandbox` names what isolated it (see isolation), and `forked` where it came from a parent that had imported torch.
+    """
+
+    ending: Ending
+    exit_code: int | None = None
+    signal: str = ""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    probes: Mapping[str, int] = field(default_factory=dict)
+    raised: Raised | None = None
+    trouble: Trouble | None = None
+    imported: Mapping[str, str] = field(default_factory=dict)
+    wall_s: float = 0.0
+    own_s: float = 0.0
+    peak_bytes: int = 0
+    threads: int = 0
+    sandbox: tuple[str, ...] = ()
+    log_cut_bytes: int = 0
+
+    @property
+    def isolation(self) -> Isolation:
+        """How far it was shut off from its host."""
+        return isolation_of(self.sandbox)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An outcome with its reason in a sentence and, where one matched, the line of the evidence that did.
+
+    `searched` is what looking for the signature came to (None: nobody had to look).
+    """
+
+    outcome: Outcome
+    reason: str
+    line: str = ""
+    searched: Searched | None = field(default=None, compare=False)
+
+
+_NO_MODULE = re.compile(r"No module named '(?P<root>[A-Za-z0-9_]+)")
+_ABSENT = frozenset({TroubleCode.NO_BUILD, TroubleCode.NO_CODE_FOR_CARD})
+_NO_SPACE = "[Errno 28]"
+_LATE = (
+    "failed, and looking for the issue's signature in what it wrote took too long; `knowngood reclassify` tries anew"
+)
+
+
+def classify(  # noqa: PLR0913 - what an outcome rests on
+    record: RunRecord,
+    issue: Issue,
+    arm: str,
+    build: Build,
+    log: str,
+    kept: Searched | None = None,
+    *,
+    limit_s: float = LIMIT_S,
+) -> Judgement:
+    """Say what one attempt means.
+
+    `log` is what the process wrote, as kept. `kept` is what looking for a signature in this record and log came to
+    before; while the signature is the same, nobody looks again. Total: every record has an outcome, nothing is raised.
+    Two rules decide arguments: a failure that does not carry the issue's own text is never the issue, and trouble found
+    by a structured probe is never the issue even where the text matches.
+    Source: DECISIONS.md 3 (evidence is stored, verdicts are derived) and 4 (the order of the rules).
+    """
+    return (
+        _never_measured(record)
+        or _wrong_environment(record, issue, build)
+        or _returned(record, issue, arm)
+        or _trouble(record)
+        or _failed(record, issue, _searched(record, issue.signature, log, kept, limit_s))
+    )
+
+
+_DECIDED_WITHOUT_LOG = frozenset({Ending.RETURNED, Ending.CANCELLED, Ending.NOT_STARTED})
+
+
+def heeds_log(record: RunRecord) -> bool:
+    """Whether `classify` may look at the log; where not, it says the same whatever the process wrote."""
+    return record.ending not in _DECIDED_WITHOUT_LOG
+
+
+def _never_measured(record: RunRecord) -> Judgement | None:
+    if record.ending is Ending.CANCELLED:
+        return Judgement(Outcome.CANCELLED, "cancelled before it ended")
+    if record.trouble and record.trouble.code in _ABSENT:
+        return Judgement(Outcome.NOT_APPLICABLE, record.trouble.sentence)
+    if record.raised and record.raised.marked == "not_applicable":
+        return Judgement(Outcome.NOT_APPLICABLE, record.raised.message)
+    if record.trouble and record.trouble.code is TroubleCode.HARNESS:
+        return Judgement(Outcome.HARNESS_ERROR, record.trouble.sentence)
+    if record.ending is Ending.NOT_STARTED:
+        sentence = record.trouble.sentence if record.trouble else "the process could not be started"
+        return Judgement(Outcome.ENV_ERROR if record.trouble else Outcome.HARNESS_ERROR, sentence)
+    return None
+
+
+def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgement | None:
+    """What was imported is checked, not what was asked for."""
+    if not record.imported:
+        if record.trouble:
+            return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
+        why = record.raised.message if record.raised else f"the process ended first ({record.ending})"
+        return Judgement(Outcome.ENV_ERROR, f"torch could not be imported: {why}")
+    found = difference(build, record.imported, environment_request(issue, build).pins)
+    return Judgement(Outcome.ENV_ERROR, f"not the build asked for: {found}") if found else None
+
+
+def _returned(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
+    if record.ending is not Ending.RETURNED:
+        return None
+    if not record.observed:
+        return Judgement(Outcome.HARNESS_ERROR, "returned without saying what it observed, which proves nothing")
+    wanted = issue.arm(arm).exercises
+    missing = [probe for probe in wanted if not record.probes.get(probe)]
+    if missing:
+        return Judgement(Outcome.HARNESS_ERROR, f"returned, but nothing shows that it exercised {', '.join(missing)}")
+    proof = ", ".join(f"{_probe_in_words(probe)} {record.probes[probe]}x" for probe in wanted)
+    return Judgement(Outcome.PASS, f"passed; path proven ({proof})")
+
+
+def _probe_in_words(probe: str) -> str:
+    return probe.removeprefix(OPERATOR_PROBE) if probe.startswith(OPERATOR_PROBE) else probe
+
+
+def _trouble(record: RunRecord) -> Judgement | None:
+    """Infrastructure: never the issue, never a pass."""
+    if record.trouble:
+        return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
+    if record.ending is Ending.OVER_MEMORY:
+        return Judgement(Outcome.ENV_ERROR, "used more memory than this worker allows an arm")
+    if record.ending is Ending.OVER_PROCESSES:
+        return Judgement(Outcome.ENV_ERROR, "started more processes than this worker allows an arm")
+    if record.ending is Ending.OVER_DISK:
+        return Judgement(
+            Outcome.ENV_ERROR, "wrote more to disk than this worker allows an arm, or than its disk had left"
+        )
+    if record.ending is Ending.SIGNALLED and record.signal == "SIGKILL":
+        return Judgement(
+            Outcome.ENV_ERROR, "killed from outside (SIGKILL), most likely by the kernel for want of memory"
+        )
+    raised = record.raised
+    if raised is None:
+        return None
+    name = raised.kind.rpartition(".")[2]
+    if name in {"MemoryError", "OutOfMemoryError"}:
+        return Judgement(Outcome.ENV_ERROR, f"out of memory: {_first_line(raised.message)}")
+    if name == "OSError" and raised.message.startswith(_NO_SPACE):
+        return Judgement(Outcome.ENV_ERROR, f"disk full: {_first_line(raised.message)}; free space and run again")
+    return None
+
+
+def _searched(
+    record: RunRecord, signature: Signature, log: str, kept: Searched | None, limit_s: float
+) -> Searched | None:
+    """What looking for the signature came to; None where this failure cannot be the issue's.
+
+    An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
+    """
+    if not _is_of_its_kind(record, signature):
+        return None
+    raised = record.raised
+    if not signature.pattern:
+        return Searched("", _first_line(raised.message) if raised else record.signal)
+    if kept and kept.of == digest_of(signature.pattern):
+        return kept
+    return search(signature.pattern, (f"{raised.message}\n{raised.text}" if raised else "", log), limit_s)
+
+
+def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:
+    match signature.kind:
+        case SignatureKind.WRONG_RESULT:
+            return record.raised is not None and record.raised.marked == "wrong_result"
+        case SignatureKind.MESSAGE:
+            return record.ending in {Ending.RAISED, Ending.SIGNALLED} or _failed_exit(record)
+        case SignatureKind.SIGNAL:
+            return record.ending is Ending.SIGNALLED and record.signal in signature.signals
+        case SignatureKind.HANG:
+            return record.ending is Ending.TIMED_OUT
+
+
+def _failed_exit(record: RunRecord) -> bool:
+    return record.ending is Ending.EXITED and record.exit_code != 0
+
+
+def _failed(record: RunRecord, issue: Issue, searched: Searched | None) -> Judgement:
+    """Whether a failure is the issue's. One that nobody could hold against the signature in time is neither."""
+    if searched and searched.is_late:
+        return Judgement(Outcome.TIMEOUT, _LATE, searched=searched)
+    if searched and searched.line is not None:
+        return Judgement(Outcome.MATCH, "ended with the issue's own signature", searched.line, searched)
+    return replace(_failure(record, issue), searched=searched)
+
+
+def _failure(record: RunRecord, issue: Issue) -> Judgement:
+    match record.ending:
+        case Ending.TIMED_OUT:
+            return Judgement(Outcome.TIMEOUT, f"did not end within {issue.timeout_s:g} s")
+        case Ending.SIGNALLED:
+            return Judgement(Outcome.CRASH, f"died by {record.signal} without the issue's signature")
+        case Ending.EXITED if record.exit_code == 0:
+            return Judgement(
+                Outcome.HARNESS_ERROR, "exited by itself with 0 before the arm returned, which proves nothing"
+            )
+        case Ending.EXITED:
+            return Judgement(Outcome.OTHER_FAILURE, f"exited by itself with {record.exit_code}")
+        case _:
+            return _other_exception(record.raised)
+
+
+def _other_exception(raised: Raised | None) -> Judgement:
+    if raised is None:
+        return Judgement(Outcome.HARNESS_ERROR, "ended without a word of how")
+    absent = _NO_MODULE.match(raised.message) if raised.kind.endswith("ModuleNotFoundError") else None
+    if absent and absent["root"] != "torch":
+        return Judgement(
+            Outcome.ENV_ERROR,
+            f"package {absent['root']} is not in the environment; name it under [packages] of the issue",
+        )
+    return Judgement(Outcome.OTHER_FAILURE, f"failed otherwise: {raised.kind}: {_first_line(raised.message)}")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0][:LINE_SIGNS]

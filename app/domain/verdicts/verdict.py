@@ -1,0 +1,594 @@
+"""From attempts to a cell: a pure function of the multiset of attempts.
+
+The mixture table stands in GLOSSARY.md and is read back by a test. Nothing here knows in which order results arrived.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Issue,
+    SignatureKind,
+    arm_inapplicable,
+    inapplicable,
+    variants_of,
+)
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.timed_search import Searched
+from knowngood.app.domain.verdicts.outcome import Outcome, TroubleCode, classify
+
+
+class Verdict(StrEnum):
+    AFFECTED = "affected"
+    NOT_AFFECTED = "not_affected"
+    DIFFERENT_FAILURE = "different_failure"
+    FLAKY = "flaky"
+    INCONCLUSIVE = "inconclusive"
+    NOT_APPLICABLE = "not_applicable"
+    NO_BUILD = "no_build"
+    NOT_RUN = "not_run"
+
+
+CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFERENT_FAILURE, Verdict.FLAKY})
+
+INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
+FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
+
+RULES = 3
+"""The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
+older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
+"""
+
+STALE_AFTER = timedelta(days=180)
+NIGHTLY_STALE_AFTER = timedelta(days=7)
+
+# A hang counts only where the same computation without the suspect path was this much faster.
+_HANG_RATIO = 10
+
+
+class Assurance(StrEnum):
+    """How far a claim goes beyond what was measured: not at all, by one named rule, or nothing is known."""
+
+    MEASURED = "measured"
+    INFERRED = "inferred"
+    NOT_KNOWN = "not_known"
+
+
+class WorkaroundVerdict(StrEnum):
+    EFFECTIVE = "effective"
+    PARTIAL = "partial"
+    INEFFECTIVE = "ineffective"
+    UNNECESSARY = "unnecessary"
+    HARMFUL = "harmful"
+    UNVERIFIED = "unverified"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
+
+    `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
+    the digest of that host; `searched` what looking for the signature came to, where somebody had to.
+    """
+
+    attempt: str
+    arm: str
+    variant: str
+    outcome: Outcome
+    reason: str
+    line: str
+    measured_at: datetime
+    wall_s: float = 0.0
+    no_build: bool = False
+    marked: str = ""
+    unserved: bool = False
+    machine: str = ""
+    searched: Searched | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class WorkaroundFinding:
+    """How one workaround does on one cell, and why in a few words.
+
+    `helped`, `failed` and `untried` name the variants that are affected or flaky in the cell: those with which it
+    passed, those with which it failed, and those with which it has no answer. `runs` is the least number of passes
+    among `helped`. `applies` is False where there is nothing to try: it is for other releases, or each of its attempts
+    said so. It is unverified then, and nothing is missing.
+    """
+
+    verdict: WorkaroundVerdict
+    note: str = ""
+    applies: bool = True
+    helped: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    untried: tuple[str, ...] = ()
+    runs: int = 0
+
+
+@dataclass(frozen=True)
+class VariantFinding:
+    """The baseline's verdict with one variant: `k` of `n` attempts that said anything ended with the signature."""
+
+    variant: str
+    verdict: Verdict
+    reason: str
+    k: int = 0
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The measured cell that another one is inferred from, and how well the rule holds where both sides were measured.
+
+    `rule` is `python` or `device`; `build` and `hardware` are the measured cell's. `agreed` of `compared` pairs of
+    cells had the same verdict (0 of 0: no pair was measured).
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    agreed: int = 0
+    compared: int = 0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """(issue, build, hardware class) and what is known of it now.
+
+    `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
+    where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
+    attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
+    of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
+    it is inferred from (None: it is what was measured here); a stored cell never has one.
+    """
+
+    issue: str
+    build: str
+    hardware: str
+    verdict: Verdict
+    reason: str
+    measured_at: datetime | None = None
+    control: Outcome | None = None
+    attempts: Mapping[str, int] = field(default_factory=dict)
+    line: str = ""
+    variants: tuple[VariantFinding, ...] = ()
+    workarounds: Mapping[str, WorkaroundFinding] = field(default_factory=dict)
+    superseded: int = 0
+    voided: int = 0
+    evidence: str = ""
+    reported: str = ""
+    basis: Basis | None = None
+
+    @property
+    def assurance(self) -> Assurance:
+        if self.verdict not in CONCLUSIVE:
+            return Assurance.NOT_KNOWN
+        return Assurance.INFERRED if self.basis else Assurance.MEASURED
+
+    @property
+    def as_reported(self) -> VariantFinding | None:
+        """The variant that the report ran, where it says something else than the cell."""
+        found = next((one for one in self.variants if one.variant == self.reported), None)
+        return found if found and found.verdict is not self.verdict and found.verdict in CONCLUSIVE else None
+
+    @property
+    def runs(self) -> int:
+        """How many attempts the verdict rests on: of a failure the most with one variant, of a pass the least."""
+        own = [one.n for one in self.variants if one.verdict is self.verdict]
+        if self.verdict not in CONCLUSIVE or not own:
+            return 0
+        return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
+
+
+def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
+    """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
+    judgement = classify(attempt.record, issue, attempt.arm, build, log, kept)
+    trouble, raised = attempt.record.trouble, attempt.record.raised
+    return Judged(
+        attempt=attempt.id,
+        arm=attempt.arm,
+        variant=attempt.variant,
+        outcome=judgement.outcome,
+        reason=judgement.reason,
+        line=judgement.line,
+        measured_at=attempt.finished_at,
+        wall_s=attempt.record.wall_s,
+        no_build=trouble is not None and trouble.code is TroubleCode.NO_BUILD,
+        marked=raised.marked if raised else "",
+        unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
+        machine=attempt.machine,
+        searched=judgement.searched,
+    )
+
+
+def derive_cell(
+    issue: Issue, build: Build, hardware: str, judged: Iterable[Judged], superseded: int = 0, voided: int = 0
+) -> Cell:
+    """Say what all counted attempts of one cell mean together. `superseded` and `voided` are how many there are beside
+    them that do not count.
+
+    Guarantees, held by properties in tests: not_affected only with a proven pass of every baseline variant on this very
+    build; nothing infrastructural yields affected, not_affected or different_failure; the order of `judged` and
+    repetitions of the same attempt change nothing. What a host turned away unserved is as if it had not been tried: it
+    changes no verdict, and is the reason where there is nothing else.
+    """
+    absent = inapplicable(issue, build, hardware)
+    if absent:
+        cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
+        return replace(cell, superseded=superseded, voided=voided)
+    made = _in_stable_order(judged)
+    attempts = [one for one in made if not one.unserved]
+    baseline = [one for one in attempts if one.arm == BASELINE]
+    control = [one for one in attempts if one.arm == CONTROL]
+    findings = tuple(
+        judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
+        for variant in variants_of(issue, BASELINE)
+    )
+    verdict, reason = _over_variants(findings)
+    reason = _beside_the_report(issue, verdict, reason, findings)
+    telling = _telling(baseline or attempts, verdict)
+    refused = [one for one in made if one.unserved]
+    if verdict is Verdict.NOT_RUN and refused:
+        telling = _telling([one for one in refused if one.arm == BASELINE] or refused, verdict)
+        reason = refused[-1].reason
+    if not made and voided:
+        reason = f"{voided} {'attempt' if voided == 1 else 'attempts'} of a worker whose results were voided"
+    return Cell(
+        issue=issue.id,
+        build=build.id,
+        hardware=hardware,
+        verdict=verdict,
+        reason=reason,
+        measured_at=max((one.measured_at for one in baseline or attempts), default=None),
+        control=_worst(control),
+        attempts=dict(Counter(one.outcome.value for one in baseline)),
+        line=next((one.line for one in reversed(baseline) if one.line), ""),
+        variants=findings,
+        workarounds={
+            arm.id: _workaround(issue, build, arm.id, attempts, findings)
+            for arm in issue.arms
+            if arm.id not in {BASELINE, CONTROL}
+        },
+        superseded=superseded,
+        voided=voided,
+        evidence=telling.attempt if telling else "",
+        reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
+    )
+
+
+def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:
+    unique = {one.attempt: one for one in judged}
+    return sorted(unique.values(), key=lambda one: (one.measured_at, one.attempt))
+
+
+def mixture(outcomes: Collection[Outcome]) -> Verdict:
+    """The verdict of one arm with one variant from the set of its outcomes. The table of GLOSSARY.md, in code."""
+    found = set(outcomes)
+    failed_otherwise = bool(found & {Outcome.OTHER_FAILURE, Outcome.CRASH})
+    if Outcome.MATCH in found:
+        return Verdict.FLAKY if Outcome.PASS in found else Verdict.AFFECTED
+    if Outcome.PASS in found:
+        unsteady = failed_otherwise or Outcome.TIMEOUT in found
+        return Verdict.INCONCLUSIVE if unsteady else Verdict.NOT_AFFECTED
+    if failed_otherwise:
+        return Verdict.DIFFERENT_FAILURE
+    if Outcome.TIMEOUT in found or found & INFRASTRUCTURE:
+        return Verdict.INCONCLUSIVE
+    return Verdict.NOT_APPLICABLE if found else Verdict.NOT_RUN
+
+
+def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], control: Sequence[Judged]) -> VariantFinding:
+    """The baseline's finding with one variant, in the light of the control arm with that variant (else with any).
+
+    `baseline` are its attempts with that variant alone.
+    """
+    own = [one for one in control if one.variant == variant] or list(control)
+    baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
+    verdict = mixture([one.outcome for one in baseline])
+    k, n = _counts(baseline)
+    reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
+    if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
+        return VariantFinding(variant, Verdict.NO_BUILD, reason)
+    if verdict not in CONCLUSIVE:
+        return VariantFinding(variant, verdict, reason, k, n)
+    steadied = mixture({one.outcome for one in own})
+    if steadied is Verdict.NOT_AFFECTED:
+        return VariantFinding(variant, verdict, reason, k, n)
+    return VariantFinding(variant, Verdict.INCONCLUSIVE, _control_reason(steadied, own), k, n)
+
+
+def _control_reason(verdict: Verdict, control: Sequence[Judged]) -> str:
+    if verdict is Verdict.NOT_RUN:
+        return "control not run: without it neither a failure nor a pass says anything"
+    failing = next(one for one in reversed(control) if one.outcome is not Outcome.PASS)
+    word = (
+        "control failed"
+        if verdict is not Verdict.INCONCLUSIVE or failing.outcome in FAILURES
+        else "control gave no answer"
+    )
+    return f"{word}: {failing.reason}"
+
+
+def _hangs_only_beside_a_quick_control(
+    issue: Issue, baseline: Sequence[Judged], control: Sequence[Judged]
+) -> list[Judged]:
+    if issue.signature.kind is not SignatureKind.HANG:
+        return list(baseline)
+    slowest = max((one.wall_s for one in control if _says_something(one.outcome)), default=0.0)
+    if slowest * _HANG_RATIO < issue.timeout_s:
+        return list(baseline)
+    slow = f"did not end within {issue.timeout_s:g} s, but the control took {slowest:.0f} s itself"
+    return [
+        replace(one, outcome=Outcome.TIMEOUT, reason=slow) if one.outcome is Outcome.MATCH else one for one in baseline
+    ]
+
+
+def _counts(attempts: Sequence[Judged]) -> tuple[int, int]:
+    """How many of them ended with the signature, and how many said anything."""
+    outcomes = [one.outcome for one in attempts]
+    return outcomes.count(Outcome.MATCH), sum(1 for outcome in outcomes if _says_something(outcome))
+
+
+def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
+    """One sentence fit for the first line of a cell's page."""
+    k, n = _counts(attempts)
+
+    def newest(*outcomes: Outcome) -> str:
+        return next((one.reason for one in reversed(attempts) if one.outcome in outcomes), "")
+
+    match verdict:
+        case Verdict.AFFECTED:
+            beside = (
+                ""
+                if k == n
+                else f"; {n - k} ended otherwise: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+            )
+            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature{beside}"
+        case Verdict.FLAKY:
+            return f"{k} of {n} {_attempts(n)} ended with the issue's own signature, others passed"
+        case Verdict.NOT_AFFECTED:
+            return f"{n} of {n} {_attempts(n)} {newest(Outcome.PASS)}"
+        case Verdict.DIFFERENT_FAILURE:
+            return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
+        case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
+            return f"passed and failed: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+        case Verdict.INCONCLUSIVE:
+            return newest(Outcome.TIMEOUT) or newest(*INFRASTRUCTURE)
+        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
+            return newest(Outcome.NOT_APPLICABLE)
+        case Verdict.NOT_RUN:
+            return "not run yet"
+
+
+def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
+    """Whether each machine always says the same, and not all machines the same."""
+    said: dict[str, set[Outcome]] = {}
+    for one in attempts:
+        if _says_something(one.outcome):
+            said.setdefault(one.machine, set()).add(one.outcome)
+    agrees_with_itself = all(len(outcomes) == 1 for outcomes in said.values())
+    return agrees_with_itself and len(set().union(*said.values())) > 1
+
+
+def _attempts(n: int) -> str:
+    return "attempt" if n == 1 else "attempts"
+
+
+_MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
+
+
+def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
+    """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
+    for verdict in _MOST_TELLING:
+        found = [one for one in findings if one.verdict is verdict]
+        if found:
+            return verdict, _in_variant(found, findings)
+    kinds = {one.verdict for one in findings}
+    if kinds == {Verdict.NOT_RUN}:
+        return Verdict.NOT_RUN, "not run yet"
+    if Verdict.NOT_RUN in kinds:
+        missing = ", ".join(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
+        return Verdict.INCONCLUSIVE, f"not measured with {missing} yet"
+    passed = [one for one in findings if one.verdict is Verdict.NOT_AFFECTED]
+    if passed:
+        return Verdict.NOT_AFFECTED, _in_variant(passed, findings)
+    verdict = Verdict.NO_BUILD if Verdict.NO_BUILD in kinds else Verdict.NOT_APPLICABLE
+    return verdict, next(one.reason for one in findings if one.verdict is verdict)
+
+
+def _beside_the_report(issue: Issue, verdict: Verdict, reason: str, findings: Sequence[VariantFinding]) -> str:
+    """A cell's verdict is its worst variant's; where the report's own has another one, both are said."""
+    reported = {variant.id for variant in issue.variants if variant.is_reported}
+    own = next((one for one in findings if one.variant in reported), None)
+    if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
+        return reason
+    return f"{reason}; as reported ({own.variant}) it {_IN_WORDS[own.verdict]}"
+
+
+_IN_WORDS = {
+    Verdict.AFFECTED: "fails",
+    Verdict.NOT_AFFECTED: "passes",
+    Verdict.DIFFERENT_FAILURE: "fails differently",
+    Verdict.FLAKY: "is flaky",
+}
+
+
+def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> str:
+    if len(findings) == 1:
+        return found[0].reason
+    if len(found) == len(findings):
+        return f"with every variant ({len(found)}): {found[0].reason}"
+    return f"with {', '.join(one.variant for one in found)}: {found[0].reason}"
+
+
+def _telling(attempts: Sequence[Judged], verdict: Verdict) -> Judged | None:
+    wanted = {
+        Verdict.AFFECTED: {Outcome.MATCH},
+        Verdict.FLAKY: {Outcome.MATCH},
+        Verdict.NOT_AFFECTED: {Outcome.PASS},
+        Verdict.DIFFERENT_FAILURE: {Outcome.OTHER_FAILURE, Outcome.CRASH},
+    }.get(verdict, set(Outcome))
+    return next((one for one in reversed(attempts) if one.outcome in wanted), None)
+
+
+def _worst(control: Sequence[Judged]) -> Outcome | None:
+    outcomes = [one.outcome for one in control]
+    settled = [outcome for outcome in outcomes if _says_something(outcome)]
+    return max(settled or outcomes, key=list(Outcome).index, default=None)
+
+
+def _says_something(outcome: Outcome) -> bool:
+    return outcome not in INFRASTRUCTURE | {Outcome.NOT_APPLICABLE}
+
+
+def _workaround(
+    issue: Issue, build: Build, arm: str, attempts: Sequence[Judged], findings: Sequence[VariantFinding]
+) -> WorkaroundFinding:
+    """How the workaround does on this cell: over the variants that are affected or flaky, each with its own attempts.
+
+    Where none is, it is unnecessary if it passes too. That it breaks what passes without it, or makes a loud failure
+    silent, outranks all else, with whatever variant.
+    """
+    absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
+    if absent:
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
+    trials = [_trial(issue, one, _with(attempts, arm, one.variant)) for one in findings]
+    harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
+    failing = [one for one in trials if one.baseline.verdict in _SEEN]
+    found = _over_failing(issue, failing) if failing else _over_passing(trials)
+    return replace(found, verdict=WorkaroundVerdict.HARMFUL, note=harm.note) if harm else found
+
+
+_SEEN = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A workaround with one variant beside its baseline; `runs` counts its passes."""
+
+    baseline: VariantFinding
+    verdict: WorkaroundVerdict
+    note: str = ""
+    runs: int = 0
+
+
+def _with(attempts: Sequence[Judged], arm: str, variant: str) -> list[Judged]:
+    return [one for one in attempts if one.arm == arm and one.variant == variant]
+
+
+def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
+    by_verdict = {
+        verdict: tuple(one.baseline.variant for one in failing if one.verdict is verdict)
+        for verdict in (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.INEFFECTIVE)
+    }
+    helped, failed = by_verdict[WorkaroundVerdict.EFFECTIVE], by_verdict[WorkaroundVerdict.INEFFECTIVE]
+    untried = tuple(one.baseline.variant for one in failing if one.verdict is WorkaroundVerdict.UNVERIFIED)
+    found = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, helped=helped, failed=failed, untried=untried)
+    if helped:
+        runs = min(one.runs for one in failing if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        if len(helped) == len(failing):
+            return replace(found, verdict=WorkaroundVerdict.EFFECTIVE, runs=runs)
+        return replace(found, verdict=WorkaroundVerdict.PARTIAL, runs=runs, note=_partial_note(issue, failing))
+    if failed:
+        note = next(one.note for one in failing if one.verdict is WorkaroundVerdict.INEFFECTIVE)
+        return replace(found, verdict=WorkaroundVerdict.INEFFECTIVE, note=note)
+    return replace(found, note=failing[0].note)
+
+
+def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
+    """`helps with a; fails with b; not tried with c, d (why)`."""
+    why = {variant.id: variant.why_not.rstrip(".") for variant in issue.variants}
+    said: dict[str, list[str]] = {"helps with": [], "fails with": [], "no answer with": []}
+    untried: dict[str, list[str]] = {}
+    for one in failing:
+        variant = one.baseline.variant
+        match one.verdict:
+            case WorkaroundVerdict.EFFECTIVE:
+                said["helps with"].append(variant)
+            case WorkaroundVerdict.INEFFECTIVE:
+                said["fails with"].append(variant)
+            case _ if one.note != _NOT_RUN:
+                said["no answer with"].append(f"{variant} ({one.note})")
+            case _:
+                untried.setdefault(why[variant], []).append(variant)
+    told = [f"{words} {', '.join(variants)}" for words, variants in said.items() if variants]
+    told += [f"not tried with {', '.join(of)}{f' ({reason})' if reason else ''}" for reason, of in untried.items()]
+    return "; ".join(told)
+
+
+def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
+    """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
+    applicable = [one for one in trials if one.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
+    said = [one for one in applicable if one.note != _NOT_RUN]
+    unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
+    if unsure or not said:
+        return _unverified(unsure.note if unsure else _NOT_RUN)
+    return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
+
+
+_NOT_RUN = "not run yet"
+
+
+def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
+    """The workaround's own word that it cannot be tried here; None unless it said so with each of its variants.
+
+    A build that cannot be had says nothing of the workaround.
+    """
+    said = [one for one in attempts if one.arm == arm and one.outcome not in INFRASTRUCTURE]
+    with_all = {one.variant for one in said} >= {variant.id for variant in variants_of(issue, arm)}
+    if not said or not with_all or any(one.outcome is not Outcome.NOT_APPLICABLE or one.no_build for one in said):
+        return None
+    return said[-1].reason
+
+
+def _unverified(note: str) -> WorkaroundFinding:
+    return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note)
+
+
+def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
+    verdict = mixture({one.outcome for one in arm})
+    failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
+    is_seen = baseline.verdict in _SEEN
+    if not is_seen and baseline.verdict is not Verdict.NOT_AFFECTED:
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, f"the baseline here is {baseline.verdict}")
+    if verdict is Verdict.NOT_AFFECTED:
+        cures = WorkaroundVerdict.EFFECTIVE if is_seen else WorkaroundVerdict.UNNECESSARY
+        return _Trial(baseline, cures, runs=sum(1 for one in arm if one.outcome is Outcome.PASS))
+    if is_seen and verdict is Verdict.FLAKY and failing is not None:
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"not every time: {failing.line or failing.reason}")
+    if verdict not in {Verdict.AFFECTED, Verdict.DIFFERENT_FAILURE} or failing is None:
+        return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm))
+    if not is_seen:
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
+    found = _still_failing(issue, failing)
+    return _Trial(baseline, found.verdict, found.note)
+
+
+def _still_failing(issue: Issue, failing: Judged) -> WorkaroundFinding:
+    quiet = issue.signature.kind is SignatureKind.WRONG_RESULT
+    if not quiet and failing.marked == "wrong_result":
+        return WorkaroundFinding(WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers")
+    if quiet and failing.marked != "wrong_result":
+        return WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
+    return WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+
+
+def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
+    """Old evidence is marked, never dropped: after 180 days for releases, 7 for nightlies (`.dev` versions)."""
+    return cell.measured_at is not None and cell.measured_at < stale_before(build, now)
+
+
+def stale_before(build: Build, now: datetime) -> datetime:
+    """What was measured on `build` before this moment is stale `now`."""
+    return now - stays_fresh(build)
+
+
+def stays_fresh(build: Build) -> timedelta:
+    """How long after it was measured a result on `build` may be leant on."""
+    return NIGHTLY_STALE_AFTER if build.build_id.version.is_devrelease else STALE_AFTER

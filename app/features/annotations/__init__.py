@@ -1,0 +1,1 @@
+"""Notes on cells, and voids: evidence that people take back."""

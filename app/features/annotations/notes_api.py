@@ -1,0 +1,85 @@
+"""`/api/v1/cells/{issue}/{build}/notes`: what people say of a cell, beside its evidence."""
+
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from knowngood.app.dashboard.evidence.service import load_cell_evidence
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.verdicts.notes import Note, NoteKind
+from knowngood.app.store.engine import Session, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.auth.principal import Needs
+from knowngood.app.web.request_context import Visit, Visiting
+
+router = APIRouter()
+
+Judge = Annotated[Actor, Depends(Needs(Scope.TRIAGE))]
+
+
+class NoteChange(BaseModel):
+    """What to say of the cell. `void` makes it read inconclusive everywhere until `restore`; its evidence stays.
+
+    `hardware` may be left out where the cell was measured on one class alone.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"kind": "dispute", "reason": "our host overheats", "hardware": "cpu-x86_64"}]},
+    )
+
+    kind: NoteKind
+    reason: Annotated[str, Field(min_length=1, max_length=1000)]
+    hardware: Words = ""
+
+
+class NoteBody(BaseModel):
+    hardware: str
+    kind: NoteKind
+    reason: str
+    by: str
+    at: datetime
+
+
+class NotesBody(BaseModel):
+    """The oldest first."""
+
+    issue: str
+    build: str
+    notes: list[NoteBody]
+
+
+@router.get("/cells/{issue}/{build}/notes", response_model=NotesBody)
+def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    """What people say of one cell, the oldest first."""
+    with visit.reading() as session:
+        key = _found(visit, session, issue, build, hardware)
+        said = load_notes(session, [key])[key]
+    return visit.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
+
+
+@router.post(
+    "/cells/{issue}/{build}/notes", response_model=NoteBody, status_code=HTTPStatus.CREATED, operation_id="post_note"
+)
+def say(visit: Visiting, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
+    """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
+    with unit_of_work(visit.house.engine) as session:
+        key = _found(visit, session, issue, build, change.hardware)
+        note = add_note(session, key, change.kind, change.reason, by=judge, now=visit.now)
+    response = visit.json(_body(note))
+    response.status_code = HTTPStatus.CREATED
+    return response
+
+
+def _found(visit: Visit, session: Session, issue: str, build: str, hardware: str) -> CellKey:
+    cell = load_cell_evidence(session, visit.known(session), issue, build, hardware).cell
+    return CellKey(cell.issue, cell.build, cell.hardware)
+
+
+def _body(note: Note) -> NoteBody:
+    return NoteBody(hardware=note.hardware, kind=note.kind, reason=note.reason, by=note.actor, at=note.at)

@@ -1,0 +1,124 @@
+"""`/cells/{issue}/{build}/notes`: what people say of a cell, and the form to say it. Held by nobody's cache."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
+
+from knowngood.app.dashboard.evidence.cell_page import NOTE_WORDS
+from knowngood.app.dashboard.evidence.service import load_cell_evidence
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.store.engine import reading, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.auth.principal import require, require_own_form
+from knowngood.app.web.forms import Form
+from knowngood.app.web.html.status_labels import Sign, sign_of, word_of
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, cell_address, notes_address
+
+router = APIRouter(include_in_schema=False)
+
+MEANINGS = {
+    NoteKind.ANNOTATE: "Add a note: it is shown beside the evidence and changes nothing.",
+    NoteKind.DISPUTE: "Dispute it: shown beside the evidence, the verdict stands.",
+    NoteKind.VOID: "Void it: it reads cannot say everywhere, the gate included, until it is restored.",
+    NoteKind.RESTORE: "Restore it: its evidence counts again.",
+}
+
+
+@dataclass(frozen=True)
+class NoteLine:
+    note: Note
+    word: str
+
+
+@dataclass(frozen=True)
+class KindChoice:
+    kind: NoteKind
+    meaning: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class NotesPage:
+    """`choices` is empty where the reader may only read; `reason` is what was typed in vain, `problem` why."""
+
+    cell: Cell
+    sign: Sign
+    word: str
+    address: str
+    cell_address: str
+    lines: tuple[NoteLine, ...]
+    choices: tuple[KindChoice, ...]
+    reason: str
+    problem: str
+    form_token: str
+    json_address: str
+
+
+@router.get("/cells/{issue}/{build}/notes")
+def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    return _shown(visit, issue, build, hardware)
+
+
+@router.post("/cells/{issue}/{build}/notes")
+def say(
+    visit: Visiting, request: Request, issue: str, build: str, form: Form, hardware: Annotated[Words, Query()] = ""
+) -> Response:
+    require_own_form(request, form.get("form_token", ""))
+    by = require(request, Scope.TRIAGE).actor
+    kind, reason = form.get("kind", ""), form.get("reason", "")
+    if kind not in set(NoteKind):
+        return _shown(visit, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
+    try:
+        with unit_of_work(visit.house.engine) as s:
+            key = _key(load_cell_evidence(s, visit.known(s), issue, build, hardware).cell)
+            add_note(s, key, NoteKind(kind), reason, by=by, now=visit.now)
+    except BadRequest as problem:
+        return _shown(visit, issue, build, hardware, kind, reason, str(problem))
+    to = notes_address(key.issue, key.build, key.hardware)
+    return RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+
+
+def _key(cell: Cell) -> CellKey:
+    return CellKey(cell.issue, cell.build, cell.hardware)
+
+
+def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
+    visit: Visit, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
+) -> Response:
+    with reading(visit.house.engine) as s:
+        cell = load_cell_evidence(s, visit.known(s), issue, build, hardware).cell
+        said = load_notes(s, [_key(cell)])[_key(cell)]
+    may_say = (
+        bool(visit.reader.session)
+        and visit.reader.may(Scope.TRIAGE)
+        and cell.measured_at is not None
+        and cell.basis is None
+    )
+    unfit = NoteKind.VOID if standing_void(said) else NoteKind.RESTORE
+    offered = [one for one in NoteKind if one is not unfit] if may_say else []
+    address = notes_address(cell.issue, cell.build, cell.hardware)
+    page = NotesPage(
+        cell=cell,
+        sign=sign_of(cell),
+        word=word_of(cell, visit.language),
+        address=address,
+        cell_address=cell_address(cell.issue, cell.build, cell.hardware),
+        lines=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in said),
+        choices=tuple(KindChoice(one, visit.say(MEANINGS[one]), one == (kind or offered[0])) for one in offered),
+        reason=reason,
+        problem=problem,
+        form_token=visit.reader.form_token,
+        json_address=f"{API}{address}",
+    )
+    response = visit.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,180 @@
+"""`/api/v1/voids`: all results of one worker in a span of time, out of the count and back in. For administrators."""
+
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.verdicts.voids import LONGEST_REASON, Clock, Span, UnknownVoid, Void
+from knowngood.app.store.engine import Session, reading, unit_of_work
+from knowngood.app.store.evidence.voids import (
+    VoidReport,
+    known_worker,
+    load_voids,
+    rehearse_unvoid,
+    rehearse_void,
+    unvoid_results,
+    void_results,
+)
+from knowngood.app.web.auth.principal import Needs
+from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
+from knowngood.app.web.errors import BadQuestion, NotHere
+from knowngood.app.web.request_context import Visit, Visiting
+
+router = APIRouter()
+
+Administrator = Annotated[Actor, Depends(Needs(Scope.ADMIN))]
+Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
+
+
+class VoidChange(BaseModel):
+    """Whose results, of when, and why. At least one of `machine` (a digest of `/workers`) and `token` (its name or id).
+
+    `from` without a word is ever, `to` is now; both are part of the span. By `clock` the span is of when they were
+    `measured`, as the worker says, or of when they were `received` here. With `dry_run` nothing is done.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"token": "gpu-host-1", "from": "2026-11-20", "reason": "its memory is broken"}]
+        },
+    )
+
+    machine: Words = ""
+    token: Words = ""
+    since: Annotated[Written, Field(alias="from")] = None
+    until: Annotated[Written, Field(alias="to")] = None
+    clock: Clock = Clock.MEASURED
+    reason: Reason
+    dry_run: bool = False
+
+
+class VoidEnd(BaseModel):
+    """Why they count again. With `dry_run` nothing is done."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "it was another host"}]})
+
+    reason: Reason
+    dry_run: bool = False
+
+
+class VoidBody(BaseModel):
+    """`token` is the id of a token. `ended_at` is null while the void stands."""
+
+    id: int
+    machine: str
+    token: str
+    since: datetime | None
+    until: datetime
+    clock: Clock
+    reason: str
+    by: str
+    at: datetime
+    ended_at: datetime | None
+    ended_by: str
+    ended_reason: str
+
+
+class VoidsBody(BaseModel):
+    """The newest first, those that were ended too."""
+
+    voids: list[VoidBody]
+
+
+class VoidedCellBody(BaseModel):
+    """A cell whose verdict, or that of a workaround of it, is another one."""
+
+    issue: str
+    build: str
+    hardware: str
+    before: Verdict | None
+    after: Verdict | None
+
+
+class VoidReportBody(BaseModel):
+    """What was done, or with `dry_run` would be: so many attempts were marked (or are no more), `counted` of them count
+    otherwise than before, in so many cells. `changed` are those that read differently.
+    """
+
+    void: VoidBody
+    dry_run: bool
+    attempts: int
+    counted: int
+    cells: int
+    changed: list[VoidedCellBody]
+
+
+@router.get("/voids", response_model=VoidsBody, operation_id="get_voids")
+def voids(visit: Visiting, _administrator: Administrator) -> Response:
+    """Who voided which results, when and why. Needs the scope admin."""
+    with reading(visit.house.engine) as session:
+        found = load_voids(session)
+    return _answer(visit, VoidsBody(voids=[_void(one) for one in found]))
+
+
+@router.post("/voids", response_model=VoidReportBody, operation_id="post_void")
+def void(visit: Visiting, administrator: Administrator, change: VoidChange) -> Response:
+    """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
+    since = first_moment(change.since, "body.from", visit.now) if change.since else None
+    until = last_moment(change.until, "body.to", visit.now) if change.until else visit.now
+    act = rehearse_void if change.dry_run else void_results
+    with unit_of_work(visit.house.engine) as session:
+        machine, token = _known(session, change)
+        span = Span(machine, token, since, until, change.clock)
+        report = act(session, span, change.reason, by=administrator, now=visit.now)
+    return _answer(visit, _report(report, is_rehearsal=change.dry_run))
+
+
+@router.post("/voids/{void}/end", response_model=VoidReportBody, operation_id="post_void_end")
+def end(
+    visit: Visiting, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
+) -> Response:
+    """Let voided results count again: the cells are then what they would be had it never been said."""
+    act = rehearse_unvoid if change.dry_run else unvoid_results
+    with unit_of_work(visit.house.engine) as session:
+        try:
+            report = act(session, void, change.reason, by=administrator, now=visit.now)
+        except UnknownVoid as error:
+            raise NotHere(str(error)) from None
+    return _answer(visit, _report(report, is_rehearsal=change.dry_run))
+
+
+def _known(session: Session, change: VoidChange) -> tuple[str, str]:
+    try:
+        return known_worker(session, change.machine, change.token)
+    except BadRequest as error:
+        raise BadQuestion(str(error), "body.token" if change.token else "body.machine") from None
+
+
+def _answer(visit: Visit, body: BaseModel) -> Response:
+    response = visit.json(body)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _void(one: Void) -> VoidBody:
+    rest = {name: value for name, value in vars(one).items() if name not in {"span", "actor"}}
+    return VoidBody(**vars(one.span), **rest, by=one.actor)
+
+
+def _report(report: VoidReport, *, is_rehearsal: bool) -> VoidReportBody:
+    return VoidReportBody(
+        void=_void(report.void),
+        dry_run=is_rehearsal,
+        attempts=report.attempts,
+        counted=report.counted,
+        cells=report.cells,
+        changed=[
+            VoidedCellBody(
+                issue=one.issue, build=one.build, hardware=one.hardware, before=one.verdicts[0], after=one.verdicts[1]
+            )
+            for one in report.changes
+            if one.is_news
+        ],
+    )

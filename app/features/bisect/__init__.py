@@ -1,0 +1,1 @@
+"""Between which two releases an issue began or ended, measured."""

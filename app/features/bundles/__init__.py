@@ -1,0 +1,1 @@
+"""Evidence as a file: export, import, push."""

@@ -1,0 +1,101 @@
+"""`/api/v1/results`: evidence from workers elsewhere, as the bundle that `knowngood run` writes there."""
+
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from pydantic import BaseModel
+
+from knowngood.app.domain.access import Actor, Scope
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.features.bundles.store import take_in_bundle
+from knowngood.app.store.records import ImportReport
+from knowngood.app.web.auth.principal import Needs
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.middleware.rate_limit import Buckets
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+_BUNDLE = {"schema": {"type": "string", "format": "binary"}}
+_TAKES: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "A result bundle (JSON Lines), gzipped or not",
+        "content": {"application/gzip": _BUNDLE, "application/octet-stream": _BUNDLE, "application/x-ndjson": _BUNDLE},
+    }
+}
+
+_needs = Needs(Scope.SUBMIT)
+
+
+async def _submitter(request: Request) -> Actor:
+    """Who sends it, counted against how many bundles their token may send; all before the body is read."""
+    actor = await _needs(request)
+    buckets: Buckets = request.app.state.results_buckets
+    buckets.take(actor.token)
+    return actor
+
+
+Submitter = Annotated[Actor, Depends(_submitter)]
+
+
+class TakenBody(BaseModel):
+    """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
+    this catalogue does not have, `superseded` to another state of their repro; `voided` are of a worker and a time
+    whose results do not count; `replaced` took the place of others under their number, which were voided. Of `refused`
+    another attempt stands here under the number (`clashes` are the first of these numbers): who runs this server can
+    void it, and then the bundle may come again. `changed` cells read differently now.
+    """
+
+    origin: str
+    added: int
+    known: int
+    unknown: int
+    superseded: int
+    voided: int
+    changed: int
+    replaced: int = 0
+    refused: int = 0
+    clashes: list[str] = []
+
+
+async def _received(request: Request) -> AsyncGenerator[Path]:
+    """The body in a file, written as it comes: memory does not grow with it. `Bodies` ends one that is too long."""
+    try:
+        with tempfile.TemporaryFile() as file:  # without a name: it goes with this process, however that ends
+            async for chunk in request.stream():
+                file.write(chunk)
+            file.flush()
+            yield Path(f"/proc/self/fd/{file.fileno()}")
+    except OSError as error:  # also as it is closed, which writes what was not written
+        raise StoreUnusable(f"there is no room for a bundle that comes in: {error.strerror or error}") from error
+
+
+@router.post("/results", response_model=TakenBody, openapi_extra=_TAKES, operation_id="post_results")
+def submit(visit: Visiting, submitter: Submitter, bundle: Annotated[Path, Depends(_received)]) -> Response:
+    """Take in a bundle: one of up to 8 MiB (unpacked) whole or not at all, a larger one in steps, once all of it was
+    found to be right; where that is broken off it goes on when it is sent again, and once more changes nothing. Its
+    origin is the name of your token.
+    """
+    if bundle.stat().st_size == 0:
+        raise BadQuestion("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
+    report = take_in_bundle(visit.house.engine, bundle, visit.now, by=submitter, vouched=True)
+    return visit.json(_body(report))
+
+
+def _body(report: ImportReport) -> TakenBody:
+    return TakenBody(
+        origin=report.origin,
+        added=report.added,
+        known=report.known,
+        unknown=report.unknown,
+        superseded=report.superseded,
+        voided=report.voided,
+        changed=len(report.changed),
+        replaced=report.replaced,
+        refused=len(report.refused),
+        clashes=[one.id for one in report.refused[:20]],
+    )

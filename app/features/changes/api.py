@@ -1,0 +1,26 @@
+"""`/api/v1/changes`: verdicts that became other ones, newest first; `/feeds/` has the same as feeds."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.features.changes.schemas import ChangesBody, change_body
+from knowngood.app.features.changes.service import ChangesQuery, load_changes
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+class ChangesApiQuery(ChangesQuery, extra="forbid"):
+    """A misspelt parameter would silently widen the answer, so it is refused."""
+
+
+@router.get("/changes", response_model=ChangesBody)
+def changes(visit: Visiting, query: Annotated[ChangesApiQuery, Query()]) -> Response:
+    """One entry per cause (a run, an import, an edit of the catalogue), with each cell before and after it.
+
+    First measurements are no changes: `first=true` adds them, marked as such.
+    """
+    with visit.reading() as session:
+        found = load_changes(session, query)
+    return visit.json(ChangesBody(changes=[change_body(change) for change in found.changes]))

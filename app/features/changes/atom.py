@@ -1,0 +1,192 @@
+"""Verdict changes as an Atom feed (RFC 4287). The same changes give the same bytes.
+
+Written with the standard library: feedgenerator dates a feed without entries with the clock, and raises on a log's
+control characters (2.2.1, tried 2026-11-21).
+"""
+
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from html import escape
+from xml.etree import ElementTree as ET
+
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.features.exports.extract import Links, utc, xml_text
+
+MEDIA = "application/atom+xml"
+_NAMESPACE = "http://www.w3.org/2005/Atom"
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+_LINES = 50
+
+WORDS = {
+    Verdict.AFFECTED: "fails",
+    Verdict.FLAKY: "is flaky",
+    Verdict.DIFFERENT_FAILURE: "fails differently",
+    Verdict.NOT_AFFECTED: "passes",
+    Verdict.INCONCLUSIVE: "cannot be said",
+    Verdict.NO_BUILD: "cannot be built",
+    Verdict.NOT_APPLICABLE: "does not apply",
+    Verdict.NOT_RUN: "is not run",
+}
+_WORKAROUND_WORDS = {
+    WorkaroundVerdict.EFFECTIVE: "works",
+    WorkaroundVerdict.PARTIAL: "helps in part",
+    WorkaroundVerdict.UNNECESSARY: "is not needed",
+    WorkaroundVerdict.UNVERIFIED: "is not verified",
+    WorkaroundVerdict.INEFFECTIVE: "does not help",
+    WorkaroundVerdict.HARMFUL: "does harm",
+}
+
+
+def atom_feed(
+    changes: Iterable[Change], issues: Mapping[str, Issue], links: Links, *, address: str, page: str, about: str = ""
+) -> bytes:
+    """`address` is the feed's own, `page` shows the same to people; `issues` are those of the catalogue, by id.
+
+    `about` is the part of the changes that it tells, in a few words; empty: all. An entry is the part of a change that
+    is told, so entries of feeds about other things have other ids.
+    """
+    changes = list(changes)
+    feed = ET.Element("feed", {"xmlns": _NAMESPACE})
+    _add(feed, "id", _id(address))
+    _add(feed, "title", f"Known Good: what changed ({about})" if about else "Known Good: what changed")
+    _add(feed, "updated", utc(max((change.at for change in changes), default=_NEVER)))
+    ET.SubElement(feed, "link", {"rel": "self", "type": MEDIA, "href": xml_text(address)})
+    ET.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": xml_text(page)})
+    _add(ET.SubElement(feed, "author"), "name", "Known Good")
+    for change in changes:
+        feed.append(_entry(change, issues, links, page=page, about=about))
+    document: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return document
+
+
+def _id(name: str) -> str:
+    """The same for the same name, for good; a server's own address may change, and its entries stay what they are."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, name).urn
+
+
+def _add(parent: ET.Element, tag: str, text: str, **attributes: str) -> None:
+    ET.SubElement(parent, tag, attributes).text = xml_text(text)
+
+
+def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: str, about: str) -> ET.Element:
+    entry = ET.Element("entry")
+    _add(entry, "id", _id(f"knowngood change {change.key} {about}".rstrip()))
+    _add(entry, "title", title_of(change))
+    _add(entry, "updated", utc(change.at))
+    alternate = links.issue(change.issues[0]) if len(change.issues) == 1 else page
+    ET.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": xml_text(alternate)})
+    for component in dict.fromkeys(issues[id_].component for id_ in change.issues if id_ in issues):
+        ET.SubElement(entry, "category", {"term": xml_text(component)})
+    _add(entry, "content", "".join(_content(change, issues, links)), type="html")
+    return entry
+
+
+def title_of(change: Change) -> str:
+    """`pytorch-151290: fails on 2 builds`; several issues by their number."""
+    named = change.issues
+    return f"{named[0] if len(named) == 1 else f'{len(named)} issues'}: {summary(change)}"
+
+
+def summary(change: Change) -> str:
+    """`fails on 2 cells, passes on 1 cell; workaround eager_mask stopped working on 1 cell`.
+
+    First measurements come last, and are said to be that.
+    """
+    turned = [turn for turn in change.turns if turn.is_turned]
+    cures = [(id_, one) for turn in change.turns for id_, one in turn.workarounds.items()]
+    told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
+    helped = [f"{words} on {_cells(n)}" for words, n in told.items()]
+    tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
+    first = [
+        *_counted(turn.after for turn in turned if turn.is_first),
+        *([f"{tried} {'workaround' if tried == 1 else 'workarounds'}"] if tried else []),
+    ]
+    parts = [
+        ", ".join(_counted(turn.after for turn in turned if not turn.is_first)),
+        ", ".join([*helped[:_NAMED], *([f"{len(helped) - _NAMED} more workarounds"] if len(helped) > _NAMED else [])]),
+        f"measured for the first time: {', '.join(first)}" if first else "",
+    ]
+    return "; ".join(part for part in parts if part) or "workarounds to be verified anew"
+
+
+_NAMED = 4  # workarounds in a title
+_WORTH_A_TITLE = frozenset(
+    {CureNews.NO_LONGER_NEEDED, CureNews.STOPPED_WORKING, CureNews.NOW_WORKS, CureNews.NOW_HELPS_IN_PART}
+)
+
+
+def cure_words(id_: str, turn: CureTurn) -> str:
+    """`workaround flags stopped working (does harm)`."""
+    match turn.news:
+        case CureNews.NO_LONGER_NEEDED:
+            return f"workaround {id_} is no longer needed"
+        case CureNews.STOPPED_WORKING:
+            return f"workaround {id_} stopped working ({_WORKAROUND_WORDS[turn.after]})"
+        case CureNews.NOW_WORKS:
+            return f"workaround {id_} works now"
+        case CureNews.NOW_HELPS_IN_PART:
+            return f"workaround {id_} helps in part now"
+        case _:
+            return f"workaround {id_} {_WORKAROUND_WORDS[turn.after]}"
+
+
+def _counted(verdicts: Iterable[Verdict]) -> list[str]:
+    counts = Counter(verdicts)
+    return [f"{WORDS[verdict]} on {_cells(counts[verdict])}" for verdict in WORDS if counts[verdict]]
+
+
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
+def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Iterator[str]:
+    yield f"<p>{escape(because(change))}</p>"
+    left = _LINES
+    for id_ in change.issues:
+        turns = [turn for turn in change.turns if turn.issue == id_]
+        if left <= 0:
+            break
+        title = f": {escape(issues[id_].title)}" if id_ in issues else ""
+        yield f'<p><a href="{escape(links.issue(id_))}">{escape(id_)}</a>{title}</p><ul>'
+        for turn in turns[:left]:
+            address = links.cell(id_, turn.build, turn.hardware)
+            place = f"{escape(turn.build)} on {escape(turn.hardware)}"
+            yield f'<li><a href="{escape(address)}">{place}</a>: {_told(turn)}</li>'
+        yield "</ul>"
+        left -= len(turns)
+    if left < 0 or len(change.turns) > _LINES:
+        yield f"<p>and {len(change.turns) - _LINES} more</p>"
+
+
+def because(change: Change) -> str:
+    """What made it so, as a phrase."""
+    match change.cause:
+        case Cause.RUN:
+            return f"measured here, run {change.run}"
+        case Cause.IMPORT:
+            return f"results imported from {change.origin}"
+        case Cause.CATALOGUE:
+            return "derived anew from the stored evidence after an edit of the catalogue"
+        case Cause.NOTE:
+            return "voided or restored by a person"
+        case Cause.VOID:
+            return "results of a worker were voided"
+        case Cause.UNVOID:
+            return "voided results of a worker count again"
+        case Cause.DERIVED:
+            return "derived anew from the stored evidence by other rules"
+
+
+def _told(turn: CellTurn) -> str:
+    said = []
+    if turn.is_first:
+        said.append(f"measured for the first time: <b>{WORDS[turn.after]}</b>")
+    elif turn.is_turned:
+        was = f" (it last said: {WORDS[turn.earlier]})" if turn.earlier else ""
+        said.append(f"{WORDS[turn.before]}{was} → <b>{WORDS[turn.after]}</b>")
+    said += [escape(cure_words(id_, one)) for id_, one in turn.workarounds.items()]
+    return "; ".join(said) + (f". {escape(turn.reason)}" if turn.reason else "")

@@ -1,0 +1,206 @@
+"""`/changes`: verdicts that became other ones, newest first; and the same as feeds, of everything or of one thing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.dashboard.issues import workarounds as remedies
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.changes.atom import MEDIA, atom_feed, title_of
+from knowngood.app.features.changes.service import ChangesQuery, News, feed_of, load_changes
+from knowngood.app.features.exports.service import links_at
+from knowngood.app.web.html.status_labels import CAUSES, WORDS, Sign, sign_of_verdict
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
+
+router = APIRouter(include_in_schema=False)
+
+_LINES = 20
+
+CURE_WORDS = {
+    CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
+    CureNews.STOPPED_WORKING: "workaround {id} stopped working",
+    CureNews.NOW_WORKS: "workaround {id} works now",
+    CureNews.NOW_HELPS_IN_PART: "workaround {id} helps in part now",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A verdict as it is shown."""
+
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class TurnLine:
+    """A cell before and after. `before` is None where the verdict stayed, or where there was none; `workarounds` are
+    sentences, `earlier` is a verdict from before its repro became another one.
+    """
+
+    build: str
+    hardware: str
+    address: str
+    before: Mark | None
+    earlier: Mark | None
+    after: Mark
+    is_first: bool
+    reason: str
+    workarounds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class IssueLines:
+    """One issue of a change; `address` is empty where it left the catalogue."""
+
+    issue: str
+    title: str
+    address: str
+    lines: tuple[TurnLine, ...]
+
+
+@dataclass(frozen=True)
+class ChangeEntry:
+    """`more` counts the cells that are not among the lines."""
+
+    change: Change
+    title: str
+    cause: str
+    run_address: str
+    parts: tuple[IssueLines, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class ChangesPage:
+    """`about` is what was asked for in words; `other_address` is the same with first measurements, or without."""
+
+    entries: tuple[ChangeEntry, ...]
+    about: str
+    has_first: bool
+    other_address: str
+    feed: str
+    json_address: str
+
+
+@router.get("/changes")
+def changes(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
+    with visit.reading() as session:
+        found = load_changes(session, query)
+    return visit.page("changes.html", changes_page(visit, query, found))
+
+
+def changes_page(visit: Visit, query: ChangesQuery, found: News) -> ChangesPage:
+    without = found.query.removesuffix("first=true").rstrip("?&")
+    other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
+    return ChangesPage(
+        entries=tuple(_entry(visit, change, found.issues) for change in found.changes),
+        about=found.about,
+        has_first=query.first,
+        other_address=f"/changes{other}",
+        feed=feed_of(found.asked, found.query),
+        json_address=f"{API}/changes{found.query}",
+    )
+
+
+@router.get(CHANGES_FEED)
+def feed(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
+    return _feed(visit, query, "changes.atom")
+
+
+@router.get("/feeds/issues/{issue}.atom")
+def issue_feed(visit: Visiting, issue: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[issue]), "issue.atom")
+
+
+@router.get("/feeds/components/{component:path}.atom")
+def component_feed(visit: Visiting, component: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], component=component), "component.atom")
+
+
+@router.get("/feeds/lines/{line}.atom")
+def line_feed(visit: Visiting, line: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], line=line), "line.atom")
+
+
+@router.get("/feeds/watchlists/{name}.atom")
+def watch_list_feed(visit: Visiting, name: str) -> Response:
+    return _feed(visit, ChangesQuery(issues=[], watch=name), "watchlist.atom")
+
+
+def _feed(visit: Visit, query: ChangesQuery, file_name: str) -> Response:
+    with visit.reading() as session:
+        found = load_changes(session, query)
+    body = atom_feed(
+        found.changes,
+        found.issues,
+        links_at(visit.base),
+        address=f"{visit.base}{feed_of(found.asked, found.query)}",
+        page=f"{visit.base}/changes{found.query}",
+        about=found.about,
+    )
+    return visit.text(body, f"{MEDIA}; charset=utf-8", file_name)
+
+
+def _entry(visit: Visit, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
+    shown = change.turns[:_LINES]
+    return ChangeEntry(
+        change=change,
+        title=title_of(change),
+        cause=visit.say(CAUSES[change.cause], origin=change.origin),
+        run_address=run_address(change.run) if change.run else "",
+        parts=tuple(
+            IssueLines(
+                issue=id_,
+                title=visit.in_language(issues[id_].title, issues[id_].title_zh) if id_ in issues else "",
+                address=issue_address(id_) if id_ in issues else "",
+                lines=tuple(_line(visit, turn) for turn in turns),
+            )
+            for id_, turns in groupby(shown, key=lambda turn: turn.issue)
+        ),
+        more=max(0, len(change.turns) - _LINES),
+    )
+
+
+def _line(visit: Visit, turn: CellTurn) -> TurnLine:
+    is_stated = turn.is_turned and not turn.is_first
+    return TurnLine(
+        build=turn.build,
+        hardware=turn.hardware,
+        address=cell_address(turn.issue, turn.build, turn.hardware),
+        before=_mark(visit, turn.before) if is_stated else None,
+        earlier=_mark(visit, turn.earlier) if turn.earlier else None,
+        after=_mark(visit, turn.after),
+        is_first=turn.is_first,
+        reason=turn.reason,
+        workarounds=_cures(visit, turn),
+    )
+
+
+def _mark(visit: Visit, verdict: Verdict) -> Mark:
+    sign = sign_of_verdict(verdict)
+    return Mark(sign, visit.say(WORDS[sign]))
+
+
+def _cures(visit: Visit, turn: CellTurn) -> tuple[str, ...]:
+    """What matters to their users first, each by itself; all others that turned alike in one line."""
+    ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
+    stated = [(id_, one) for id_, one in ordered if one.news in CURE_WORDS]
+    alike: dict[str, list[str]] = {}
+    for id_, one in ordered:
+        if one.news not in CURE_WORDS:
+            alike.setdefault(_steps(visit, one), []).append(id_)
+    return (
+        *(f"{visit.say(CURE_WORDS[one.news], id=id_)} ({_steps(visit, one)})" for id_, one in stated),
+        *(f"{', '.join(ids)}: {steps}" for steps, ids in alike.items()),
+    )
+
+
+def _steps(visit: Visit, turn: CureTurn) -> str:
+    return f"{visit.say(remedies.WORDS[turn.before])} → {visit.say(remedies.WORDS[turn.after])}"

@@ -1,0 +1,23 @@
+"""`/api/v1/compare`: what becomes of each issue from one build to another."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.features.compare.schemas import CompareBody, compare_body
+from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_room
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+class CompareApiQuery(CompareQuery, extra="forbid"):
+    """A misspelt parameter would silently widen the answer, so it is refused."""
+
+
+@router.get("/compare", response_model=CompareBody)
+def compare(visit: Visiting, query: Annotated[CompareApiQuery, Query()]) -> Response:
+    """Every issue on both builds, the gravest change first; only a proven pass counts as fixed."""
+    with visit.reading() as session:
+        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
+    return visit.json(compare_body(compared, visit.now, query.said))

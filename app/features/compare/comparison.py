@@ -1,0 +1,452 @@
+"""Two builds side by side: what became of each issue, and of each workaround.
+
+Gained and lost are said only where both sides are known: measured, or inferred by one and the same rule. What nobody
+ran, what contradicts itself, what cannot exist and what cannot be built is never "fixed", and where nothing was known
+before nothing is "newly broken". What could not exist before is new, and no loss.
+Source: design 10, rule 6.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, Severity, environment_request
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.inference import own_reason
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_stale
+
+
+class Transition(StrEnum):
+    """What became of one issue from one build to another. Gravest first."""
+
+    REGRESSED = "regressed"  # passed; fails, with the issue's signature or differently
+    CHANGED_FAILURE = "changed_failure"  # fails on both, not in the same way
+    STILL_AFFECTED = "still_affected"  # fails on both in the same way
+    APPEARED = "appeared"  # could not exist, or not be built; now it can
+    WAS_UNKNOWN = "was_unknown"  # nothing was known; now there is an answer
+    NOW_UNKNOWN = "now_unknown"  # there was an answer; now there is none
+    STILL_UNKNOWN = "still_unknown"  # no answer on either
+    FIXED = "fixed"  # failed, with the issue's signature or differently; passes with proof
+    DISAPPEARED = "disappeared"  # cannot exist there, or not be built
+    STILL_OK = "still_ok"  # passes on both
+    ABSENT = "absent"  # can exist, or be built, on neither
+
+
+class Standing(StrEnum):
+    """What one side of a pair says, as far as a transition goes."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FAILS_DIFFERENTLY = "fails_differently"
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+
+
+def standing_of(cell: Cell | None) -> Standing:
+    """None is no cell at all: the issue or the hardware class was not there to be asked."""
+    if cell is None:
+        return Standing.ABSENT
+    match cell.verdict:
+        case Verdict.NOT_AFFECTED:
+            return Standing.PASSES
+        case Verdict.AFFECTED | Verdict.FLAKY:
+            return Standing.FAILS
+        case Verdict.DIFFERENT_FAILURE:
+            return Standing.FAILS_DIFFERENTLY
+        case Verdict.INCONCLUSIVE | Verdict.NOT_RUN:
+            return Standing.UNKNOWN
+        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
+            return Standing.ABSENT
+
+
+_FAILS = frozenset({Standing.FAILS, Standing.FAILS_DIFFERENTLY})
+
+
+def transition_of(before: Cell | None, after: Cell | None) -> Transition:
+    """Say what became of an issue between two cells. Total; staleness changes nothing, because a verdict stands.
+
+    Swapping the two swaps fixed with regressed, appeared with disappeared, now_unknown with was_unknown, and leaves
+    the others. An absence outweighs an unknown: where the issue cannot exist there is nothing left to find out.
+    A flaky failure is neither gone nor new for as long as the other build's passes may be luck: that is an unknown.
+    So is everything between two cells that are inferred by two rules.
+    """
+    was, now = standing_of(before), standing_of(after)
+    if _by_two_rules(before, after):
+        return Transition.STILL_UNKNOWN
+    if Standing.ABSENT in {was, now}:
+        return _of_absence(was, now)
+    if Standing.UNKNOWN in {was, now}:
+        return _of_unknown(was, now)
+    if was is Standing.PASSES:
+        return Transition.STILL_OK if now is Standing.PASSES else _unless_luck(after, before, Transition.REGRESSED)
+    if now is Standing.PASSES:
+        return _unless_luck(before, after, Transition.FIXED)
+    return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
+
+
+def _by_two_rules(before: Cell | None, after: Cell | None) -> bool:
+    rules = {cell.basis.rule for cell in (before, after) if cell is not None and cell.basis is not None}
+    return len(rules) > 1
+
+
+# Passes tell from a flaky failure where it would have stayed away this often by chance at most once in twenty times.
+_LUCK = 0.05
+
+
+def _unless_luck(failing: Cell | None, passing: Cell | None, told: Transition) -> Transition:
+    """`told`, unless `failing` is flaky and `passing` may be so too."""
+    if failing is None or passing is None or passes_needed(failing, passing) == 0:
+        return told
+    return Transition.NOW_UNKNOWN if told is Transition.FIXED else Transition.WAS_UNKNOWN
+
+
+def passes_needed(flaky: Cell, passing: Cell) -> int:
+    """How many passes in a row there would have to be beside a flaky cell, where there are too few; else 0.
+
+    Of a failure seen in k of n attempts, m passes in a row are luck with the probability (1 - k/n)^m.
+    """
+    if flaky.verdict is not Verdict.FLAKY:
+        return 0
+    passed = {finding.variant: finding.n - finding.k for finding in passing.variants}
+    found = [one for one in flaky.variants if one.verdict is Verdict.FLAKY and 0 < one.k < one.n]
+    short = [needed for one in found if (needed := _to_rule_out_luck(one.k / one.n)) > passed.get(one.variant, 0)]
+    return max(short, default=0 if found else 1)
+
+
+def _to_rule_out_luck(rate: float) -> int:
+    needed, luck = 0, 1.0
+    while luck > _LUCK:
+        needed, luck = needed + 1, luck * (1 - rate)
+    return needed
+
+
+def _of_absence(was: Standing, now: Standing) -> Transition:
+    if was is now:
+        return Transition.ABSENT
+    return Transition.APPEARED if was is Standing.ABSENT else Transition.DISAPPEARED
+
+
+def _of_unknown(was: Standing, now: Standing) -> Transition:
+    if was is now:
+        return Transition.STILL_UNKNOWN
+    return Transition.WAS_UNKNOWN if was is Standing.UNKNOWN else Transition.NOW_UNKNOWN
+
+
+def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
+    """Whether two failing cells fail in the same way: both with the issue's signature, or both with one other text."""
+    if standing_of(before) is not standing_of(after):
+        return False
+    if before is None or after is None or standing_of(before) is Standing.FAILS:
+        return True
+    return _masked(own_reason(before)) == _masked(own_reason(after))
+
+
+# Addresses, sizes, line numbers and generated names differ between two runs of one failure.
+_ACCIDENTAL = re.compile(r"0x[0-9a-fA-F]+|\d+|\b[0-9a-f]{8,}\b")
+
+
+def _masked(text: str) -> str:
+    return _ACCIDENTAL.sub("#", text)
+
+
+class WorkaroundTurn(StrEnum):
+    """What became of one workaround from one build to another. What asks for something to be done stands first."""
+
+    STOPPED_WORKING = "stopped_working"  # helped there; here the issue fails in spite of it
+    HARMFUL = "harmful"  # breaks what passes here, or turns a loud failure into silent wrong numbers
+    NOW_NEEDED = "now_needed"  # no failure known there; here it helps
+    NO_LONGER_VERIFIED = "no_longer_verified"  # helped there; nobody can say here, and it is not known to be needless
+    NO_LONGER_NEEDED = "no_longer_needed"  # helped there; here the issue passes without it, or cannot exist
+    NOW_WORKS = "now_works"  # helps here, and was not known to where the issue failed before
+    STILL_WORKS = "still_works"  # helps on both
+
+
+def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) -> WorkaroundTurn | None:
+    """Say what became of a workaround between two cells of its issue; None where nothing is to be said.
+
+    On a build that passes workarounds are often not tried at all (DECISIONS.md 21): that the issue passes there with
+    proof is enough to call one needless. That the issue cannot be built there is not.
+    """
+    had, has = _workaround(before, workaround), _workaround(after, workaround)
+    if has is WorkaroundVerdict.HARMFUL:
+        return WorkaroundTurn.HARMFUL
+    helped = had is WorkaroundVerdict.EFFECTIVE
+    if has is WorkaroundVerdict.EFFECTIVE:
+        return _where_it_helps(before, helped=helped)
+    if not helped:
+        return None
+    if has is WorkaroundVerdict.INEFFECTIVE or (after is not None and _fails_with_some(after, workaround)):
+        return WorkaroundTurn.STOPPED_WORKING
+    if after is not None and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}:
+        return WorkaroundTurn.NO_LONGER_NEEDED
+    return WorkaroundTurn.NO_LONGER_VERIFIED
+
+
+def _fails_with_some(cell: Cell, workaround: str) -> bool:
+    return bool(cell.workarounds[workaround].failed) if workaround in cell.workarounds else False
+
+
+def _where_it_helps(before: Cell | None, *, helped: bool) -> WorkaroundTurn:
+    if helped:
+        return WorkaroundTurn.STILL_WORKS
+    failed = standing_of(before) in _FAILS
+    return WorkaroundTurn.NOW_WORKS if failed else WorkaroundTurn.NOW_NEEDED
+
+
+def _workaround(cell: Cell | None, workaround: str) -> WorkaroundVerdict:
+    finding = cell.workarounds.get(workaround) if cell else None
+    return finding.verdict if finding else WorkaroundVerdict.UNVERIFIED
+
+
+def workaround_turns(before: Cell | None, after: Cell | None) -> Mapping[str, WorkaroundTurn]:
+    """All that is to be said of the workarounds of one issue, in the order in which the issue lists them."""
+    named = [*(before.workarounds if before else ()), *(after.workarounds if after else ())]
+    turns = {id_: workaround_turn(before, after, id_) for id_ in named}
+    return {id_: turn for id_, turn in turns.items() if turn is not None}
+
+
+def has_workaround(cell: Cell) -> bool:
+    """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
+    some variants alone is no remedy.
+    """
+    found = {finding.verdict for finding in cell.workarounds.values()}
+    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One issue on both builds. `builds` are those that are compared. `old` says of either side whether its evidence is
+    stale.
+    """
+
+    issue: Issue
+    before: Cell
+    after: Cell
+    builds: tuple[Build, Build]
+    transition: Transition
+    workarounds: Mapping[str, WorkaroundTurn]
+    old: tuple[bool, bool] = (False, False)
+
+    @property
+    def packages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the issue installs beside torch on either side."""
+        before, after = self.builds
+        return environment_request(self.issue, before).packages, environment_request(self.issue, after).packages
+
+    @property
+    def group(self) -> "Group":
+        return _group(self)
+
+    @property
+    def has_workaround(self) -> bool:
+        return has_workaround(self.after)
+
+    @property
+    def sides(self) -> tuple[Cell, ...]:
+        """The cells that can have an answer: what cannot exist, or not be built, needs none."""
+        return tuple(cell for cell in (self.before, self.after) if standing_of(cell) is not Standing.ABSENT)
+
+    @property
+    def assurance(self) -> Assurance:
+        """That of the weaker side."""
+        return max((cell.assurance for cell in self.sides), key=list(Assurance).index, default=Assurance.NOT_KNOWN)
+
+    @property
+    def runs(self) -> int:
+        """How many attempts each of its sides rests on at least; 0 where one has no answer."""
+        return min((cell.runs for cell in self.sides), default=0)
+
+
+class Group(StrEnum):
+    """What a reader does with a pair, in the order in which it is told.
+
+    Each pair is in one group, so that the counts of a comparison add up.
+    """
+
+    NEWLY_BROKEN = "newly_broken"  # lost: passed, and fails
+    FIXED = "fixed"  # gained: failed, and passes with proof
+    NEW = "new"  # fails; before it could not exist, or not be built
+    NOT_KNOWN_BEFORE = "not_known_before"  # has an answer; before nothing certain was known
+    NOT_KNOWN_NOW = "not_known_now"  # no answer there, or passes that may be luck
+    FAILS_OTHERWISE = "fails_otherwise"
+    GONE = "gone"  # cannot exist there, or not be built: no fix
+    PASSES_NEW = "passes_new"  # passes; before it could not exist, or not be built
+    STILL_FAILS = "still_fails"
+    STILL_PASSES = "still_passes"
+    NOWHERE = "nowhere"
+
+
+_GROUPS = {
+    Transition.REGRESSED: Group.NEWLY_BROKEN,
+    Transition.FIXED: Group.FIXED,
+    Transition.WAS_UNKNOWN: Group.NOT_KNOWN_BEFORE,
+    Transition.NOW_UNKNOWN: Group.NOT_KNOWN_NOW,
+    Transition.STILL_UNKNOWN: Group.NOT_KNOWN_NOW,
+    Transition.CHANGED_FAILURE: Group.FAILS_OTHERWISE,
+    Transition.DISAPPEARED: Group.GONE,
+    Transition.STILL_AFFECTED: Group.STILL_FAILS,
+    Transition.STILL_OK: Group.STILL_PASSES,
+    Transition.ABSENT: Group.NOWHERE,
+}
+
+
+def _group(pair: Pair) -> Group:
+    if pair.transition in _GROUPS:
+        return _GROUPS[pair.transition]
+    now = standing_of(pair.after)
+    if now in _FAILS:
+        return Group.NEW
+    return Group.PASSES_NEW if now is Standing.PASSES else Group.NOT_KNOWN_NOW
+
+
+PAIRING_WORDS = (
+    "One issue on one hardware class stands on both sides, each with what is claimed of that very build: what was "
+    "measured on it; else what one written rule infers, which is marked; else nothing. Newly broken and fixed are said "
+    'only where both sides are known. What was not run before is "not known before", and what could not exist before '
+    "is new: neither is a loss. Only a proven pass where something failed is a fix: never what was not run, cannot be "
+    "said, does not apply or cannot be built. A flaky failure counts as gone, or as new, only where the passes beside "
+    "it are too many to be luck. A build with another Triton than its own is a build of its own. What an issue "
+    "installs beside torch follows each build, and the row names it where it differs. Old evidence counts, and is "
+    "marked."
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`pairs` stand in the order of groups, the gravest of each first."""
+
+    before: Build
+    after: Build
+    hardware: str
+    pairs: tuple[Pair, ...]
+
+    def of(self, group: Group) -> tuple[Pair, ...]:
+        return tuple(pair for pair in self.pairs if pair.group is group)
+
+    @property
+    def counts(self) -> Mapping[Transition, int]:
+        """Every transition, with the zeros."""
+        found = Counter(pair.transition for pair in self.pairs)
+        return {transition: found[transition] for transition in Transition}
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether there is no issue of which both builds say anything: then nothing was compared."""
+        silent = {Standing.UNKNOWN, Standing.ABSENT}
+        return all({standing_of(pair.before), standing_of(pair.after)} & silent for pair in self.pairs)
+
+
+def compare(
+    issues: Iterable[Issue], before: Build, after: Build, hardware: str, known: Known, *, now: datetime | None = None
+) -> Comparison:
+    """Pair what is claimed of each issue on two builds. Without `now` nothing is called old."""
+    pairs = [_pair(issue, before, after, hardware, known) for issue in issues]
+    if now is not None:
+        pairs = [replace(pair, old=_old(pair, now)) for pair in pairs]
+    return Comparison(before, after, hardware, tuple(sorted(pairs, key=gravity)))
+
+
+def _old(pair: Pair, now: datetime) -> tuple[bool, bool]:
+    return is_stale(pair.before, pair.builds[0], now), is_stale(pair.after, pair.builds[1], now)
+
+
+def gravity(pair: Pair) -> tuple[int, bool, bool, bool, int, str]:
+    """Sorts by group; of one group what fails comes first, then wrong numbers without an error, then what has no
+    workaround, then severity.
+    """
+    return (
+        _RANKS[pair.group],
+        standing_of(pair.after) not in _FAILS,
+        not pair.issue.silent,
+        pair.has_workaround,
+        -_SEVERITIES[pair.issue.severity],
+        pair.issue.id,
+    )
+
+
+_RANKS = {group: rank for rank, group in enumerate(Group)}
+_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> Pair:
+    cells = known.cell(issue, before, hardware), known.cell(issue, after, hardware)
+    return Pair(
+        issue=issue,
+        before=cells[0],
+        after=cells[1],
+        builds=(before, after),
+        transition=transition_of(*cells),
+        workarounds=workaround_turns(*cells),
+    )
+
+
+# For one, for several, and, where nothing is worth a word too, for none.
+COUNTED_WORDS = {
+    Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
+    Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
+    Group.NEW: ("{n} new with what is new", "{n} new with what is new", ""),
+    Group.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before", ""),
+    Group.NOT_KNOWN_NOW: ("{n} not known there", "{n} not known there", ""),
+    Group.FAILS_OTHERWISE: ("{n} fails in another way", "{n} fail in another way", ""),
+    Group.STILL_FAILS: ("{n} still fails", "{n} still fail", ""),
+}
+QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong numbers without an error)", "")
+OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
+HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
+
+_REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[Pair], bool]], ...]] = {
+    Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
+    Group.NEWLY_BROKEN: (
+        (QUIET_WORDS, lambda pair: pair.issue.silent),
+        (HELPED_WORDS, lambda pair: pair.has_workaround),
+    ),
+    Group.STILL_FAILS: ((HELPED_WORDS, lambda pair: pair.has_workaround),),
+}
+
+
+def phrases(comparison: Comparison) -> tuple[tuple[str, int], ...]:
+    """The answer in parts: words with a place for a number, `{n}`, and that number. Nothing is said of what is none,
+    but for the two that decide: what is fixed, and what is newly broken.
+    """
+    said: list[tuple[str, int]] = []
+    for group, forms in COUNTED_WORDS.items():
+        pairs = comparison.of(group)
+        said += _phrase(forms, len(pairs))
+        for remark, holds in _REMARKS.get(group, ()):
+            said += _phrase(remark, sum(1 for pair in pairs if holds(pair)))
+    return tuple(said)
+
+
+def _phrase(forms: tuple[str, str, str], n: int) -> list[tuple[str, int]]:
+    one, several, none = forms
+    words = several if n > 1 else one if n else none
+    return [(words, n)] if words else []
+
+
+def sentence(comparison: Comparison) -> str:
+    """The answer in one sentence: the first line of every form a comparison is told in."""
+    told = joined([words.format(n=n) for words, n in phrases(comparison)])
+    before, after = comparison.before.id, comparison.after.id
+    return f"From {before} to {after} on {comparison.hardware}: {told}"
+
+
+def joined(parts: Sequence[str], comma: str = ", ") -> str:
+    """With commas, but for what stands in brackets behind its word: in ours, or in full-width ones. Brackets that
+    follow each other are one.
+    """
+    text = parts[0]
+    for part in parts[1:]:
+        if part[0] in _OPENING and text[-1] in _CLOSING:
+            text = text[:-1] + comma + part[1:]
+        else:
+            text += _OPENING.get(part[0], comma) + part
+    return text
+
+
+_OPENING = {"(": " ", "\uff08": ""}
+_CLOSING = ")\uff09"

@@ -1,0 +1,323 @@
+"""`/compare`: two builds side by side; without two builds, the choice of them. `/compare.md`: the same as Markdown."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby, pairwise
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.verdicts.matrix import Columns, choose_columns
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.compare.comparison import (
+    PAIRING_WORDS,
+    Comparison,
+    Group,
+    Pair,
+    Transition,
+    joined,
+    phrases,
+)
+from knowngood.app.features.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of, why
+from knowngood.app.features.compare.service import CompareQuery, Room, comparison_of, load_room
+from knowngood.app.features.exports.service import links_at
+from knowngood.app.store.queries import load_measured_builds
+from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, Sign, sign_of
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
+
+router = APIRouter(include_in_schema=False)
+
+_MARKDOWN = "text/markdown; charset=utf-8"
+_OFFERED = 8
+
+
+class Sorting(StrEnum):
+    CHANGE = "change"
+    ISSUE = "issue"
+    COMPONENT = "component"
+    SEVERITY = "severity"
+    AFTER = "after"
+
+
+SORTING_WORDS = {
+    Sorting.CHANGE: "gravest change",
+    Sorting.ISSUE: "issue",
+    Sorting.COMPONENT: "component",
+    Sorting.SEVERITY: "severity",
+    Sorting.AFTER: "verdict afterwards",
+}
+
+
+class ComparePageQuery(CompareQuery):
+    a: Words = ""
+    b: Words = ""
+    sort: Sorting = Sorting.CHANGE
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One side of a pair: a cell as it is shown."""
+
+    sign: Sign
+    word: str
+    address: str
+    build: str
+    is_old: bool
+    rests_on: str
+
+
+@dataclass(frozen=True)
+class PairLine:
+    """`notes` are sentences beside the verdicts; `reason` one of the evidence, where the line asks for it."""
+
+    issue: str
+    title: str
+    address: str
+    component: str
+    severity: str
+    is_silent: bool
+    before: Mark
+    after: Mark
+    transition: Transition
+    notes: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Pairs with one heading. Folded ones are opened by whoever wants them."""
+
+    id: str
+    heading: str
+    meaning: str
+    lines: tuple[PairLine, ...]
+    is_folded: bool
+
+
+@dataclass(frozen=True)
+class Option:
+    """Measured is what was with any of its Pythons: one may stand in for another."""
+
+    id: str
+    is_measured: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """The builds of one minor release, newest first, as a list to choose from shows them."""
+
+    minor: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the page says of two builds. `whence` is where from and where to, `told` what became of the issues."""
+
+    before: Choice
+    after: Choice
+    whence: str
+    told: str
+    is_blind: bool
+    is_same: bool
+    command: str
+    sections: tuple[Section, ...]
+    sortings: tuple[Choice, ...]
+    swapped_address: str
+    markdown: str
+    markdown_address: str
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """`answer` is None where two builds are still to be chosen; `offered` are comparisons somebody may want then."""
+
+    query: ComparePageQuery
+    hardware: str
+    answer: Answer | None
+    offered: tuple[Choice, ...]
+    options: tuple[Options, ...]
+    components: tuple[str, ...]
+    classes: tuple[Choice, ...]
+    pairing: str
+    cleared_address: str
+    json_address: str
+
+
+@router.get("/compare")
+def compare(visit: Visiting, query: Annotated[ComparePageQuery, Query()]) -> Response:
+    with visit.reading() as session:
+        room = load_room(session, query.hardware)
+        measured = load_measured_builds(session, room.hardware)
+        compared = comparison_of(visit.known(session), room, query, visit.now) if query.a and query.b else None
+    return visit.page("compare.html", compare_page(visit, query, room, measured, compared))
+
+
+@router.get("/compare.md")
+def compare_as_markdown(visit: Visiting, query: Annotated[CompareQuery, Query()]) -> Response:
+    with visit.reading() as session:
+        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
+    return visit.text(comparison_markdown(compared, links_at(visit.base)), _MARKDOWN, "comparison.md")
+
+
+def compare_page(
+    visit: Visit,
+    query: ComparePageQuery,
+    room: Room,
+    measured: Collection[str],
+    compared: Comparison | None,
+) -> ComparePage:
+    """Everything templates/compare.html shows, as values. `measured` are ids of builds on the class of `room`."""
+    answer = _answer(visit, query, compared) if compared else None
+    here = compare_address(query.a, query.b, **{**query.said, "hardware": room.hardware})
+    return ComparePage(
+        query=query,
+        hardware=room.hardware,
+        answer=answer,
+        offered=() if answer else _offered(room, measured, query),
+        options=_options(room.builds, measured),
+        components=tuple(sorted({issue.component for issue in room.issues}, key=str.casefold)),
+        classes=tuple(
+            Choice(one, _address(query, hardware=one), one == room.hardware)
+            for one in dict.fromkeys([*room.classes, room.hardware])
+        ),
+        pairing=visit.say(PAIRING_WORDS),
+        cleared_address=compare_address(query.a, query.b, hardware=query.hardware),
+        json_address=f"{API}{here}" if answer else f"{API}/builds",
+    )
+
+
+def _address(query: ComparePageQuery, **changes: str) -> str:
+    said = {**query.said, "sort": "" if query.sort is Sorting.CHANGE else query.sort.value, **changes}
+    return compare_address(query.a, query.b, **said)
+
+
+def _answer(visit: Visit, query: ComparePageQuery, compared: Comparison) -> Answer:
+    before, after, hardware = compared.before.id, compared.after.id, compared.hardware
+    told = [visit.say(words, n=n) for words, n in phrases(compared)]
+    markdown = comparison_markdown(compared, links_at(visit.base))
+    turned = query.model_copy(update={"a": after, "b": before})
+    narrowed = compare_address(before, after, **{**query.said, "hardware": hardware})
+    return Answer(
+        before=Choice(before, build_address(before, hardware), is_chosen=False),
+        after=Choice(after, build_address(after, hardware), is_chosen=False),
+        whence=visit.say("From {a} to {b} on {hardware}", a=before, b=after, hardware=hardware),
+        told=joined(told, visit.say(", ")),
+        is_blind=compared.is_blind,
+        is_same=before == after,
+        command=f"knowngood run --builds {before},{after} --hardware {hardware}",
+        sections=_sections(visit, query, compared),
+        sortings=tuple(
+            Choice(visit.say(SORTING_WORDS[one]), _address(query, sort=_said(one)), one is query.sort)
+            for one in Sorting
+        ),
+        swapped_address=_address(turned),
+        markdown=markdown,
+        markdown_address=narrowed.replace("/compare", "/compare.md", 1),
+    )
+
+
+def _said(sorting: Sorting) -> str:
+    return "" if sorting is Sorting.CHANGE else sorting.value
+
+
+_FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})
+
+
+def _sections(visit: Visit, query: ComparePageQuery, compared: Comparison) -> tuple[Section, ...]:
+    """The groups in their order; in another order than that all pairs together."""
+    if query.sort is not Sorting.CHANGE:
+        ordered = sorted(compared.pairs, key=_KEYS[query.sort])
+        lines = tuple(_line(visit, pair) for pair in ordered if pair.group is not Group.NOWHERE)
+        return (Section("all", visit.say("All issues"), "", lines, is_folded=False),)
+    return tuple(
+        Section(
+            id=group.value,
+            heading=visit.say(HEADINGS[group]),
+            meaning=visit.say(MEANINGS[group]),
+            lines=tuple(_line(visit, pair) for pair in pairs),
+            is_folded=group in _FOLDED,
+        )
+        for group in Group
+        if (pairs := compared.of(group))
+    )
+
+
+_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
+
+_KEYS: Mapping[Sorting, Callable[[Pair], Any]] = {
+    Sorting.ISSUE: lambda pair: pair.issue.id,
+    Sorting.COMPONENT: lambda pair: (pair.issue.component.casefold(), pair.issue.id),
+    Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.issue.silent, pair.issue.id),
+    Sorting.AFTER: lambda pair: (GRAVEST_FIRST.index(sign_of(pair.after)), pair.issue.id),
+}
+
+# Where the evidence has to speak: the other groups are told by their verdicts and by what became of workarounds.
+_EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE})
+
+
+def _line(visit: Visit, pair: Pair) -> PairLine:
+    issue = pair.issue
+    return PairLine(
+        issue=issue.id,
+        title=visit.in_language(issue.title, issue.title_zh),
+        address=issue_address(issue.id, build=pair.after.build, hardware=pair.after.hardware),
+        component=issue.component,
+        severity=visit.say(issue.severity.value),
+        is_silent=issue.silent,
+        before=_mark(visit, pair.before, is_old=pair.old[0]),
+        after=_mark(visit, pair.after, is_old=pair.old[1]),
+        transition=pair.transition,
+        notes=tuple(_note(visit, words, values) for words, values in notes_of(pair)),
+        reason=why(pair) if pair.group in _EXPLAINED else "",
+    )
+
+
+def _note(visit: Visit, words: str, values: Mapping[str, str]) -> str:
+    return visit.say(words, **{name: visit.say(value) if name == "what" else value for name, value in values.items()})
+
+
+def _mark(visit: Visit, cell: Cell, *, is_old: bool) -> Mark:
+    sign = sign_of(cell)
+    return Mark(
+        sign=sign,
+        word=visit.say(WORDS[sign]),
+        address=cell_address(cell.issue, cell.build, cell.hardware),
+        build=cell.build,
+        is_old=is_old,
+        rests_on=visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
+    )
+
+
+RUN_WORDS = ("1 run", "{n} runs")
+
+
+def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Options, ...]:
+    newest_first = sorted(builds, key=lambda build: build.build_id, reverse=True)
+    known = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
+    return tuple(
+        Options(minor, tuple(Option(build.id, build.build_id.apart_from_python in known) for build in found))
+        for minor, found in groupby(newest_first, key=lambda build: build.minor)
+    )
+
+
+def _offered(room: Room, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
+    """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
+    known = {build.build_id.apart_from_python for build in room.builds if build.id in measured}
+    chosen = choose_columns(room.builds, measured, Columns.RELEASES)
+    line = [build for build in chosen if build.python == DEFAULT_PYTHON and build.build_id.apart_from_python in known]
+    if query.a or query.b:
+        steps = [(query.a or build.id, query.b or build.id) for build in reversed(line)]
+    else:
+        steps = [(before.id, after.id) for before, after in reversed(list(pairwise(line)))]
+    return tuple(
+        Choice(f"{a} → {b}", compare_address(a, b, **{**query.said, "hardware": room.hardware}), is_chosen=False)
+        for a, b in steps[:_OFFERED]
+        if a != b
+    )

@@ -1,0 +1,1 @@
+"""What is not measured, and which claims upstream contradict measurements."""

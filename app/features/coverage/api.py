@@ -1,0 +1,20 @@
+"""`/api/v1/coverage`: every row with its pattern over the releases, and what is still open."""
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.features.coverage.schemas import CoverageBody, coverage_body
+from knowngood.app.features.coverage.service import coverage_of, load_waiting
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+@router.get("/coverage", response_model=CoverageBody)
+def coverage(visit: Visiting) -> Response:
+    """Patterns by hardware class, and what is open: workarounds without a verdict, doubtful cells, unproven rows,
+    contradicted claims, queued jobs that no worker can take.
+    """
+    with visit.reading(f"{visit.now:%H:%M}") as session:  # a worker's absence is noticed by the clock alone
+        found = coverage_of(visit.known(session))
+        waiting = load_waiting(session, visit.now)
+    return visit.json(coverage_body(found, waiting))

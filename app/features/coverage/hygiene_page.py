@@ -1,0 +1,50 @@
+"""`/hygiene`: what a keeper of the catalogue should look at, by kind."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.features.coverage.hygiene import HEADINGS, Trouble, remarks_of
+from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.urls import API, issue_address
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class RemarkLine:
+    issue: str
+    title: str
+    address: str
+    hardware: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Kind:
+    trouble: Trouble
+    heading: str
+    lines: tuple[RemarkLine, ...]
+
+
+@dataclass(frozen=True)
+class HygienePage:
+    kinds: tuple[Kind, ...]
+    json_address: str
+
+    @property
+    def count(self) -> int:
+        return sum(len(kind.lines) for kind in self.kinds)
+
+
+@router.get("/hygiene")
+def hygiene(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = remarks_of(visit.known(session))
+    lines: dict[Trouble, list[RemarkLine]] = {trouble: [] for trouble in Trouble}
+    for issue, remark in found:
+        address = issue_address(issue.id, hardware=remark.hardware)
+        title = visit.in_language(issue.title, issue.title_zh)
+        lines[remark.trouble].append(RemarkLine(issue.id, title, address, remark.hardware, remark.sentence))
+    kinds = tuple(Kind(trouble, visit.say(HEADINGS[trouble]), tuple(of)) for trouble, of in lines.items() if of)
+    return visit.page("hygiene.html", HygienePage(kinds, f"{API}/hygiene"))

@@ -1,0 +1,100 @@
+"""What is measured of the catalogue and what is open: for the page and its twin."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.placement import Waiting, waiting_of
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.coverage.gaps import Gap, Pattern, doubtful, gaps_of, patterns_of
+from knowngood.app.features.coverage.hygiene import Remark, Trouble, remarks_of
+from knowngood.app.store.engine import Session
+from knowngood.app.store.jobs.capacity import load_offers
+from knowngood.app.store.jobs.job_queue import DISPATCHER
+from knowngood.app.store.jobs.workers import load_queued
+from knowngood.app.store.queries import load_lease
+
+
+@dataclass(frozen=True)
+class ClassCoverage:
+    """One hardware class: its rows over `builds`, one by one, and over `columns`, where Pythons that agree are one.
+
+    `standing` has the cell that stands for each column, by issue.
+    """
+
+    hardware: str
+    builds: tuple[Build, ...]
+    patterns: tuple[Pattern, ...]
+    columns: tuple[Column, ...]
+    standing: dict[str, tuple[Cell, ...]]
+
+    @property
+    def applicable(self) -> int:
+        return sum(one.applicable for one in self.patterns)
+
+    @property
+    def measured(self) -> int:
+        return sum(one.measured for one in self.patterns)
+
+    @property
+    def conclusive(self) -> int:
+        return sum(one.conclusive for one in self.patterns)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """`remarks` are those on claims and on rows that never failed; hygiene has the rest."""
+
+    classes: tuple[ClassCoverage, ...]
+    issues: Mapping[str, Issue]
+    builds: Mapping[str, Build]
+    gaps: tuple[Gap, ...]
+    doubtful: tuple[Cell, ...]
+    remarks: tuple[Remark, ...]
+
+    def remarks_about(self, trouble: Trouble) -> tuple[Remark, ...]:
+        return tuple(remark for remark in self.remarks if remark.trouble is trouble)
+
+
+def coverage_of(known: Known) -> Coverage:
+    issues = [known.issues[id_] for id_ in sorted(known.issues)]
+    cells = {
+        issue.id: [cell for hardware in known.hardware for _, cell in known.measured(issue.id, hardware)]
+        for issue in issues
+    }
+    every = [cell for of in cells.values() for cell in of]
+    classes = sorted({cell.hardware for cell in every})
+    return Coverage(
+        classes=tuple(_class(issues, hardware, known) for hardware in classes),
+        issues=known.issues,
+        builds=known.builds,
+        gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
+        doubtful=doubtful(every),
+        remarks=tuple(
+            remark for _, remark in remarks_of(known) if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
+        ),
+    )
+
+
+def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
+    """What of the queue nobody can take, and why."""
+    queued = load_queued(session)
+    if not queued:
+        return ()
+    lease = load_lease(session, DISPATCHER)
+    return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
+
+
+def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
+    measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
+    chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
+    patterns = patterns_of(issues, chosen, hardware, known)
+    shown = [one.issue for one in patterns]
+    columns = fold(shown, chosen, [hardware], known)
+    rows = rows_of(shown, columns, [hardware], known)
+    standing = {issue: row for (issue, _), row in rows.items()}
+    return ClassCoverage(hardware, chosen, patterns, columns, standing)

@@ -1,0 +1,1 @@
+"""A pasted traceback: which issue is it, on which build, and what helps."""

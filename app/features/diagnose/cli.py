@@ -1,0 +1,152 @@
+"""`knowngood explain`: which known issue a traceback or a log is, from the local store."""
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.app.features.diagnose.log_cleaning import LONGEST
+from knowngood.app.serialization.marks import MARKS
+
+if TYPE_CHECKING:
+    from knowngood.app.features.diagnose.schemas import ExplanationBody, MatchBody, NearBody, PlaceBody, Told
+
+_MOST_BYTES = 64 << 20  # of a file that is read at all
+_SEEN_SHOWN = 6
+
+
+def explain(
+    file: Annotated[str, typer.Argument(help="A file with a traceback or a log, or - for standard input.")] = "-",
+    build: Annotated[str, typer.Option(help="Your build, where the text does not tell it.")] = "",
+    as_json: Annotated[  # noqa: FBT002 - typer reads it
+        bool, typer.Option("--json", help="Print JSON, as POST /api/v1/errors answers.")
+    ] = False,
+) -> None:
+    """Say which issue a pasted failure is, where it was seen, and what helps on your build.
+
+    Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be
+    read, 4 where the store cannot be used. The text is not stored.
+    """
+    from knowngood.app.features.diagnose.schemas import explanation_body
+
+    body = explanation_body(_told(_read(file), build))
+    if as_json:
+        typer.echo(body.model_dump_json(indent=2))
+    else:
+        typer.echo("\n".join(_lines(body)))
+    if not body.known:
+        raise typer.Exit(Exit.INSUFFICIENT)
+
+
+def _read(file: str) -> str:
+    """What is longer than a paste may be is cut by whoever reads it; what is far longer is refused."""
+    try:
+        with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
+            data = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
+    if len(data) > _MOST_BYTES:
+        raise BadRequest(
+            f"{file} is larger than {_MOST_BYTES >> 20} MiB, and {LONGEST:,} characters of it would be read; "
+            "cut it (tail -n 2000)"
+        )
+    return data.decode(errors="replace")
+
+
+def _told(text: str, build: str) -> "Told":
+    """The catalogue's files are read only where the store knows no issue yet: that takes seconds."""
+    from knowngood.app.cli.context import opened, opened_with_catalogue, read_settings
+    from knowngood.app.features.diagnose.schemas import Told
+    from knowngood.app.features.diagnose.service import Recogniser, explained, measured_of
+    from knowngood.app.knowledge.loader import load_edition
+    from knowngood.app.store.engine import reading
+
+    settings, now = read_settings(), datetime.now(UTC)
+    engine = opened(settings)
+    with reading(engine) as session:
+        edition = load_edition(session, now)
+    if not edition.grounds.known.issues:
+        engine = opened_with_catalogue(settings)
+        with reading(engine) as session:
+            edition = load_edition(session, now)
+    measured = measured_of(edition)
+    library = Recogniser().open_library(engine, edition)
+    return Told(explained(text, library, measured, build), library.issues, measured)
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _lines(body: "ExplanationBody") -> Iterator[str]:
+    yield _verdict(body)
+    yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
+    yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"
+    for match in body.matches:
+        yield ""
+        yield from _match(match, body.build)
+    if not body.known:
+        yield ""
+        yield from _unknown(body)
+    for issue in body.untried:
+        yield f"The signature of {issue} took too long to look for in so large a text; give the traceback alone."
+    if body.left_out:
+        yield f"{body.left_out:,} characters of the middle were left out."
+
+
+def _verdict(body: "ExplanationBody") -> str:
+    if body.known:
+        return f"We know this one: {body.matches[0].issue}"
+    return "It may be one of these; the words are common." if body.matches else "We do not know this one."
+
+
+def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
+    yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
+    if match.report_url:
+        yield f"  upstream: {match.report_url}"
+    if match.caveat:
+        yield f"  {match.caveat}"
+    yield f"  {match.why}"
+    yield from (f"  > {line.number}: {line.text}" for line in match.around if line.lit)
+    yield from (f"  {hardware}: {said}" for hardware, said in match.history.items())
+    if match.seen:
+        more = f" and {len(match.seen) - _SEEN_SHOWN} more" if len(match.seen) > _SEEN_SHOWN else ""
+        yield f"  seen on {', '.join(f'{one.build} ({one.hardware})' for one in match.seen[:_SEEN_SHOWN])}{more}"
+    else:
+        yield "  not seen on any build here yet"
+    if build and match.here is None:
+        yield f"  nobody has measured it on {build}"
+    elif match.here and match.here != match.cures_on:
+        yield f"  on {match.here.build}: {MARKS[match.here.verdict].word}{_once(match.here)} ({match.here.reason})"
+    if match.cures_on:
+        known = f"inferred from {inferred}" if (inferred := match.cures_on.inferred_from) else "measured"
+        yield f"  workarounds as {known} on {match.cures_on.build} ({match.cures_on.hardware}):"
+        for cure in match.workarounds:
+            partly = f" ({cure.note})" if cure.verdict is WorkaroundVerdict.PARTIAL else ""
+            yield f"    {cure.verdict}: {cure.title}{partly}"
+            if cure.verdict is WorkaroundVerdict.EFFECTIVE:
+                yield from (f"      {line}" for line in cure.body.strip().splitlines())
+
+
+def _once(place: "PlaceBody") -> str:
+    return ", 1 run" if place.runs == 1 else ""
+
+
+def _unknown(body: "ExplanationBody") -> Iterator[str]:
+    if body.silent:
+        yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
+        yield from map(_near, body.silent)
+    if body.nearest:
+        yield "Nearest by words (BM25; none of these is a match):"
+        yield from map(_near, body.nearest)
+    yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
+
+
+def _near(near: "NearBody") -> str:
+    thread = f"  {near.report_url}" if near.report_url else ""
+    return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"

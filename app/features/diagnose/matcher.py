@@ -1,0 +1,565 @@
+"""Which known issue a pasted failure is: by the signatures that verdicts are made with, else by its words.
+
+A signature is written for one repro on one machine, where its text can mean one thing only. In what a stranger pastes
+the same text can be anybody's: `IndexError: tuple index out of range`. So a match whose words are common counts as one
+only where the traceback runs through the same code as the recorded failures of the issue; elsewhere it is told as
+possible, or not at all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+import regex
+
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.issue import Issue, SignatureKind
+from knowngood.app.domain.verdicts.claims import doubts_about
+from knowngood.app.domain.verdicts.history import FAILING, is_release
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.diagnose.bm25 import Likeness, Texts, words_of
+from knowngood.app.features.diagnose.log_cleaning import (
+    Found,
+    Pasted,
+    line_at,
+    read_paste,
+    starts_of,
+    stated_by,
+    versions_of,
+)
+from knowngood.app.features.environments.resolve import Resolved, resolve
+
+Place = tuple[str, str]
+"""(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
+
+
+class Strength(StrEnum):
+    """How much a match says."""
+
+    SURE = "sure"  # the text is this issue's own, or the traceback runs where the issue's does
+    POSSIBLE = "possible"  # the words are the issue's and anybody's
+
+
+class Why(StrEnum):
+    """What a match rests on, in the words that are shown."""
+
+    REPRO = "the repro of this issue says it in these very words"
+    SAME_WAY = "its signature is there, and the traceback runs through the same code as the recorded ones"
+    SAME_END = "its signature is there, and the process died the same way"
+    OWN_WORDS = "its signature is there, in words that hardly anything else says"
+    OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
+    COMMON_WORDS = (
+        "the words fit, but other faults are told in the same words; "
+        "paste the whole traceback, and it can be held against the recorded ones"
+    )
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a paste: `number` is where it stood there, from 1; `is_lit` says that it carries the signature."""
+
+    number: int
+    text: str
+    is_lit: bool = False
+
+
+@dataclass(frozen=True)
+class Match:
+    """An issue whose signature the paste carries.
+
+    `line` is what matched, as `search` has it; `around` the lines about it; `why` says what the match
+    rests on. `seen` are the cells on which this signature was seen here, the newest build first.
+    """
+
+    issue: Issue
+    strength: Strength
+    why: Why
+    line: str
+    around: tuple[Line, ...]
+    seen: tuple[Cell, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of one paste.
+
+    `matches` stand best first; `nearest` is empty where there is a sure one. `silent` are issues without any message,
+    filled where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for.
+    """
+
+    versions: tuple[Found, ...]
+    resolved: Resolved
+    matches: tuple[Match, ...]
+    nearest: tuple[Likeness, ...]
+    silent: tuple[Likeness, ...]
+    untried: tuple[str, ...]
+    lines: int
+    left_out: int
+
+    @property
+    def is_known(self) -> bool:
+        return any(match.strength is Strength.SURE for match in self.matches)
+
+
+@dataclass(frozen=True)
+class Library:
+    """The issues, and what follows from their texts and recorded failures; made once per state of the store.
+
+    `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
+    `compiled` are the issues whose recorded failures all run through a compiler, be it only through its common places.
+    """
+
+    issues: Mapping[str, Issue]
+    texts: Texts
+    courses: Mapping[str, tuple[frozenset[Place], ...]]
+    compiled: frozenset[str]
+
+
+def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> Library:
+    """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
+    report: what it fails with is told by the issues that it stands for.
+    """
+    every = {issue.id: issue for issue in issues if not issue.is_smoke}
+    told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items()}
+    run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
+    compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
+    return Library(every, Texts(told), _courses(run), compiled)
+
+
+def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
+    """A title says most: it counts twice."""
+    yield issue.title
+    yield f"{issue.title} {issue.id} {issue.component}"
+    yield issue.summary
+    yield issue.signature.pattern
+    yield " ".join(claim.text for claim in issue.claims)
+    yield " ".join(one.title for one in issue.workarounds)
+    yield "\n".join(_own_lines(failures))
+
+
+_OWN_LINES = 40
+
+
+def _own_lines(failures: Sequence[str]) -> Iterable[str]:
+    """The end of each failure: its innermost frames and its message."""
+    for text in failures:
+        yield from text.strip().splitlines()[-_OWN_LINES:]
+
+
+# -- places in code ----------------------------------------------------------------------------------------------------
+
+# As Python tells a frame, faulthandler, IPython and pytest; on Windows too, and of a checkout of torch's own source.
+_FRAME = re.compile(
+    r"(?:(?:site|dist)-packages[\\/]{1,2}|[\\/]pytorch[\\/](?=torch[\\/]))(?P<file>[\w.\\/+-]{1,200}\.py)\"?"
+    r"(?:, line \d{1,7},? in (?P<name>[\w<>.]{1,100})|:\d{1,7}, in (?P<qualified>[\w<>.]{1,100})|:\d{1,7}"
+    r"|, line \d{1,7}| in (?P<last>[\w<>]{1,100}))"
+)
+_SHARED_BY = 0.1  # of the issues: a place that more of them pass through tells nothing apart
+
+
+def places_in(text: str) -> frozenset[Place]:
+    """Where in installed packages the tracebacks of a text run."""
+    return frozenset(map(_place, _FRAME.finditer(text)))
+
+
+def _place(frame: re.Match[str]) -> Place:
+    """IPython names a method with its class, Python without."""
+    name = frame["name"] or frame["qualified"] or frame["last"] or ""
+    return re.sub(r"[\\/]+", "/", frame["file"]), name.rpartition(".")[2]
+
+
+def _courses(run: Mapping[str, Sequence[frozenset[Place]]]) -> dict[str, tuple[frozenset[Place], ...]]:
+    found = {id_: [places for places in each if places] for id_, each in run.items()}
+    shared = Counter(place for each in found.values() for place in frozenset().union(*each))
+    most = max(1.0, _SHARED_BY * sum(1 for each in found.values() if each))
+    telling = {
+        id_: frozenset(frozenset(place for place in places if shared[place] <= most) for places in each)
+        for id_, each in found.items()
+    }
+    return {id_: tuple(places for places in each if places) for id_, each in telling.items()}
+
+
+class _Course(StrEnum):
+    """How the traceback of a paste runs, against those of an issue."""
+
+    SAME = "same"
+    NEAR = "near"  # through the same compilers
+    OTHER = "other"
+    UNKNOWN = "unknown"  # one of them has none
+
+
+# Where torch turns a function into something else: whoever never comes there has none of the errors made there.
+_COMPILERS = (
+    "torch/_dynamo/",
+    "torch/_functorch/",
+    "torch/_higher_order_ops/",
+    "torch/_inductor/",
+    "torch/_subclasses/",
+    "torch/fx/",
+    "torch_xla/",
+    "triton/",
+)
+_SAME_SHARE = 0.4  # of the places of one recorded failure
+
+
+def _course(places: frozenset[Place], issue: str, library: Library) -> _Course:
+    own = library.courses.get(issue, ())
+    if any(_shared(places, recorded) >= _SAME_SHARE for recorded in own):
+        return _Course.SAME
+    if _is_compiled(places):
+        return _Course.NEAR
+    return _Course.OTHER if places and (own or issue in library.compiled) else _Course.UNKNOWN
+
+
+def _is_compiled(places: frozenset[Place]) -> bool:
+    return any(file.startswith(_COMPILERS) for file, _ in places)
+
+
+def _shared(places: frozenset[Place], recorded: frozenset[Place]) -> float:
+    """Which part of a recorded failure's places the paste runs through. pytest tells files without functions."""
+    files = {file for file, name in places if not name}
+    return sum(1 for place in recorded if place in places or place[0] in files) / len(recorded)
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+# What torch, Triton and Python say for countless reasons. A signature that matched nothing but one of these names no
+# issue by itself.
+_ANYBODYS = tuple(
+    re.compile(text)
+    for text in (
+        r"(?:IndexError: )?tuple index out of range",
+        r"NameError: name 's\d+' is not defined",
+        r"can only concatenate tuple \(not \"int\"\) to tuple",
+        r"shape '\[[-\d, ]+\]' is invalid for input of size \d+",
+        r"view size is not compatible with input tensor's size and stride",
+        r"Cannot view a tensor with shape.*",
+        r"out of resource: [\w ,]+\s+Required: \d+,?\s+Hardware limit: ?\d+",
+    )
+)
+# The same of what means something once a compiler says it: a kernel of Inductor's is nobody's own C++.
+_OUTSIDE_COMPILERS = tuple(
+    re.compile(text)
+    for text in (
+        r"KeyError: '\w+'",
+        r"invalid type argument of unary .\*.",
+        r"error: .tmp\d+. was not declared in this scope",
+    )
+)
+_FEWEST_WORDS = 3
+
+_WRONG_RESULT = "WrongResult"
+_REPRO_WORDS = "expected "
+_WRONG_REACH = 4_000  # characters after the name of the exception in which its message stands
+_MOST_WRONG = 20
+
+_SIGNALS = {
+    "SIGABRT": r"Aborted|SIGABRT|Abort trap|exit(?:ed)?(?: with)?(?: code| status)?:? ?(?:-6|134)\b|signal 6\b",
+    "SIGSEGV": r"[Ss]egmentation fault|SIGSEGV|exit(?:ed)?(?: with)?(?: code| status)?:? ?(?:-11|139)\b|signal 11\b",
+}
+
+_ABOUT = 3  # lines before and after the lit one
+_MOST_LIT = 6
+_LONGEST_SHOWN = 400
+
+
+class Budget:
+    """How long all signatures together may be looked for, and one of them at most. Seconds of `clock`.
+
+    The clock is looked at now and then: a pattern that was to end after 0.2 s ended after one second. With the shipped
+    signatures a megabyte written to be slow takes 0.8 s, a log of that size 0.12 s (one shared core, 2026-11-21).
+    """
+
+    def __init__(self, clock: Callable[[], float], whole_s: float = 2.0, each_s: float = 0.5) -> None:
+        self._clock = clock
+        self._until = clock() + whole_s
+        self._each_s = each_s
+
+    def search(self, pattern: str, text: str, start: int, end: int) -> "regex.Match[str] | None":
+        """As `re.search`. Raises TimeoutError."""
+        left = min(self._each_s, self._until - self._clock())
+        if left <= 0:
+            raise TimeoutError
+        return regex.search(pattern, text, pos=start, endpos=end, timeout=left, concurrent=True)
+
+
+@dataclass(frozen=True)
+class _Paste:
+    pasted: Pasted
+    text: str
+    starts: Sequence[int]
+    places: frozenset[Place]
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    match: Match
+    course: _Course
+    telling: int  # words of the text that matched
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All that is known, and the builds that have any cell."""
+
+    known: Known
+    tested: frozenset[str]
+
+    @property
+    def builds(self) -> Mapping[str, Build]:
+        return self.known.builds
+
+    def cells_of(self, issue: str) -> tuple[Cell, ...]:
+        """Every stored cell of an issue, by class and in release order."""
+        return self.known.stored(issue)
+
+
+def explain(text: str, library: Library, measured: Measured, budget: Budget) -> Explanation:
+    """What is known of a pasted failure. Total: anything is a paste, and what is not known is told as such."""
+    pasted = read_paste(text)
+    whole = pasted.text
+    paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), tuple(telling_words(pasted.lines)))
+    found, untried = _matches(paste, library, budget)
+    likeness = {
+        one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
+    }
+    found.sort(key=lambda one: _rank(one, likeness))
+    matches = tuple(_with_cells(one.match, measured) for one in found)
+    versions = versions_of(pasted)
+    is_known = any(match.strength is Strength.SURE for match in matches)
+    silent = () if is_known else _silent(paste, library)
+    told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
+    return Explanation(
+        versions=versions,
+        resolved=resolve(stated_by(versions), measured.builds, measured.tested),
+        matches=matches,
+        nearest=() if is_known else _nearest(paste, library, told),
+        silent=silent,
+        untried=tuple(untried),
+        lines=len(set(pasted.places)) if whole.strip() else 0,
+        left_out=pasted.left_out,
+    )
+
+
+def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int, float, str]:
+    """Sure before possible, the same course before none, then the signature that says more, then the nearer words."""
+    match = one.match
+    is_other = one.course is not _Course.SAME
+    return (
+        match.strength is not Strength.SURE,
+        is_other,
+        -one.telling,
+        -likeness.get(match.issue.id, 0.0),
+        match.issue.id,
+    )
+
+
+def _matches(paste: _Paste, library: Library, budget: Budget) -> tuple[list[_Ranked], list[str]]:
+    found, untried = [], []
+    for issue in library.issues.values():
+        try:
+            one = _match(paste, issue, library, budget)
+        except TimeoutError:
+            untried.append(issue.id)
+            continue
+        if one is not None:
+            found.append(one)
+    return found, untried
+
+
+def _match(paste: _Paste, issue: Issue, library: Library, budget: Budget) -> _Ranked | None:
+    """An issue without a pattern is carried by its failure alone, which a text does not show."""
+    if not issue.signature.pattern:
+        return None
+    span = _span(paste.text, issue, budget)
+    if span is None:
+        return None
+    said = paste.text[slice(*span)]
+    course = _course(paste.places, issue.id, library)
+    weighed = _weigh(issue, said, course, paste.text)
+    if weighed is None:
+        return None
+    strength, why = weighed
+    first, last = (line_at(paste.text, paste.starts, at) for at in (span[0], max(span[0], span[1] - 1)))
+    line = "\n".join(paste.pasted.lines[first : last + 1]).strip()[:_LONGEST_SHOWN]
+    match = Match(issue, strength, why, line, _around(paste.pasted, first, last))
+    return _Ranked(match, course, len(words_of(said)))
+
+
+def _span(text: str, issue: Issue, budget: Budget) -> tuple[int, int] | None:
+    """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name."""
+    pattern = issue.signature.pattern
+    if issue.signature.kind is not SignatureKind.WRONG_RESULT:
+        found = budget.search(pattern, text, 0, len(text))
+        if found is None or not found.group().startswith(_REPRO_WORDS):
+            return found.span() if found else None
+    for name in _named(text):
+        found = budget.search(pattern, text, name, name + _WRONG_REACH)
+        if found:
+            return found.span()
+    return None
+
+
+def _named(text: str) -> Iterable[int]:
+    """Each start of the exception's name, so far as somebody reads them."""
+    position = -1
+    for _ in range(_MOST_WRONG):
+        position = text.find(_WRONG_RESULT, position + 1)
+        if position < 0:
+            return
+        yield position
+
+
+def _weigh(issue: Issue, said: str, course: _Course, text: str) -> tuple[Strength, Why] | None:
+    """How much it says that the signature stands there, and why; None where it says nothing."""
+    if issue.signature.kind is SignatureKind.WRONG_RESULT:
+        return Strength.SURE, Why.REPRO
+    if course is _Course.SAME:
+        return Strength.SURE, Why.SAME_WAY
+    if issue.signature.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}:
+        return _weigh_ending(issue, text)
+    if not _is_common(said, course):
+        return Strength.SURE, Why.OWN_WORDS
+    return None if course is _Course.OTHER else (Strength.POSSIBLE, Why.COMMON_WORDS)
+
+
+def _weigh_ending(issue: Issue, text: str) -> tuple[Strength, Why]:
+    """A text shows how a process died, where it is a log; that it hung it cannot show."""
+    died = any(re.search(_SIGNALS.get(signal, signal), text) for signal in issue.signature.signals)
+    return (Strength.SURE, Why.SAME_END) if died else (Strength.POSSIBLE, Why.OTHER_END)
+
+
+def _is_common(said: str, course: _Course) -> bool:
+    said = said.strip()
+    if any(pattern.fullmatch(said) for pattern in _OUTSIDE_COMPILERS):
+        return course is not _Course.NEAR
+    return len(said.split()) < _FEWEST_WORDS or any(pattern.fullmatch(said) for pattern in _ANYBODYS)
+
+
+def _around(pasted: Pasted, first: int, last: int) -> tuple[Line, ...]:
+    """The lit lines with a few about them; of a signature over many lines the last is lit, which says most."""
+    lit = range(first, last + 1) if last - first < _MOST_LIT else range(last, last + 1)
+    shown = range(max(0, lit.start - _ABOUT), min(len(pasted.lines), lit.stop + _ABOUT))
+    return tuple(Line(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
+
+
+# -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def _with_cells(match: Match, measured: Measured) -> Match:
+    builds = measured.builds
+    seen = [cell for cell in measured.cells_of(match.issue.id) if cell.verdict in FAILING and cell.build in builds]
+    seen.sort(key=lambda cell: (builds[cell.build].build_id, cell.hardware), reverse=True)
+    return replace(match, seen=tuple(seen))
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do about one match.
+
+    `build` is the one that the paste names (empty: none that was tested), `own` its cell, None where nobody measured
+    it. `shown` is the cell whose workarounds are told: `own` where the issue was seen on it, else the newest on which
+    it was; None where it was seen nowhere. `histories` say where it fails, by hardware class.
+    """
+
+    build: str
+    own: Cell | None
+    shown: Cell | None
+    histories: Mapping[str, str] = field(default_factory=dict)
+
+
+def advise(match: Match, build: str, measured: Measured) -> Advice:
+    """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
+    builds, known = measured.builds, measured.known
+    here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
+    here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
+    own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
+    if own is not None and own.verdict in FAILING:
+        shown: Cell | None = own
+    else:
+        shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
+    classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
+    histories = {class_: _history(match.issue, class_, known) for class_ in classes}
+    return Advice(build, own, shown, histories)
+
+
+def _history(issue: Issue, hardware: str, known: Known) -> str:
+    history = known.history(issue.id, hardware)
+    return "; ".join([history.sentence, *doubts_about(issue, history)])
+
+
+def _prominence(build: Build, cell: Cell) -> tuple[bool, bool, bool, object, bool]:
+    """Where something helps before where it helps in part, that before where nothing does; releases before other
+    wheels, newer before older.
+    """
+    found = {one.verdict for one in cell.workarounds.values()}
+    helps = WorkaroundVerdict.EFFECTIVE in found, WorkaroundVerdict.PARTIAL in found
+    return *helps, is_release(build), build.build_id, build.python == DEFAULT_PYTHON
+
+
+_BEST_FIRST = (
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.UNNECESSARY,
+    WorkaroundVerdict.UNVERIFIED,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.HARMFUL,
+)
+
+
+def measured_cures(issue: Issue, cell: Cell) -> list[tuple[str, WorkaroundFinding]]:
+    """Ids of the workarounds that apply to a cell with what was found of them, those that work first."""
+    found = [(one.id, cell.workarounds[one.id]) for one in issue.workarounds if one.id in cell.workarounds]
+    return sorted((pair for pair in found if pair[1].applies), key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+_SAYS_WHAT = re.compile(
+    r"(?:Error|Exception|Unsupported|Warning)\b|\b(?:error|fatal|failed|failure|assert\w*|abort\w*|segmentation|"
+    r"expected|mismatch\w*|wrong|incorrect|cannot|not supported)\b",
+    re.IGNORECASE,
+)
+_INNERMOST = 12  # frames whose names tell something
+_MOST_LINES = 60
+_LEAST_SCORE = 0.1
+_LEAST_WORDS = 3
+_NAMED = 5
+
+_WRONG_NUMBERS = re.compile(
+    r"\b(?:wrong|incorrect|different|differs?|inconsistent|corrupt\w*|garbage|silent(?:ly)?|mismatch\w*|diverg\w*|nans?|"
+    r"accuracy|inaccurate)\b|not\s+(?:close|equal|allclose)|allclose|assert_close|assert_allclose|"
+    r"max(?:imum)?[ _]?diff|Mismatched elements|"
+    "错误结果|结果错误|结果不对|数值|精度|不一致",
+    re.IGNORECASE,
+)
+_LEAST_SILENT_SCORE = 0.05
+
+
+def telling_words(lines: Sequence[str]) -> list[str]:
+    """Of a log the words of the lines that say what went wrong, and the names of its innermost frames; of a few lines
+    all of them.
+    """
+    if len(lines) > _MOST_LINES:
+        telling = [line for line in lines if _SAYS_WHAT.search(line)]
+        frames = [line for line in lines if "site-packages/" in line or "dist-packages/" in line]
+        lines = [*telling[-_MOST_LINES:], *frames[-_INNERMOST:]] or lines[-_MOST_LINES:]
+    return words_of("\n".join(lines))
+
+
+def _nearest(paste: _Paste, library: Library, told: Collection[str]) -> tuple[Likeness, ...]:
+    """The issues most like it in words, but those that are told of anyway, and where any is like it at all."""
+    found = (one for one in library.texts.nearest(paste.words) if one.name not in told)
+    return tuple(one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS)[:_NAMED]
+
+
+def _silent(paste: _Paste, library: Library) -> tuple[Likeness, ...]:
+    """Issues that raise nothing cannot be found by a message; where the words speak of wrong numbers, the nearest."""
+    if not _WRONG_NUMBERS.search(paste.text):
+        return ()
+    silent = [issue.id for issue in library.issues.values() if issue.silent]
+    return tuple(one for one in library.texts.nearest(paste.words, silent) if one.score >= _LEAST_SILENT_SCORE)[:_NAMED]

@@ -1,0 +1,238 @@
+"""What is known of a pasted failure, as JSON."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from knowngood.app.domain.issue import Issue, SignatureKind
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.inference import ground_of
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.features.diagnose.bm25 import Likeness
+from knowngood.app.features.diagnose.matcher import Explanation, Match, Measured, Strength, advise, measured_cures
+from knowngood.app.web.urls import attempt_address, cell_address, issue_address
+
+METHOD = (
+    "matches: the issue's own signature, searched in the paste. nearest and silent: BM25 (k1 = 1.2, b = 0.75) over "
+    "title, summary, signature, claims, workarounds and recorded failures; score is that over the most that the words "
+    "looked for can come to, between 0 and 1"
+)
+
+
+class VersionBody(BaseModel):
+    """`name` is torch, CUDA, Triton, Python, GPU or driver; `line` is what it was read from."""
+
+    name: str
+    value: str
+    line: str
+
+
+class LineBody(BaseModel):
+    """`number` is the line of the paste, from 1."""
+
+    number: int
+    text: str
+    lit: bool
+
+
+class PlaceBody(BaseModel):
+    """A cell in short; `inferred_from` names what it is inferred from, empty where it was measured."""
+
+    build: str
+    hardware: str
+    verdict: Verdict
+    reason: str
+    signature_line: str
+    assurance: Assurance
+    inferred_from: str
+    runs: int
+    url: str
+    evidence_url: str | None
+
+
+class CureBody(BaseModel):
+    """A workaround with what was measured of it on the cell of `cures_on`, those that work first."""
+
+    id: str
+    title: str
+    verdict: WorkaroundVerdict
+    note: str
+    trade_off: str
+    body: str
+
+
+class MatchBody(BaseModel):
+    """`sure`: the signature is this issue's own, or the traceback is. `possible`: its words are anybody's too.
+
+    `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
+    here: that same one where the issue was seen on it, else the newest on which it was. `report_url` is the thread
+    upstream, `caveat` the issue's own.
+    """
+
+    issue: str
+    title: str
+    component: str
+    silent: bool
+    strength: Strength
+    why: str
+    line: str
+    around: list[LineBody]
+    url: str
+    report_url: str | None
+    caveat: str = ""
+    history: dict[str, str]
+    seen: list[PlaceBody]
+    here: PlaceBody | None
+    cures_on: PlaceBody | None
+    workarounds: list[CureBody]
+
+
+class NearBody(BaseModel):
+    """`score` is between 0 and 1; `words` are those it shares with the paste, the most telling first."""
+
+    issue: str
+    title: str
+    score: float
+    words: list[str]
+    url: str
+    report_url: str | None
+
+
+class ExplanationBody(BaseModel):
+    """`known` says whether a match is sure. `build` is the tested one that was named or read from the paste.
+
+    `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `silent` lists issues
+    that raise nothing, where the words speak of wrong numbers. `untried` are issues whose signature took too long to
+    look for; `left_out` counts characters of the middle of a long paste that were not read.
+    """
+
+    known: bool
+    versions: list[VersionBody]
+    build: str | None
+    asked: str
+    note: str
+    matches: list[MatchBody]
+    nearest: list[NearBody]
+    silent: list[NearBody]
+    untried: list[str]
+    lines: int
+    left_out: int
+    method: str = METHOD
+
+
+class SignatureLineBody(BaseModel):
+    """`pattern` is a regular expression; empty where the failure itself is the signature."""
+
+    issue: str
+    title: str
+    kind: SignatureKind
+    pattern: str
+    silent: bool
+    url: str
+
+
+class SignaturesBody(BaseModel):
+    signatures: list[SignatureLineBody]
+
+
+@dataclass(frozen=True)
+class Told:
+    """An explanation with what is needed to tell it."""
+
+    explanation: Explanation
+    issues: Mapping[str, Issue]
+    measured: Measured
+
+
+def explanation_body(told: Told) -> ExplanationBody:
+    found = told.explanation
+    resolved = found.resolved
+    return ExplanationBody(
+        known=found.is_known,
+        versions=[VersionBody(name=one.name, value=one.value, line=one.line) for one in found.versions],
+        build=resolved.build,
+        asked=resolved.asked,
+        note=resolved.note,
+        matches=[_match(one, told) for one in found.matches],
+        nearest=[near_body(one, told.issues) for one in found.nearest],
+        silent=[near_body(one, told.issues) for one in found.silent],
+        untried=list(found.untried),
+        lines=found.lines,
+        left_out=found.left_out,
+    )
+
+
+def _match(match: Match, told: Told) -> MatchBody:
+    issue = match.issue
+    advice = advise(match, told.explanation.resolved.build or "", told.measured)
+    return MatchBody(
+        issue=issue.id,
+        title=issue.title,
+        component=issue.component,
+        silent=issue.silent,
+        strength=match.strength,
+        why=match.why,
+        line=match.line,
+        around=[LineBody(number=one.number, text=one.text, lit=one.is_lit) for one in match.around],
+        url=issue_address(issue.id),
+        report_url=issue.report.url if issue.report else None,
+        caveat=issue.caveat,
+        history=dict(advice.histories),
+        seen=[_place(cell) for cell in match.seen],
+        here=_place(advice.own) if advice.own else None,
+        cures_on=_place(advice.shown) if advice.shown else None,
+        workarounds=_cures(issue, advice.shown) if advice.shown else [],
+    )
+
+
+def _place(cell: Cell) -> PlaceBody:
+    return PlaceBody(
+        build=cell.build,
+        hardware=cell.hardware,
+        verdict=cell.verdict,
+        reason=cell.reason,
+        signature_line=cell.line if cell.verdict in FAILING else "",
+        assurance=cell.assurance,
+        inferred_from=ground_of(cell.basis) if cell.basis else "",
+        runs=cell.runs,
+        url=cell_address(cell.issue, cell.build, cell.hardware),
+        evidence_url=attempt_address(cell.evidence) if cell.evidence else None,
+    )
+
+
+def _cures(issue: Issue, cell: Cell) -> list[CureBody]:
+    return [
+        CureBody(
+            id=id_,
+            title=(one := issue.workaround(id_)).title,
+            verdict=finding.verdict,
+            note=finding.note,
+            trade_off=one.trade_off,
+            body=one.body,
+        )
+        for id_, finding in measured_cures(issue, cell)
+    ]
+
+
+def near_body(near: Likeness, issues: Mapping[str, Issue]) -> NearBody:
+    issue = issues[near.name]
+    return NearBody(
+        issue=near.name,
+        title=issue.title,
+        score=round(near.score, 3),
+        words=list(near.words[:10]),
+        url=issue_address(near.name),
+        report_url=issue.report.url if issue.report else None,
+    )
+
+
+def signature_body(issue: Issue) -> SignatureLineBody:
+    return SignatureLineBody(
+        issue=issue.id,
+        title=issue.title,
+        kind=issue.signature.kind,
+        pattern=issue.signature.pattern,
+        silent=issue.silent,
+        url=issue_address(issue.id),
+    )

@@ -1,0 +1,1 @@
+"""New releases on the package indexes, as columns of the catalogue."""

@@ -1,0 +1,1 @@
+"""The documents, and the API's reference, as pages."""

@@ -1,0 +1,129 @@
+"""conda's packages, and the lists of `conda list --explicit` and `conda list --export`.
+
+conda calls torch `pytorch`, and what it is built for stands in `pytorch-cuda` or in the build string; such a build is
+noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from knowngood.app.features.environments.python_markers import pythons_of, state
+from knowngood.app.features.environments.resolve import CONDA, Pin, Stated
+from knowngood.app.features.environments.source import (
+    MOST_PACKAGES,
+    Source,
+    address,
+    canonical,
+    refuse_long_lines,
+    show,
+)
+
+_LONGEST_SPEC = 300
+_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "torchtriton": "triton"}
+_SPEC = re.compile(
+    r"(?:(?P<channel>[A-Za-z0-9_./:-]+?)::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)"
+    r"\s*(?P<version>(?:[=<>!~]=?| )(?:[^\[#=]|(?<=[=<>!~,|])=)*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
+    r"\s*(?:\[(?P<more>[^\]]*)\])?\s*(?:#.*)?"
+)
+_MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
+_CUDA = re.compile(r"cuda_?(\d{2})\.?(\d)")
+_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
+_FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-9_.!+]+)-(?P<build>[A-Za-z0-9_.]+)")
+_EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One match specification, with its pins; `wanted` is its version as it is written (`>=3.11,<3.13`)."""
+
+    name: str
+    wanted: str
+    pins: tuple[Pin, ...]
+
+
+def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
+    """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
+    found = _SPEC.fullmatch(text.strip()) if len(text) <= _LONGEST_SPEC else None
+    words = re.sub(r"\s*([,|])\s*", r"\1", found["version"] or "").split() if found else []
+    if found is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+    more = dict(_MORE.findall(found["more"] or ""))
+    wanted = words[0] if words else more.get("version", "")
+    build = found["build"] or more.get("build", "") or (words[1] if len(words) > 1 else "")
+    place = found["channel"] or more.get("channel", channel)
+    return Spec(found["name"], wanted, tuple(_pins(found["name"], _exact(wanted), build, place, line)))
+
+
+def _exact(version: str) -> str:
+    """The version that a specification leaves: `=2.5.1` and `==2.5.1` are one, `2.5.*` and `>=2` are none."""
+    bare = version.strip().lstrip("=").strip().split(" ")[0]
+    return bare if re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", bare) else ""
+
+
+def _pins(name: str, version: str, build: str, channel: str, line: int) -> Iterator[Pin]:
+    index = CONDA + show(address(channel))
+    known = _NAMES.get(name.lower(), name)
+    yield Pin(canonical(known), version, index=index, line=line)
+    if known != "torch":
+        return
+    cuda = _CUDA.search(build)
+    if cuda:
+        yield Pin("pytorch-cuda", f"{cuda[1]}.{cuda[2]}", index=index, line=line)
+    elif _CPU.search(build) or name.lower() == "pytorch-cpu":
+        yield Pin("cpuonly", index=index, line=line)
+
+
+def read_explicit(source: Source, python: str) -> Stated:
+    """`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
+    refuse_long_lines(source)
+    pins: list[Pin] = []
+    for line, text in enumerate(source.text.split("\n"), 1):
+        if not text.strip() or text.lstrip().startswith(("#", "@EXPLICIT")):
+            continue
+        place = address(text)
+        folder, _, file = place.rpartition("/")
+        found = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
+        if found is None or file == file.removesuffix(".conda").removesuffix(".tar.bz2"):
+            raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
+        channel, _, platform = folder.rpartition("/")
+        name = channel.rpartition("/")[2]
+        read = list(_pins(found["name"], found["version"], found["build"], name, line))
+        if platform not in {"linux-64", "noarch"}:
+            read[0] = Pin(read[0].name, read[0].version, place, line=line)
+        pins.extend(read)
+        if len(pins) > MOST_PACKAGES:
+            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+    return _stated("conda explicit list", pins, python, source)
+
+
+def read_export(source: Source, python: str) -> Stated:
+    """`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
+    refuse_long_lines(source)
+    pins: list[Pin] = []
+    for line, text in enumerate(source.text.split("\n"), 1):
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        found = _EXPORTED.fullmatch(text.strip())
+        if found is None:
+            raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+        if found["build"].startswith("pypi"):
+            pins.append(Pin(canonical(found["name"]), found["version"], line=line))
+        else:
+            pins.extend(_pins(found["name"], found["version"], found["build"], "", line))
+        if len(pins) > MOST_PACKAGES:
+            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
+    return _stated("conda list", pins, python, source)
+
+
+def is_export(text: str) -> bool:
+    """Whether every line is NAME=VERSION=BUILD; one that is tells nothing of a requirements file."""
+    lines = [line.strip() for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
+
+
+def _stated(kind: str, pins: list[Pin], python: str, source: Source) -> Stated:
+    """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    installed = next((pin.version for pin in pins if pin.name == "python"), "")
+    pythons = pythons_of(installed, stated=python, source=source)
+    return state(kind, ((pin, pythons) for pin in pins), pythons)

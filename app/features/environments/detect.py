@@ -1,0 +1,106 @@
+"""Which kind of file it is, by its name and then by its content; and the door for all of them."""
+
+import re
+
+from knowngood.app.domain.builds.build_names import minor_python
+from knowngood.app.domain.errors import BadEnvironment, BadRequest
+from knowngood.app.features.environments import conda_list
+from knowngood.app.features.environments.lockfiles import (
+    read_pdm_lock,
+    read_pipfile_lock,
+    read_poetry_lock,
+    read_pylock,
+    read_uv_lock,
+)
+from knowngood.app.features.environments.requirements_txt import read_package_list, read_requirements
+from knowngood.app.features.environments.resolve import Stated
+from knowngood.app.features.environments.source import Source, Table, read_source, read_toml
+
+_JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
+_TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
+_YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
+_EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
+_REFUSED = {
+    "pyproject.toml": "states what a project asks for, not what is installed; give its lock file, or pip freeze",
+    "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
+    "setup.py": "states what a project asks for, not what is installed; give pip freeze",
+    "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
+    "conda-lock.yml": "is not read; give conda-lock render --kind explicit, or conda list --explicit",
+    "pixi.lock": "is not read; give pixi workspace export conda-explicit-spec, or conda list --explicit",
+}
+
+
+def read_environment(name: str, content: bytes, *, python: str = "") -> Stated:
+    """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides).
+
+    `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
+    allows, and what they leave open is kept. Raises OtherPython where the file is for other ones than `python`, and
+    BadEnvironment, of which that is one; nothing else, whatever `content` holds.
+    """
+    source = read_source(name, content)
+    try:
+        stated = minor_python(python)
+    except BadRequest as error:
+        raise source.wrong(0, str(error)) from None
+    try:
+        return _read(source, stated)
+    except RecursionError:
+        raise BadEnvironment(
+            f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
+        ) from None
+
+
+def _read(source: Source, python: str) -> Stated:
+    base = source.name.lower()
+    if base in _REFUSED:
+        raise source.wrong(0, _REFUSED[base])
+    if base.endswith((".yml", ".yaml")):
+        return _read_environment_yml(source, python)
+    if base == "pipfile.lock":
+        return read_pipfile_lock(source, python)
+    if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
+        return _read_lock(source, base, python)
+    return _read_by_content(source, python)
+
+
+def _read_by_content(source: Source, python: str) -> Stated:
+    text = source.text
+    if text.lstrip().startswith("{"):
+        return read_pipfile_lock(source, python)
+    if _EXPLICIT.search(text):
+        return conda_list.read_explicit(source, python)
+    if _TOML.search(text):
+        return _read_lock(source, "", python)
+    if _JSON_LIST.match(text) or source.name.lower().endswith(".json"):
+        return read_package_list(source, python)
+    if _YAML.search(text):
+        return _read_environment_yml(source, python)
+    if conda_list.is_export(text):
+        return conda_list.read_export(source, python)
+    if source.name.lower().endswith((".toml", ".lock")):
+        raise source.wrong(
+            0, "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock)"
+        )
+    return read_requirements(source, python)
+
+
+def _read_environment_yml(source: Source, python: str) -> Stated:
+    from knowngood.app.features.environments.conda_env_yaml import read_environment_yml  # noqa: PLC0415 - PyYAML costs 40 ms
+
+    return read_environment_yml(source, python)
+
+
+def _read_lock(source: Source, base: str, python: str) -> Stated:
+    data = read_toml(source)
+    if base.startswith("pylock") or "lock-version" in data.values:
+        return read_pylock(source, data, python)
+    if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
+        return read_poetry_lock(source, data, python)
+    if base == "pdm.lock" or (not base and _has_in_metadata(data, "lock_version")):
+        return read_pdm_lock(source, data, python)
+    return read_uv_lock(source, data, python)
+
+
+def _has_in_metadata(data: Table, key: str) -> bool:
+    metadata = data.values.get("metadata")
+    return isinstance(metadata, dict) and key in metadata

@@ -1,0 +1,52 @@
+"""What is installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from knowngood.app.features.environments.resolve import Pin, Stated
+
+# The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
+_INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)(?:-[^/]*)?\.(?:dist|egg)-info")
+_LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
+
+
+def state_here() -> Stated:
+    """Every installed package with its version as installed.
+
+    Of one name in two folders of `sys.path` the first counts, as it does for an import; two versions in one folder are
+    a damaged environment and both are stated.
+    """
+    pins: dict[str, tuple[Pin, ...]] = {}
+    for folder in dict.fromkeys(sys.path):
+        found: dict[str, tuple[Pin, ...]] = {}
+        for pin in _installed_in(Path(folder)):
+            found[pin.name] = (*found.get(pin.name, ()), pin)
+        pins = found | pins
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    return Stated("interpreter", tuple(pin for name in sorted(pins) for pin in pins[name]), python)
+
+
+def _installed_in(folder: Path) -> Iterator[Pin]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError:  # sys.path names zip files and folders that are not there
+        return
+    for entry in entries:
+        found = _INSTALLED.fullmatch(entry.name)
+        if found:
+            yield Pin(str(canonicalize_name(found["name"])), found["version"].replace("_", "-"), _origin(entry))
+
+
+def _origin(entry: Path) -> str:
+    """Where it came from; what came from an index has no `direct_url.json` (PEP 610)."""
+    try:
+        found = json.loads((entry / "direct_url.json").read_text(encoding="utf-8"))
+        url = _LOGIN.sub("", str(found["url"]), count=1)
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+    return f"git+{url}" if "vcs_info" in found else url.removeprefix("file://")

@@ -1,0 +1,178 @@
+"""Which Pythons a part of a lock is for. Markers are read for CPython on Linux x86_64: builds are measured on that."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from knowngood.app.domain.errors import OtherPython
+from knowngood.app.features.environments.resolve import Pin, Stated
+from knowngood.app.features.environments.source import Source, read_wheel_name, show
+
+# Far beyond the newest, so that ">=3.14" alone never looks like one Python.
+_EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
+_CLAUSE = re.compile(r"(?P<sign>\^|~=|~|===?|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(?:\.[0-9]+)*)(?P<any>\.?\*)?")
+_LONGEST_SPECIFIER = 300
+# uv writes markers of some hundred signs where extras conflict. A longer one is taken to hold; these limits keep the
+# worst file of 4 MiB at seconds.
+_LONGEST_MARKER = 2000
+_MOST_EXTRAS = 8
+_MOST_EVALUATIONS = 6000
+_QUOTED = re.compile(r"""["']([^"']*)["']""")
+
+
+def pythons_of(specifier: str, *, stated: str, source: Source) -> frozenset[str]:
+    """The Pythons that a file is for: those of its specifier, or the one that was stated.
+
+    A specifier is PEP 440's, Poetry's (`^3.11`, `~3.11`, `>=3.11 || 3.9.*`) or conda's (`3.12`, `=3.12`,
+    `>=3.11|3.9.*`); any other narrows nothing. Raises OtherPython where the two contradict, BadEnvironment where no
+    Python is left.
+    """
+    allowed = _allowed(specifier, frozenset(_EVERY) | ({stated} if stated else frozenset()))
+    if stated and stated not in allowed:
+        raise other_python(f"Python {show(specifier.lstrip('= '))}", stated, source)
+    if not allowed:
+        raise source.wrong(0, f'Python "{show(specifier)}" is none that torch has wheels for')
+    return frozenset({stated}) if stated else allowed
+
+
+def other_python(found: str, stated: str, source: Source) -> OtherPython:
+    return OtherPython(f"{source.name}: is for {found}, and Python {stated} was stated")
+
+
+def _allowed(specifier: str, every: frozenset[str]) -> frozenset[str]:
+    """Of all Pythons those that `specifier` allows some patch release of."""
+    if len(specifier) > _LONGEST_SPECIFIER:
+        return every
+    try:
+        wanted = [_specifiers(part) for part in re.split(r"\|\|?", specifier)]
+    except InvalidSpecifier:
+        return every
+    return frozenset(
+        python for python in every if any(patch in one for one in wanted for patch in _patches(python, specifier))
+    )
+
+
+def _specifiers(text: str) -> SpecifierSet:
+    clauses = [clause for clause in re.split(r"\s*,\s*|\s+(?=[\^~=!<>])", text.strip()) if clause and clause != "*"]
+    return SpecifierSet(",".join(_as_pep_440(clause) for clause in clauses))
+
+
+def _as_pep_440(clause: str) -> str:
+    found = _CLAUSE.fullmatch(clause)
+    if found is None:
+        return clause
+    version, parts = found["version"], found["version"].split(".")
+    match found["sign"]:
+        case "^":
+            return f">={version},<{int(parts[0]) + 1}"
+        case "~" if len(parts) > 2:  # noqa: PLR2004 - ~3.11.2 is the rest of 3.11, ~3.11 all of it
+            return f">={version},=={'.'.join(parts[:2])}.*"
+        case "~" | "=" | None:
+            return f"=={version}.*"
+        case _ if found["any"] and found["sign"] not in {"==", "!="}:
+            return f"{found['sign']}{version}"
+        case _:
+            return clause
+
+
+def only_python(pythons: frozenset[str]) -> str:
+    """The Python where there is but one; else empty."""
+    return next(iter(pythons)) if len(pythons) == 1 else ""
+
+
+def state(
+    kind: str, found: Iterable[tuple[Pin, frozenset[str]]], pythons: frozenset[str], indexes: tuple[str, ...] = ()
+) -> Stated:
+    """What a source states. With each pin come the Pythons on which it is installed; one of none is left out. An
+    environment is for the Pythons on which it has torch.
+    """
+    kept = [(pin, on) for pin, on in found if on]
+    possible = frozenset[str]().union(*(on for pin, on in kept if pin.name == "torch")) or pythons
+    is_open = len(possible) > 1 and not possible.issuperset(_EVERY)
+    named = sorted(possible, key=lambda python: (len(python), python)) if is_open else []
+    pins = dict.fromkeys(pin for pin, _ in kept)
+    return Stated(kind, tuple(pins), only_python(possible), indexes, tuple(named))
+
+
+def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[str]:
+    """Those on which the wheel that an address ends in can be installed. Raises OtherPython for the one stated."""
+    wheel = read_wheel_name(place)
+    if wheel is None or not wheel.python:
+        return pythons
+    if wheel.python not in pythons and (stated := only_python(pythons)):
+        raise other_python(f"Python {wheel.python} ({show(place.rpartition('/')[2])})", stated, source)
+    return pythons & {wheel.python}
+
+
+def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> frozenset[str]:
+    """Those of `pythons` on which a marker holds. Raises BadEnvironment."""
+    if not marker.strip():
+        return pythons
+    try:
+        if "python" not in marker:
+            return pythons if _holds(marker, _EVERY[0], source, line) else frozenset()
+        return frozenset(python for python in pythons if _holds(marker, python, source, line))
+    except InvalidMarker as error:
+        reason = show(str(error).split("\n", 1)[0])
+        raise source.wrong(
+            line, f'"{show(marker)}" is no marker ({reason}); write the file anew with its tool'
+        ) from None
+
+
+def _holds(marker: str, python: str, source: Source, line: int) -> bool:
+    """Once for each marker of a file: a lock has hundreds of packages and a handful of markers."""
+    if (marker, python) not in source.markers:
+        if len(source.markers) >= _MOST_EVALUATIONS:
+            raise source.wrong(
+                line, "is beyond the different markers that are read; state the Python, or give pip freeze"
+            )
+        source.markers[marker, python] = holds(marker, python)
+    return source.markers[marker, python]
+
+
+def holds(marker: str, python: str) -> bool:
+    """Whether a marker may hold: what nobody stated (extras, groups, the patch release) is taken either way."""
+    if len(marker) > _LONGEST_MARKER:
+        return True
+    parsed = Marker(marker)
+    try:
+        return any(parsed.evaluate(environment, "lock_file") for environment in _environments(marker, python))
+    except (UndefinedComparison, UndefinedEnvironmentName):
+        return True
+
+
+def _environments(marker: str, python: str) -> Iterator[dict[str, str | frozenset[str]]]:
+    named = (
+        sorted(set(_QUOTED.findall(marker)))[:_MOST_EXTRAS]
+        if "extra" in marker or "dependency_groups" in marker
+        else []
+    )
+    is_exact = "full_version" in marker or "implementation_version" in marker
+    patches = _patches(python, marker) if is_exact else (f"{python}.0",)
+    for patch, extra in product(patches, ["", *named]):
+        for several in {frozenset[str](), frozenset(named)}:
+            yield {
+                "implementation_name": "cpython",
+                "implementation_version": patch,
+                "os_name": "posix",
+                "platform_machine": "x86_64",
+                "platform_python_implementation": "CPython",
+                "platform_release": "",
+                "platform_system": "Linux",
+                "platform_version": "",
+                "python_full_version": patch,
+                "python_version": python,
+                "sys_platform": "linux",
+                "extra": extra,
+                "extras": several,
+                "dependency_groups": several,
+            }
+
+
+def _patches(python: str, text: str) -> list[str]:
+    """The patch releases that tell: the first, the last, and those that `text` names."""
+    named = re.findall(rf"(?<![0-9.]){re.escape(python)}\.([0-9]{{1,2}})(?![0-9])", text)
+    return [f"{python}.{patch}" for patch in dict.fromkeys(["0", "1", "99", *named])]

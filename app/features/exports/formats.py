@@ -1,0 +1,52 @@
+"""The forms in which a part of the matrix leaves: by name, with media type and ending."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from knowngood.app.features.exports.csv import table
+from knowngood.app.features.exports.extract import Extract
+from knowngood.app.features.exports.junit import junit_matrix
+from knowngood.app.features.exports.kcidb import kcidb_document
+from knowngood.app.features.exports.markdown import matrix_markdown
+from knowngood.app.features.exports.osv import osv_document
+
+
+class Format(StrEnum):
+    """`bundle` is the evidence itself, which another installation imports; the others tell what follows from it."""
+
+    OSV = "osv"
+    KCIDB = "kcidb"
+    CSV = "csv"
+    JUNIT = "junit"
+    MARKDOWN = "markdown"
+    BUNDLE = "bundle"
+
+
+@dataclass(frozen=True)
+class Form:
+    media: str
+    ending: str
+
+
+FORMS = {
+    Format.OSV: Form("application/json", "osv.json"),
+    Format.KCIDB: Form("application/json", "kcidb.json"),
+    Format.CSV: Form("text/csv; charset=utf-8; header=present", "csv"),
+    Format.JUNIT: Form("application/xml", "junit.xml"),
+    Format.MARKDOWN: Form("text/markdown; charset=utf-8", "md"),
+    Format.BUNDLE: Form("application/gzip", "jsonl.gz"),
+}
+
+_WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
+    Format.OSV: lambda extract: iter((osv_document(extract),)),
+    Format.KCIDB: lambda extract: iter((kcidb_document(extract),)),
+    Format.CSV: table,
+    Format.JUNIT: junit_matrix,
+    Format.MARKDOWN: matrix_markdown,
+}
+
+
+def write_extract(format_: Format, extract: Extract) -> Iterator[bytes]:
+    """The document in pieces. A bundle is no extract: the store writes it (`export_bundle`)."""
+    return _WRITERS[format_](extract)

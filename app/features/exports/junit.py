@@ -1,0 +1,89 @@
+"""The matrix as a JUnit report: one suite per build and hardware class, one test case per issue.
+
+| verdict | test case |
+| --- | --- |
+| affected, flaky, different_failure | failure, its type the verdict |
+| inconclusive | error |
+| not_applicable, no_build, not_run | skipped, with the reason |
+| not_affected | passed |
+| any of them, inferred | skipped, its type `inferred`: nothing ran here; the message says what is inferred from where |
+
+A suite with inferred cells says how many in its property `inferred`.
+"""
+
+from collections.abc import Iterable, Iterator
+from xml.etree import ElementTree as ET
+
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.exports.extract import Extract, xml_text
+
+_ELEMENTS = {
+    Verdict.AFFECTED: "failure",
+    Verdict.FLAKY: "failure",
+    Verdict.DIFFERENT_FAILURE: "failure",
+    Verdict.INCONCLUSIVE: "error",
+    Verdict.NOT_APPLICABLE: "skipped",
+    Verdict.NO_BUILD: "skipped",
+    Verdict.NOT_RUN: "skipped",
+}
+
+
+def junit_matrix(extract: Extract) -> Iterator[bytes]:
+    """The document in pieces, one suite each. It holds no times: what a cell took is no duration of a test."""
+    issues = {issue.id: issue for issue in extract.issues}
+    suites: dict[tuple[str, str], list[Cell]] = {}
+    for cell in extract.cells:
+        suites.setdefault((cell.build, cell.hardware), []).append(cell)
+    yield b"<?xml version='1.0' encoding='utf-8'?>\n<testsuites name=\"Known Good\">\n"
+    for (build, hardware), cells in suites.items():
+        yield ET.tostring(_suite(extract, f"{build} on {hardware}", cells, issues), encoding="unicode").encode() + b"\n"
+    yield b"</testsuites>\n"
+
+
+def _suite(extract: Extract, name: str, cells: Iterable[Cell], issues: dict[str, Issue]) -> ET.Element:
+    suite = ET.Element("testsuite", {"name": name})
+    counts = {"failure": 0, "error": 0, "skipped": 0}
+    tests = 0
+    cells = tuple(cells)
+    inferred = sum(1 for cell in cells if cell.basis)
+    if inferred:
+        properties = ET.SubElement(suite, "properties")
+        ET.SubElement(properties, "property", {"name": "inferred", "value": str(inferred)})
+    for cell in cells:
+        tests += 1
+        element = "skipped" if cell.basis else _ELEMENTS.get(cell.verdict)
+        if element:
+            counts[element] += 1
+        suite.append(_case(extract, issues[cell.issue], cell, element))
+    suite.attrib |= {
+        "tests": str(tests),
+        "failures": str(counts["failure"]),
+        "errors": str(counts["error"]),
+        "skipped": str(counts["skipped"]),
+        "time": "0",
+    }
+    return suite
+
+
+def _case(extract: Extract, issue: Issue, cell: Cell, element: str | None) -> ET.Element:
+    case = ET.Element(
+        "testcase",
+        {"classname": xml_text(f"{issue.component}.{cell.hardware}"), "name": xml_text(issue.id), "time": "0"},
+    )
+    if element:
+        kind, message = ("inferred", f"{cell.verdict}, {cell.reason}") if cell.basis else (cell.verdict, cell.reason)
+        said = ET.SubElement(case, element, {"message": xml_text(message), "type": kind})
+        said.text = xml_text("\n".join(_details(extract, issue, cell)))
+    return case
+
+
+def _details(extract: Extract, issue: Issue, cell: Cell) -> Iterator[str]:
+    yield issue.title
+    if cell.line:
+        yield cell.line
+    for id_, finding in cell.workarounds.items():
+        yield f"workaround {id_}: {finding.verdict}" + (f" ({finding.note})" if finding.note else "")
+    address = extract.evidence_address(cell)
+    if address:
+        yield f"evidence: {address}"

@@ -1,0 +1,105 @@
+"""The matrix as a Markdown table, one per hardware class: for an issue, a merge request, a chat.
+
+A sign stands for each verdict, and below each table stands what the signs in it mean. Free text is escaped, so that it
+can neither leave its place in the table nor become markup.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.matrix import Column, concerns_cpu_path
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.exports.extract import Extract
+from knowngood.app.features.gate.renderers.markdown import escaped
+from knowngood.app.serialization.marks import Mark, legend_of, sign_of
+
+Rows = Sequence[tuple[Issue, Sequence[Cell]]]
+
+STALE = Mark("°", "old: to be run again")
+SILENT = Mark("∆", "wrong numbers without an error")
+
+
+def matrix_markdown(extract: Extract) -> Iterator[bytes]:
+    """A table of each hardware class, in pieces. Rows that apply to none of its columns are left out and counted."""
+    columns = extract.columns or tuple(Column((extract.builds[id_],)) for id_ in _builds_of(extract))
+    for class_ in dict.fromkeys(cell.hardware for cell in extract.cells):
+        rows: dict[str, list[Cell]] = {}
+        for cell in extract.cells:
+            if cell.hardware == class_:
+                rows.setdefault(cell.issue, []).append(cell)
+        shown = [(issue, rows[issue.id]) for issue in extract.issues if issue.id in rows and _applies(rows[issue.id])]
+        on_cpu = sum(1 for cells in rows.values() if concerns_cpu_path(cells))
+        size = f"{_counted(len(shown), 'issue')} × {_counted(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
+        title = _title(extract, class_, size, on_cpu=on_cpu, absent=len(rows) - len(shown) - on_cpu)
+        yield _table(extract, title, columns, shown).encode()
+
+
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
+def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: int) -> str:
+    rest = f" {on_cpu} more concern the CPU path: see {CPU_CLASS}." if on_cpu else ""
+    rest += f" {absent} more do not apply there." if absent else ""
+    return f"**{size} on {escaped(hardware)}**, as known by {extract.now:%Y-%m-%d %H:%M} UTC.{rest}"
+
+
+def _builds_of(extract: Extract) -> Sequence[str]:
+    return list(dict.fromkeys(cell.build for cell in extract.cells))
+
+
+def _applies(cells: Sequence[Cell]) -> bool:
+    return any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in cells)
+
+
+def _table(extract: Extract, title: str, columns: Sequence[Column], rows: Rows) -> str:
+    lines = [
+        title,
+        "",
+        _line(["issue", *(_head(column.head) for column in columns), "history"]),
+        _line([":--", *(":-:" for _ in columns), ":--"]),
+        *(_row(extract, issue, cells) for issue, cells in rows),
+        "",
+        _legend(extract, rows),
+        "",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(fields: Sequence[str]) -> str:
+    return f"| {' | '.join(fields)} |"
+
+
+def _head(build: Build) -> str:
+    """`2.7.1 cu126`, with whatever else sets it apart."""
+    cuda = f"cu{build.cuda.replace('.', '')}" if build.cuda else "cpu"
+    triton = f"Triton {build.triton}" if build.is_mismatched else ""
+    python = "" if build.python == DEFAULT_PYTHON else f"py{build.python}"
+    return escaped(" ".join(part for part in (build.build_id.release, cuda, triton, python) if part))
+
+
+def _row(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
+    title = escaped(issue.title)
+    named = f"[{title}]({extract.links.issue(issue.id)})" if extract.links else title
+    silent = f" {SILENT.sign}" if issue.silent else ""
+    caveat = f" ({escaped(issue.caveat)})" if issue.caveat else ""
+    history = _history(extract, issue, cells)
+    signs = (sign_of(cell) + (STALE.sign if extract.is_stale(cell) else "") for cell in cells)
+    return _line([f"{named} {escaped(issue.id)}{silent}{caveat}", *map(escaped, signs), escaped(history)])
+
+
+def _history(extract: Extract, issue: Issue, cells: Sequence[Cell]) -> str:
+    classes = list(dict.fromkeys(cell.hardware for cell in cells))
+    return "; ".join(extract.known.told(issue, class_) for class_ in classes)
+
+
+def _legend(extract: Extract, rows: Rows) -> str:
+    """The signs of this table alone, in a fixed order; no sign at all is said to be "not run"."""
+    cells = [cell for _, row in rows for cell in row]
+    marks = legend_of(cells)
+    marks += [STALE] if any(extract.is_stale(cell) for cell in cells) else []
+    marks += [SILENT] if any(issue.silent for issue, _ in rows) else []
+    return " · ".join(f"{escaped(sign) or '(empty)'} {word}" for sign, word in marks)

@@ -1,0 +1,1 @@
+"""Workers: who has joined, what they may take, how they fare."""

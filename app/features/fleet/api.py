@@ -1,0 +1,27 @@
+"""`/api/v1/workers`: who measures, how busy it is, what a cell costs, and what nobody can measure."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, Field
+
+from knowngood.app.domain.measuring.worker_stats import Window
+from knowngood.app.features.fleet.schemas import WorkersBody, workers_body
+from knowngood.app.features.fleet.service import load_working
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+class WorkersQuery(BaseModel, extra="forbid"):
+    """How far back."""
+
+    window: Annotated[Window, Field(description="How far back to look")] = Window.WEEK
+
+
+@router.get("/workers", response_model=WorkersBody)
+def workers(visit: Visiting, query: Annotated[WorkersQuery, Query()]) -> Response:
+    """Every machine that ever measured here, whoever was seen last first."""
+    with visit.reading() as session:
+        found = load_working(session, visit.known(session), query.window, visit.now)
+    return visit.json(workers_body(found, query.window))

@@ -1,0 +1,183 @@
+"""`knowngood worker`: this machine joins a fleet and measures for it; and how `dispatch` comes to lead one."""
+
+import os
+import shlex
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from knowngood.app.cli.context import make_data_dir, read_settings, root
+from knowngood.app.cli.signals import stoppable
+from knowngood.app.cli.workplace import tell_workplace
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON
+from knowngood.app.domain.errors import BadRequest, FleetUnusable
+from knowngood.app.domain.measuring.placement import parse_condition
+
+if TYPE_CHECKING:
+    from knowngood.workers.ray.node import NodeProcess, RayNode
+    from knowngood.workers.ray.transport import RayCarrier
+
+LOCAL_HEAD = "local-head"
+_PORT = 6379
+_OPEN_S = 10.0
+_JOIN_S = 180.0
+_AGAIN_S = 5.0
+
+_out = Console(highlight=False)
+_err = Console(stderr=True, highlight=False)
+
+NodeIp = Annotated[
+    str, typer.Option("--node-ip", help="This machine's address as the others reach it; found without it.")
+]
+
+
+def worker(
+    ray: Annotated[str, typer.Option("--ray", help="The head of the fleet: HOST:PORT.")],
+    node_ip: NodeIp = "",
+    cpu_jobs: Annotated[int, typer.Option(min=0, help="Jobs of the CPU class at once; 0 on a machine for GPUs.")] = 1,
+    *,
+    print_: Annotated[
+        bool, typer.Option("--print", help="Start nothing; print what `ray start` must be given here, for a shell.")
+    ] = False,
+    further: Annotated[list[str] | None, typer.Argument(metavar="-- OPTIONS", help="More for `ray start`.")] = None,
+) -> None:
+    """Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here."""
+    from knowngood.workers.host.machine_info import describe_machine
+    from knowngood.workers.ray.node import offer_machine, require_ray
+
+    settings = read_settings()
+    require_ray()
+    _require_able()
+    make_data_dir(settings)
+    root(settings).mkdir(parents=True, exist_ok=True)
+    node = offer_machine(
+        describe_machine(),
+        tell_workplace(settings),
+        address=_address(ray),
+        release=version("knowngood"),
+        cpu_jobs=cpu_jobs,
+        ip=node_ip,
+        further=further or (),
+    )
+    if print_:
+        _print_for_a_shell(node)
+        return
+    _require_open(node.address)
+    with stoppable() as stop:
+        _stay(node, stop)
+
+
+def _require_open(address: str) -> None:
+    """Ray itself would try for minutes. Raises FleetUnusable where nothing listens at the address."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_OPEN_S).close()
+    except OSError as error:
+        raise FleetUnusable(
+            f"the fleet at {address} cannot be joined: nothing answers there ({error.strerror or error}); "
+            "see that its head is running, and that a firewall lets this machine through"
+        ) from None
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise BadRequest(f'--ray "{text}" is no address; write HOST:PORT, such as head.example:{_PORT}')
+    return text
+
+
+def _require_able() -> None:
+    """Raises FleetUnusable with every reason why nothing could be measured here."""
+    from knowngood.workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
+
+    checks = (check_uv(), check_interpreter(DEFAULT_PYTHON), check_compiler())
+    bad = [f"{check.name}: {check.sentence}" for check in checks if check.state is State.BAD]
+    if bad:
+        raise FleetUnusable(f"this machine cannot measure: {'; '.join(bad)}. `knowngood doctor` tells more")
+
+
+def _print_for_a_shell(node: "RayNode") -> None:
+    from knowngood.workers.ray.node import NODE
+
+    environment = node.environment(os.environ)
+    told = {name: value for name, value in environment.items() if name == NODE or os.environ.get(name) != value}
+    for name, value in sorted(told.items()):
+        _out.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
+    _out.print(f"export KNOWNGOOD_RAY_START={shlex.quote(shlex.join(node.offer))}", markup=False, soft_wrap=True)
+
+
+def _stay(node: "RayNode", stop: Callable[[], bool]) -> None:
+    """Be part of the fleet until asked to stop; join again whenever the head is lost. The first time must succeed."""
+    from knowngood.workers.ray.node import NodeProcess
+
+    is_first = True
+    while not stop():
+        process = NodeProcess(node, os.environ)
+        try:
+            joined = _joined(process, stop)
+            if joined:
+                _err.print(f"joined the fleet at {node.address}: {_in_words(node)}; Ctrl-C leaves it", markup=False)
+                while process.is_alive() and not stop():
+                    time.sleep(0.2)
+            if stop():
+                process.leave()
+                return
+            if is_first and not joined:
+                raise FleetUnusable(f"the fleet at {node.address} cannot be joined: {process.last_words}")
+        finally:
+            process.end()
+        is_first = False
+        how = "is lost" if joined else f"could not be joined again ({process.reason})"
+        _err.print(
+            f"the fleet at {node.address} {how}; joining again in {_AGAIN_S:.0f} s", markup=False, soft_wrap=True
+        )
+        _wait(_AGAIN_S, stop)
+
+
+def _joined(process: "NodeProcess", stop: Callable[[], bool]) -> bool:
+    until = time.monotonic() + _JOIN_S
+    while process.is_alive() and not stop() and time.monotonic() < until:
+        if process.wait_until_started(0.5):
+            return True
+    return False
+
+
+def _wait(seconds: float, stop: Callable[[], bool]) -> None:
+    until = time.monotonic() + seconds
+    while not stop() and time.monotonic() < until:
+        time.sleep(0.2)
+
+
+def _in_words(node: "RayNode") -> str:
+    from knowngood.app.domain.measuring.placement import Member
+
+    gpus = len(node.post.gpus) if node.post else 0
+    room = Member("", node.labels, node.cpu_jobs, gpus).room
+    return ", ".join(f"{class_} ({n} {'job' if n == 1 else 'jobs'} at once)" for class_, n in room.items()) or "nothing"
+
+
+@contextmanager
+def leading(ray: str, node_ip: str, where: Sequence[str]) -> "Iterator[RayCarrier]":
+    """The fleet at `ray`, led from here: HOST:PORT of its head, or `local-head[:PORT]` for one that starts here.
+
+    `where` are conditions on the labels of machines. Raises BadRequest, and FleetUnusable.
+    """
+    from knowngood.workers.ray.transport import Fleet, RayCarrier
+
+    conditions = tuple(parse_condition(text) for text in where)
+    release = version("knowngood")
+    if ray.partition(":")[0] == LOCAL_HEAD:
+        port = ray.partition(":")[2] or str(_PORT)
+        if not port.isdigit():
+            raise BadRequest(f'--ray "{ray}" has no port that is a number; write {LOCAL_HEAD}:{_PORT}')
+        fleet = Fleet("", release, port=int(port), ip=node_ip, conditions=conditions)
+    else:
+        fleet = Fleet(_address(ray), release, ip=node_ip, conditions=conditions)
+    with RayCarrier(fleet) as carrier:
+        yield carrier

@@ -1,0 +1,159 @@
+"""`/workers`: who measures, how busy it is, what a cell costs there, what it does now, and what nobody can measure."""
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.domain.measuring.job import LOCAL
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.measuring.worker_stats import Doing, Unserved, Window, Worker
+from knowngood.app.features.fleet.service import ClassNeed, Working, load_working
+from knowngood.app.store.queries import load_last_event
+from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.i18n import duration, size
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, issue_address, run_address
+
+router = APIRouter(include_in_schema=False)
+
+WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30 days"}
+
+
+@dataclass(frozen=True)
+class DoingLine:
+    doing: Doing
+    run_address: str
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    """`per_cell` is empty where nothing was measured in the window."""
+
+    hardware: str
+    arms: int
+    cells: int
+    per_cell: str
+
+
+@dataclass(frozen=True)
+class WorkerLine:
+    """`cpu`, `gpus` and `isolation` are empty where its description was pruned; `origins` are bundles that told so."""
+
+    worker: Worker
+    name: str
+    cpu: str
+    gpus: tuple[str, ...]
+    isolation: str
+    is_described: bool
+    origins: str
+    busy: str
+    classes: tuple[ClassLine, ...]
+    doing: tuple[DoingLine, ...]
+
+
+@dataclass(frozen=True)
+class UnservedLine:
+    unserved: Unserved
+    title: str
+    address: str
+
+
+@dataclass(frozen=True)
+class WorkersPage:
+    """`seen` of the workers did something in the window. `dispatcher_until` is None where none is at work;
+    `live_address` is empty where nothing moves.
+    """
+
+    lines: tuple[WorkerLine, ...]
+    seen: int
+    queued: int
+    dispatcher_until: datetime | None
+    idle: tuple[DoingLine, ...]
+    classes: tuple[ClassNeed, ...]
+    unserved: tuple[UnservedLine, ...]
+    windows: tuple[Choice, ...]
+    window: str
+    live_address: str
+    json_address: str
+
+
+@router.get("/workers")
+def workers(visit: Visiting, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
+    with visit.reading() as session:
+        found = load_working(session, visit.known(session), window, visit.now)
+        last = load_last_event(session)
+    return visit.page("workers.html", workers_page(visit, found, window, last))
+
+
+def workers_page(visit: Visit, found: Working, window: Window, last: int) -> WorkersPage:
+    """`last` is where the live stream goes on from."""
+    since = visit.now - window.span
+    is_moving = any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued for one in found.classes)
+    return WorkersPage(
+        lines=tuple(_worker(visit, one) for one in found.workers),
+        seen=sum(one.last_at >= since for one in found.workers),
+        queued=sum(one.queued for one in found.classes),
+        dispatcher_until=found.lease.until if found.lease else None,
+        idle=tuple(_doing(one) for one in found.idle),
+        classes=found.classes,
+        unserved=tuple(
+            UnservedLine(one, visit.in_language(one.issue.title, one.issue.title_zh), issue_address(one.issue.id))
+            for one in found.unserved
+        ),
+        windows=tuple(
+            Choice(visit.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
+        ),
+        window=visit.say(WINDOW_WORDS[window]),
+        live_address=f"{API}/events?after={last}" if is_moving else "",
+        json_address=f"{API}/workers?window={window}",
+    )
+
+
+def _worker(visit: Visit, worker: Worker) -> WorkerLine:
+    machine = worker.machine
+    isa = {"avx512": "AVX-512", "avx2": "AVX2"}
+    cpu = (
+        [
+            machine.cpu_model,
+            visit.say("{n} cores", n=machine.cores),
+            isa.get(machine.isa, ""),
+            size(machine.memory_bytes),
+        ]
+        if machine
+        else []
+    )
+    return WorkerLine(
+        worker=worker,
+        name=worker.digest[:8],
+        cpu=", ".join(part for part in cpu if part),
+        gpus=_gpus(machine) if machine else (),
+        isolation=machine.isolation if machine else "",
+        is_described=machine is not None,
+        origins=", ".join(origin for origin in worker.origins if origin != LOCAL),
+        busy=percent(worker.busy),
+        classes=tuple(
+            ClassLine(one.hardware, one.arms, one.cells, "" if one.per_cell_s is None else duration(one.per_cell_s))
+            for one in worker.classes
+        ),
+        doing=tuple(_doing(one) for one in worker.doing),
+    )
+
+
+def _gpus(machine: Machine) -> tuple[str, ...]:
+    """Alike ones in one line: `4 x NVIDIA H200, 150.8 GB, cuda-sm_90`."""
+    counts = Counter(f"{gpu.name}, {size(gpu.memory_bytes)}, {gpu.hardware}" for gpu in machine.gpus)
+    return tuple(f"{n} x {words}" if n > 1 else words for words, n in counts.items())
+
+
+def percent(share: float) -> str:
+    """`0 %` only where it was nothing at all, and never 100 where there was a gap."""
+    if 0 < share < 0.01:  # noqa: PLR2004 - a hundredth
+        return "< 1 %"
+    return f"{int(share * 100)} %"
+
+
+def _doing(one: Doing) -> DoingLine:
+    return DoingLine(one, run_address(one.run))

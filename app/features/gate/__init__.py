@@ -1,0 +1,1 @@
+"""May this environment go out: pass, block, or not enough evidence."""

@@ -1,0 +1,70 @@
+"""`knowngood snapshot`: what the gate knows in one signed file."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from knowngood.app.cli.context import make_data_dir, read_settings, root
+from knowngood.app.domain.errors import BadRequest
+
+_KEY = "snapshot-key.pem"
+
+
+def snapshot(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Signs it; one in the data folder unless said, made the first time.", dir_okay=False),
+    ] = None,
+) -> None:
+    """Write what the gate knows to a signed file; `gate --snapshot FILE` answers from it without a server."""
+    from knowngood.app.features.gate.cli_local import grounds_here
+    from knowngood.app.features.gate.snapshot import public_key, write_snapshot
+
+    grounds = grounds_here()
+    private = _private_key(key)
+    data = write_snapshot(grounds, private)
+    partial = output.with_name(output.name + ".partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(output)
+    except OSError as error:
+        raise BadRequest(f"{output} cannot be written: {error.strerror}") from None
+    known = grounds.known
+    sys.stderr.write(
+        f"{output}: {len(known.issues)} issues, {len(known.builds)} builds and {len(known.cells)} cells as of "
+        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {len(data):,} bytes\n"
+        f"whoever reads it should name this key: --public-key {public_key(private)}\n"
+    )
+    sys.stdout.write(f"{public_key(private)}\n")
+
+
+def _private_key(named: Path | None) -> bytes:
+    settings = read_settings()
+    path = named or root(settings) / _KEY
+    try:
+        if named is None and not path.exists():
+            make_data_dir(settings)  # with a store elsewhere, nothing has needed it yet
+            _make(path)
+        return path.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"the signing key {path} cannot be used: {error.strerror}") from None
+
+
+def _make(path: Path) -> None:
+    """Nobody else may read it, not even for the moment in which it is written. Of two who make one, one counts."""
+    from knowngood.app.features.gate.snapshot import make_key
+
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(make_key())
+    try:
+        path.hardlink_to(partial)
+    except FileExistsError:
+        pass
+    finally:
+        partial.unlink()

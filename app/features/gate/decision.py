@@ -1,0 +1,596 @@
+"""The gate: may this environment be used? A pure function of policy, environment and what is known."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeVar
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.errors import BadRequest, UnknownBuild
+from knowngood.app.domain.issue import CONCERNS, Issue, LinkKind, Severity, environment_request
+from knowngood.app.domain.issue_selectors import canonical_package, meant_by, nearest, watched_issues
+from knowngood.app.domain.verdicts.claims import doubts_about_fix
+from knowngood.app.domain.verdicts.inference import VARIANT_RULE
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Basis, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.features.environments.resolve import Resolved, resolve_build
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy
+from knowngood.app.features.gate.rules import (
+    FAILURES,
+    Case,
+    Weighed,
+    age_days,
+    by_ignores,
+    is_stale,
+    rank,
+    strays_in,
+    weigh,
+)
+
+
+class Decision(StrEnum):
+    PASS = "pass"  # noqa: S105 - no password
+    BLOCK = "block"
+    INSUFFICIENT = "insufficient_evidence"
+
+
+@dataclass(frozen=True)
+class Question:
+    """`resolved` is the environment, `policy` has the watch with named lists already filled in. `now` is aware UTC."""
+
+    resolved: Resolved
+    policy: Policy
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Cure:
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+
+    id: str
+    title: str
+    verdict: str
+    trade_off: str = ""
+    snippet: str = ""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+
+    An issue has one for each class that is asked for (see `decide`). Where no tested build was found `build` is empty,
+    and `hardware` too unless the policy names one class. `applied` are the workarounds declared for the issue, whether
+    they help or not; `ignored` is empty unless an ignore that still holds is what lets it pass.
+    `first_fixed` is the oldest later tested release that passes (empty: none known); `fixed_in` the interval of it.
+    `evidence` is a path below the server's address. `is_new` compares with the base build (None: nothing to compare).
+    `assurance`, `basis` and `runs` are the cell's; `upstream` is the address of the thread that reported the issue.
+    `fix_doubts` are clauses that speak against the first fixed release: what upstream says otherwise. `caveat` is the
+    issue's own.
+    """
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+    build: str
+    hardware: str
+    verdict: Verdict
+    effect: Effect
+    why: str
+    measured_at: datetime | None = None
+    age_days: int | None = None
+    stale: bool = False
+    cures: tuple[Cure, ...] = ()
+    applied: tuple[str, ...] = ()
+    ignored: str = ""
+    fixed_in: str = ""
+    first_fixed: str = ""
+    evidence: str = ""
+    is_new: bool | None = None
+    assurance: Assurance = Assurance.NOT_KNOWN
+    basis: Basis | None = None
+    runs: int = 0
+    upstream: str = ""
+    fix_doubts: tuple[str, ...] = ()
+    caveat: str = ""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """The answer. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build.
+
+    `counts` has the number of reasons of each effect. `why` is the first line that a person reads.
+    """
+
+    decision: Decision
+    why: str
+    build: str | None
+    asked: str
+    nearest: tuple[str, ...]
+    hardware: tuple[str, ...]
+    reasons: tuple[Reason, ...]
+    notes: tuple[str, ...] = ()
+    counts: Mapping[Effect, int] = field(default_factory=dict)
+    decided_at: datetime | None = None
+    known_at: datetime | None = None
+
+
+def decide(question: Question, known: Known) -> Ruling:
+    """Answer whether the environment may be used.
+
+    Which classes are asked for. With `policy.hardware` these. With none, every measured class, of each issue those on
+    which it was ever measured, on any build: one on which nobody ever ran it says nothing about this build in
+    particular, while one on which other builds have an answer is a hole. An issue that was measured nowhere is asked
+    for on every class where it applies. Where an issue cannot exist on a class it is neutral: it has no reason there
+    if it applies on another class, else one that passes and answers nothing.
+
+    What adds up. Block beats insufficient beats pass. Without a single answer (a conclusive cell that is about this
+    environment) the decision is never a pass, whatever the policy says of unknowns: `unknown` is about holes between
+    answers. Raises BadRequest for a question that means nothing: an empty watch, misspelt ids, no base to compare with.
+    """
+    watched, notes = watched_issues(question.policy.watch, known.issues, known.names)
+    asked = _prepare(question, known)
+    build = asked.build
+    cases = [case for issue in watched for case in _cases(issue, build, asked)] if build else []
+    reasons = [_reason(case, question.policy, known) for case in cases] if build else _untested(watched, asked)
+    answered = any(case.is_conclusive for case in cases)
+    return _ruling(asked, sorted(reasons, key=_gravest_first), answered=answered, notes=notes)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The question with every name in it looked up. `build` is None where no tested build was found; `twins` are the
+    builds that the environment may be, which differ in Python alone; `named` the issues that the question names.
+    """
+
+    question: Question
+    known: Known
+    build: Build | None
+    twins: tuple[Build, ...]
+    base: Build | None
+    named: frozenset[str]
+    declared: Mapping[str, tuple[str, ...]]
+    ignores: Mapping[str, tuple[Ignore, ...]]
+    notes: tuple[str, ...]
+
+    @property
+    def policy(self) -> Policy:
+        return self.question.policy
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.policy.hardware or self.known.hardware)))
+
+
+def _prepare(question: Question, known: Known) -> _Asked:
+    policy = question.policy
+    for class_ in policy.hardware:
+        _refuse_no_class(class_, known)
+    base = _base(policy, known)
+    build = known.builds.get(_build_of(question))
+    declared, stray = _by_issue(policy.applied.items(), known, "applied workarounds")
+    ignores, lost = _by_issue(((one.issue, (one,)) for one in policy.ignores), known, "ignore")
+    return _Asked(
+        question=question,
+        known=known,
+        build=build,
+        twins=_twins(build, question.resolved, known) if build else (),
+        base=known.builds.get(base.build) if base and base.build else None,
+        named=named_by(policy.watch, known.issues.values(), known.names),
+        declared=declared,
+        ignores=ignores,
+        notes=(*_notes_on_base(base), *stray, *lost),
+    )
+
+
+def _build_of(question: Question) -> str:
+    """The tested build; where the policy takes another variant of the release for it, that one's."""
+    resolved = question.resolved
+    return resolved.build or (resolved.variant if question.policy.accept_variant else "")
+
+
+def _twins(build: Build, resolved: Resolved, known: Known) -> tuple[Build, ...]:
+    """The builds of the Pythons that the environment may have, the named one first."""
+    named = build.build_id.apart_from_python
+    found = (
+        one
+        for one in known.builds.values()
+        if one.build_id.apart_from_python == named and one.python in resolved.pythons
+    )
+    others = sorted((one for one in found if one.id != build.id), key=lambda one: one.build_id)
+    return (build, *others)
+
+
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?")
+
+
+def _refuse_no_class(text: str, known: Known) -> None:
+    """A class that nobody measured is a fair question with no answer; what is no class at all is a slip."""
+    if not _CLASS.fullmatch(text):
+        measured = ", ".join(known.hardware) or "none yet"
+        raise BadRequest(f'"{text:.60}" is no hardware class; write for example cpu-x86_64 (measured: {measured})')
+
+
+def _base(policy: Policy, known: Known) -> Resolved | None:
+    """The base build as one is resolved that is asked about; it need not be tested."""
+    if not policy.base:
+        if policy.only_new:
+            raise BadRequest("only_new compares with a base build, and none is named; set base to a build id")
+        return None
+    try:
+        return resolve_build(policy.base, known.builds, known.builds)
+    except UnknownBuild as error:
+        raise BadRequest(f"base: {error}") from None
+
+
+def _notes_on_base(base: Resolved | None) -> Iterable[str]:
+    if base and base.build is None:
+        yield f"the base build {base.asked} is not known here, so every failing issue counts as new"
+    elif base and base.is_assumed:
+        yield f"the base build is assumed: {base.note}"
+
+
+T = TypeVar("T")
+
+
+def _by_issue(
+    pairs: Iterable[tuple[str, tuple[T, ...]]], known: Known, what: str
+) -> tuple[dict[str, tuple[T, ...]], list[str]]:
+    """What a policy says of issues, by the ids that are meant, and notes on names that mean none here."""
+    found: dict[str, tuple[T, ...]] = defaultdict(tuple)
+    lost = []
+    for written, values in pairs:
+        ids = meant_by(written, known.names)
+        for id_ in ids:
+            found[id_] += values
+        if not ids:
+            lost.append(written)
+    return found, [_lost(what, written, known, look=at < _LOOKED_UP) for at, written in enumerate(lost)]
+
+
+_LOOKED_UP = 3  # looking for near names takes milliseconds each, and a policy may hold thousands
+
+
+def _lost(what: str, written: str, known: Known, *, look: bool) -> str:
+    near = nearest(written, known.names.ids) if look else []
+    return f'{what}: no issue is called "{written:.60}" here' + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def _cases(issue: Issue, build: Build, asked: _Asked) -> list[Case]:
+    return [_case(issue, build, claim, asked) for claim in _claims(issue, build, asked)]
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What is claimed of an issue on one class over the Pythons that the environment may have."""
+
+    cell: Cell
+    only_on: tuple[str, ...] = ()
+    unknown_on: tuple[str, ...] = ()
+
+
+def _claims(issue: Issue, build: Build, asked: _Asked) -> list[_Claim]:
+    """Those of the classes that are asked for; at least one."""
+    known = asked.known
+    claims = [_claim(issue, class_, asked) for class_ in asked.classes]
+    if not claims:
+        return [_Claim(Cell(issue.id, build.id, "", Verdict.NOT_RUN, "nothing was measured here yet"))]
+    applicable = [one for one in claims if one.cell.verdict is not Verdict.NOT_APPLICABLE]
+    if asked.policy.hardware or not applicable:
+        return applicable or claims[:1]
+    measured = [one for one in applicable if known.was_measured(issue.id, one.cell.hardware)]
+    return measured or applicable
+
+
+def _claim(issue: Issue, hardware: str, asked: _Asked) -> _Claim:
+    """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is."""
+    pythons = {twin.python: _cell(issue, twin, hardware, asked) for twin in asked.twins}
+    failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
+    sound = _SOUND & {cell.verdict for cell in pythons.values()}
+    unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
+    if failing and sound:
+        return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=_minor)))
+    told = max(pythons.values(), key=_tells)
+    return _Claim(told, unknown_on=tuple(sorted(unknown, key=_minor)) if told.verdict in CONCLUSIVE else ())
+
+
+def _tells(cell: Cell) -> tuple[bool, bool]:
+    return (cell.verdict in CONCLUSIVE, cell.verdict is not Verdict.NOT_APPLICABLE)
+
+
+_SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})
+
+
+def _minor(python: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in python.split("."))
+
+
+def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
+    elsewhere = _whom_it_concerns(issue, asked)
+    if elsewhere:
+        return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, elsewhere)
+    cell = asked.known.cell(issue, build, hardware)
+    return cell if asked.question.resolved.build else _of_another_variant(cell)
+
+
+def _whom_it_concerns(issue: Issue, asked: _Asked) -> str:
+    """Why an issue of a package counts for another environment than this one; empty where it counts."""
+    packages = asked.question.resolved.packages or None
+    if concerns(issue, packages, named=issue.id in asked.named):
+        return ""
+    lacks = "nothing is known of the environment's packages" if packages is None else "the environment does not"
+    return f"{CONCERNS}who has {issue.requires.package}, and {lacks}"
+
+
+def _of_another_variant(cell: Cell) -> Cell:
+    """The claim of a wheel that is not tested, from the same release's that is: one inference, and on the CPU alone."""
+    if cell.verdict in CONCLUSIVE and (cell.basis or not cell.hardware.startswith("cpu-")):
+        return replace(
+            cell, verdict=Verdict.NOT_RUN, reason="not run: would rest on more than one inference", basis=None
+        )
+    if cell.verdict not in CONCLUSIVE:
+        return cell
+    basis = Basis(VARIANT_RULE, cell.build, cell.hardware)
+    return replace(cell, basis=basis, reason=f"inferred from {cell.build}, another variant: {cell.reason}")
+
+
+def _case(issue: Issue, build: Build, claim: _Claim, asked: _Asked) -> Case:
+    cell = claim.cell
+    fails = cell.verdict in FAILURES
+    return Case(
+        issue=issue,
+        build=asked.known.builds[cell.build],
+        cell=cell,
+        now=asked.question.now,
+        on_base=_on_base(issue, cell.hardware, asked) if fails else None,
+        fix=asked.known.fix_of(issue.id, build, cell.hardware) if fails else None,
+        declared=asked.declared.get(issue.id, ()),
+        ignores=asked.ignores.get(issue.id, ()),
+        strays=_strays(issue, build, asked.question.resolved),
+        only_on=claim.only_on,
+        unknown_on=claim.unknown_on,
+        is_accepted=_is_accepted(cell, asked),
+    )
+
+
+def _is_accepted(cell: Cell, asked: _Asked) -> bool:
+    """Of an environment that may have several Pythons nothing was measured: which of them it has is not known."""
+    if asked.policy.accept is Accept.INFERRED or cell.verdict not in CONCLUSIVE:
+        return True
+    return cell.basis is None and len(asked.twins) == 1
+
+
+def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
+    if not asked.policy.base:
+        return None
+    if asked.base is None:
+        return Cell(issue.id, asked.policy.base, hardware, Verdict.NOT_RUN, "not known here")
+    return asked.known.cell(issue, asked.base, hardware)
+
+
+def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
+    """Only of the package that the issue concerns: any other that it installs is a helper of its script."""
+    concerned = issue.requires.package
+    if not resolved.packages or not concerned:
+        return ""
+    pins = {canonical_package(name): version for name, version in environment_request(issue, build).pins.items()}
+    held = {canonical_package(name): version for name, version in resolved.packages.items()}
+    return strays_in({name: version for name, version in pins.items() if name == concerned}, held)
+
+
+def _reason(case: Case, policy: Policy, known: Known) -> Reason:
+    weighed = weigh(case, policy)
+    cell, fix = case.cell, case.fix
+    return Reason(
+        issue=case.issue.id,
+        title=case.issue.title,
+        component=case.issue.component,
+        severity=case.issue.severity,
+        silent=case.issue.silent,
+        build=case.build.id,
+        hardware=cell.hardware,
+        verdict=cell.verdict,
+        effect=weighed.effect,
+        why=weighed.why,
+        measured_at=cell.measured_at,
+        age_days=age_days(cell, case.now),
+        stale=is_stale(cell, case.build, policy, case.now),
+        cures=_cures(case.issue, cell),
+        applied=tuple(dict.fromkeys(case.declared)),
+        ignored=weighed.ignored,
+        fixed_in=fix.in_words if fix else "",
+        first_fixed=fix.build.id if fix else "",
+        evidence=_cell_path(cell),
+        is_new=case.is_new,
+        assurance=_assurance(case),
+        basis=cell.basis,
+        runs=cell.runs,
+        upstream=_upstream(case.issue),
+        caveat=case.issue.caveat,
+        fix_doubts=doubts_about_fix(case.issue, fix, known, cell.hardware) if fix else (),
+    )
+
+
+def _assurance(case: Case) -> Assurance:
+    return Assurance.NOT_KNOWN if case.only_on else case.cell.assurance
+
+
+def _upstream(issue: Issue) -> str:
+    return next((link.url for link in issue.links if link.kind is LinkKind.REPORT), "")
+
+
+def _cell_path(cell: Cell) -> str:
+    asked = f"?hardware={cell.hardware}" if cell.hardware else ""
+    return f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}{asked}"
+
+
+_TRIED = (
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.HARMFUL,
+)
+
+
+def _cures(issue: Issue, cell: Cell) -> tuple[Cure, ...]:
+    """What helps, with its snippet, then what was tried and does not; of failing cells alone."""
+    if cell.verdict not in FAILURES:
+        return ()
+    tried = [(one, cell.workarounds[one.id].verdict) for one in issue.workarounds if one.id in cell.workarounds]
+    return tuple(
+        Cure(one.id, one.title, verdict.value, one.trade_off, one.body)
+        if wanted is WorkaroundVerdict.EFFECTIVE
+        else Cure(one.id, one.title, verdict.value)
+        for wanted in _TRIED
+        for one, verdict in tried
+        if verdict is wanted
+    )
+
+
+def _untested(watched: Iterable[Issue], asked: _Asked) -> list[Reason]:
+    """What is watched on a build that nobody tested: unknown, one and all."""
+    named = asked.classes if asked.policy.hardware else ()
+    return [_of_untested(issue, named[0] if len(named) == 1 else "", asked) for issue in watched]
+
+
+def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
+    elsewhere = _whom_it_concerns(issue, asked)
+    unknown = Weighed(asked.policy.unknown, ("not run: the build is not tested",))
+    told = Weighed(Effect.PASS, (elsewhere,)) if elsewhere else unknown
+    weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, told)
+    return Reason(
+        issue=issue.id,
+        title=issue.title,
+        component=issue.component,
+        severity=issue.severity,
+        silent=issue.silent,
+        build="",
+        hardware=hardware,
+        verdict=Verdict.NOT_APPLICABLE if elsewhere else Verdict.NOT_RUN,
+        effect=weighed.effect,
+        why=weighed.why,
+        applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
+        ignored=weighed.ignored,
+        evidence=f"/issues/{issue.id}",
+        upstream=_upstream(issue),
+        caveat=issue.caveat,
+    )
+
+
+_SEVERITY = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def _gravest_first(reason: Reason) -> tuple[int, int, str, str]:
+    return (-rank(reason.effect), -_SEVERITY[reason.severity], reason.issue, reason.hardware)
+
+
+def _ruling(asked: _Asked, reasons: Sequence[Reason], *, answered: bool, notes: Iterable[str]) -> Ruling:
+    question = asked.question
+    doubts = tuple(_doubts(asked, reasons, answered=answered))
+    counts = Counter(reason.effect for reason in reasons)
+    decision = _decision(counts, doubts)
+    return Ruling(
+        decision=decision,
+        why=_why(decision, asked, reasons, doubts),
+        build=asked.build.id if asked.build else None,
+        asked=question.resolved.asked,
+        nearest=question.resolved.nearest,
+        hardware=asked.classes,
+        reasons=tuple(reasons),
+        notes=tuple(dict.fromkeys((*_notes_on_all(asked), *notes, *asked.notes))),
+        counts={effect: counts[effect] for effect in Effect},
+        decided_at=question.now,
+        known_at=asked.known.as_of,
+    )
+
+
+def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
+    if counts[Effect.BLOCK]:
+        return Decision.BLOCK
+    return Decision.INSUFFICIENT if counts[Effect.INSUFFICIENT] or doubts else Decision.PASS
+
+
+def _doubts(asked: _Asked, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
+    """What makes the evidence insufficient as a whole, whatever the single reasons say."""
+    if asked.build is None:
+        yield _not_tested(asked.question.resolved)
+        return
+    if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
+        yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
+    if not reasons:
+        yield "what is watched names no issue of this catalogue"
+    elif not answered:
+        yield f"nothing that is watched has an answer on {asked.build.id}"
+
+
+def _not_tested(resolved: Resolved) -> str:
+    near = ", ".join(resolved.nearest)
+    return f"not tested: {resolved.asked}" + (
+        f"; nearest tested builds are {near}" if near else "; no tested build is near"
+    )
+
+
+def _notes_on_all(asked: _Asked) -> Iterable[str]:
+    resolved, policy = asked.question.resolved, asked.policy
+    if resolved.is_assumed and asked.build:
+        yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
+    elif resolved.note:
+        yield resolved.note
+    if asked.build and resolved.build is None:
+        yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
+    if not policy.hardware and asked.build:
+        classes = ", ".join(asked.classes) or "none yet"
+        yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"
+
+
+def _why(decision: Decision, asked: _Asked, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
+    total = len({reason.issue for reason in reasons})
+    build = asked.build.id if asked.build else "it"
+    match decision:
+        case Decision.BLOCK:
+            blocking = _issues(reasons, Effect.BLOCK)
+            block = "blocks" if len(blocking) == 1 else "block"
+            says = f"{len(blocking)} of {_watched(total)} {block} {build}"
+            return "; ".join([f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
+        case Decision.INSUFFICIENT if doubts:
+            return "; ".join(doubts)
+        case Decision.INSUFFICIENT:
+            lacking = _issues(reasons, Effect.INSUFFICIENT)
+            return f"not enough evidence on {build} for {len(lacking)} of {_watched(total)}: {_named(lacking)}"
+        case Decision.PASS:
+            none = "the watched issue does not block" if total == 1 else f"none of {_watched(total)} blocks"
+            return "; ".join([f"{none} {build}", *_beside(reasons)])
+
+
+def _beside(reasons: Sequence[Reason]) -> Iterable[str]:
+    warned = _issues(reasons, Effect.WARN)
+    if warned:
+        yield f"{len(warned)} to look at: {_named(warned)}"
+    ignored = list(dict.fromkeys(reason.issue for reason in reasons if reason.ignored))
+    if ignored:
+        yield f"{len(ignored)} ignored: {_named(ignored)}"
+
+
+def _watched(total: int) -> str:
+    return "1 watched issue" if total == 1 else f"{total} watched issues"
+
+
+def _issues(reasons: Iterable[Reason], effect: Effect) -> list[str]:
+    return list(dict.fromkeys(reason.issue for reason in reasons if reason.effect is effect))
+
+
+_NAMED = 3
+
+
+def _named(ids: Sequence[str]) -> str:
+    return ", ".join(ids) if len(ids) <= _NAMED else f"{', '.join(ids[:_NAMED])} and {len(ids) - _NAMED} more"
+
+
+def worst(effects: Sequence[Effect]) -> Effect:
+    """The one that outweighs the others; PASS where there are none."""
+    return max(effects, key=rank, default=Effect.PASS)

@@ -1,0 +1,99 @@
+"""A ruling for GitHub Actions: annotations as workflow commands on standard output, and a step summary in Markdown.
+
+GitHub shows ten annotations of a kind for each step and drops the others without a word, so ten are written and the
+rest is counted. Escapes are those of actions/toolkit (packages/core/src/command.ts): `%`, CR and LF everywhere, `:` and
+`,` in properties too.
+"""
+
+from collections.abc import Iterator
+
+from knowngood.app.features.gate.decision import Decision, Reason, Ruling
+from knowngood.app.features.gate.policy import Effect
+from knowngood.app.features.gate.renderers.common import (
+    DECISIONS,
+    EFFECTS,
+    best_cure,
+    build_page,
+    fixed,
+    headline,
+    is_explained,
+    one_line,
+    particulars,
+    pieces_of,
+    told,
+)
+from knowngood.app.features.gate.renderers.json import address
+from knowngood.app.features.gate.renderers.markdown import answer_markdown
+
+SHOWN = 10
+SUMMARY_LIMIT_BYTES = 1 << 20
+"""GitHub refuses a longer summary whole."""
+
+_LEVELS = {Effect.BLOCK: "error", Effect.INSUFFICIENT: "error", Effect.WARN: "warning", Effect.PASS: "notice"}
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ",": "%2C"})
+
+
+def answer_github(ruling: Ruling, base: str = "", *, where: str = "", advisory: bool = False) -> str:
+    """The answer as one plain line, then a command for each of the ten worst reasons.
+
+    `where` is the environment's file, relative to the repository (empty: none). What refuses is an error, and only a
+    warning where the gate is `advisory`. Runners obey `##[..]` inside a line too, so the plain line holds none.
+    """
+    reasons = told(ruling)
+    lines = [headline(ruling).replace("##[", "## [")]
+    lines += [_annotation(reason, base, where, advisory=advisory) for reason in reasons[:SHOWN]]
+    if len(reasons) > SHOWN:
+        lines.append(_rest(ruling, len(reasons) - SHOWN, base))
+    if not reasons or not is_explained(ruling, reasons):
+        lines.append(_answer(ruling, where, advisory=advisory))
+    return "\n".join(lines) + "\n"
+
+
+def github_summary(ruling: Ruling, base: str = "") -> str:
+    """Markdown for the file that GITHUB_STEP_SUMMARY names: ten reasons, fewer where ten are too long for it."""
+    texts = (answer_markdown(ruling, base, shown=shown) for shown in (SHOWN, 1, 0))
+    fits = (text for text in texts if len(text.encode()) < SUMMARY_LIMIT_BYTES)
+    return next(fits, headline(ruling)[:1000] + "\n")
+
+
+def _answer(ruling: Ruling, where: str, *, advisory: bool) -> str:
+    level = "notice" if ruling.decision is Decision.PASS else "warning" if advisory else "error"
+    message = "\n".join([one_line(ruling.why), *map(one_line, ruling.notes)])
+    return _command(level, message, title=f"Known Good: {DECISIONS[ruling.decision]}", file=where)
+
+
+def _annotation(reason: Reason, base: str, where: str, *, advisory: bool) -> str:
+    level = _LEVELS[reason.effect]
+    return _command(
+        "warning" if advisory and level == "error" else level,
+        "\n".join(_message(reason, base)),
+        title=f"{one_line(reason.issue)} {EFFECTS[reason.effect]} on {one_line(reason.build)}",
+        file=where,
+    )
+
+
+def _message(reason: Reason, base: str) -> Iterator[str]:
+    yield one_line(reason.why)
+    yield f"{one_line(reason.title)} ({', '.join(particulars(reason))})"
+    if fixed(reason):
+        yield one_line(fixed(reason))
+    cure = best_cure(reason)
+    if cure:
+        yield f"Workaround that works here, {one_line(cure.id)}: {one_line(cure.title)}"
+        for piece in pieces_of(cure.snippet):
+            yield from (f"  {line}" for line in piece.lines)
+    if reason.upstream:
+        yield f"Upstream: {one_line(reason.upstream)}"
+    if base and reason.evidence:
+        yield f"Evidence: {one_line(address(base, reason.evidence))}"
+
+
+def _rest(ruling: Ruling, count: int, base: str) -> str:
+    where = build_page(ruling, base) or "the JSON form tells them all"
+    return _command("notice", f"And {count} more: {where}", title="Known Good", file="")
+
+
+def _command(level: str, message: str, **properties: str) -> str:
+    told_ = ",".join(f"{name}={one_line(text).translate(_PROPERTY)}" for name, text in properties.items() if text)
+    return f"::{level} {told_}::{message.translate(_DATA)}"

@@ -1,0 +1,195 @@
+"""What somebody asks the gate, in words and files, and the question that it is.
+
+The server, the command and a snapshot all come through here, so that they cannot understand the same words differently.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import PurePath
+from typing import Any
+
+from knowngood.app.domain.builds.build_names import minor_python, read_build_name
+from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import Watch, watched_issues
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.features.environments.resolve import Resolved, resolve, resolve_build
+from knowngood.app.features.gate.decision import Question, Ruling, decide
+from knowngood.app.features.gate.policy import Policy, filled
+from knowngood.app.knowledge.grounds import Grounds
+
+_CLOCKS_DIFFER = timedelta(days=1)
+
+
+class BadField(BadRequest):
+    """One part of what was asked cannot be understood. `field` names it as the API does."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that came along: its name, which says what it may be, and its text. Folders before the name tell people
+    where it is.
+    """
+
+    name: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question, not understood yet. Either `build` or `environment` is given.
+
+    `python` is that of the environment: it narrows what the file or the build's name leaves open. What is named to be
+    watched takes the place of what the policy watches; `hardware`, `base` and `python` likewise; `applied`
+    (`issue=workaround`) is added.
+    """
+
+    build: str = ""
+    environment: File | None = None
+    python: str = ""
+    policy: File | None = None
+    hardware: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    component: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
+    severity: str = ""
+    watch: tuple[str, ...] = ()
+    applied: tuple[str, ...] = ()
+    base: str = ""
+    only_new: bool = False
+
+
+_WATCHED = ("issues", "component", "package", "severity", "watch")
+
+
+def asked_of(fields: Mapping[str, Any]) -> Asked:
+    """From plain fields, as JSON has them; their types were checked."""
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    plain |= {name: File(**plain[name]) for name in ("environment", "policy") if plain.get(name)}
+    return Asked(**plain)
+
+
+def rule(asked: Asked, grounds: Grounds, now: datetime, *, is_snapshot: bool = False) -> Ruling:
+    """Understand and decide. Raises BadField, and BadSnapshot for one that is older than the policy takes."""
+    question = read_question(asked, grounds, now)
+    if is_snapshot:
+        _refuse_old(grounds.known.as_of, now, question.policy.snapshot_days)
+    try:
+        return decide(question, grounds.known)
+    except BadRequest as error:
+        raise BadField(_at_fault(asked, question.policy, grounds.known), str(error)) from None
+
+
+def _at_fault(asked: Asked, policy: Policy, known: Known) -> str:
+    """The field that a question was refused for, found out afterwards: few are refused."""
+    try:
+        watched_issues(policy.watch, known.issues, known.names)
+        if policy.base:
+            read_build_name(policy.base)
+    except UnknownBuild:
+        return "base" if asked.base else "policy"
+    except BadRequest:
+        return next((name for name in _WATCHED if getattr(asked, name)), "policy")
+    return "hardware" if asked.hardware else "policy"
+
+
+def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
+    if made_at > now + _CLOCKS_DIFFER:
+        raise BadSnapshot(f"the snapshot says that it is of {made_at:%Y-%m-%d}, which is still to come")
+    if now - made_at > timedelta(days=days):
+        age = (now - made_at).days
+        raise BadSnapshot(
+            f"the snapshot is of {made_at:%Y-%m-%d}, {age} days old, and the policy takes {days} at most "
+            "(snapshot_days); make a new one with `knowngood snapshot`"
+        )
+
+
+def read_question(asked: Asked, grounds: Grounds, now: datetime) -> Question:
+    if asked.build and asked.environment:
+        raise BadField("build", "name a build or give an environment, not both")
+    if not asked.build and asked.environment is None:
+        raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
+    policy = _policy(asked, grounds)
+    return Question(_resolved(asked, grounds, policy), policy, now)
+
+
+def _resolved(asked: Asked, grounds: Grounds, policy: Policy) -> Resolved:
+    builds = grounds.known.builds
+    where = "python" if asked.python else "policy"
+    with _about(where):
+        python = minor_python(asked.python or policy.python)
+    try:
+        if asked.environment is None:
+            with _about("build"):
+                return resolve_build(asked.build, builds, grounds.tested, python=python)
+        # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
+        from knowngood.app.features.environments import read_environment  # noqa: PLC0415
+
+        with _about("environment"):
+            name = PurePath(asked.environment.name).name
+            stated = read_environment(name, asked.environment.content.encode(), python=python)
+            return resolve(stated, builds, grounds.tested)
+    except OtherPython as error:
+        raise BadField(where, str(error)) from None
+
+
+def _policy(asked: Asked, grounds: Grounds) -> Policy:
+    policy = Policy()
+    if asked.policy:
+        # pydantic reads policies, and takes longer to import than all else that a question without one needs.
+        from knowngood.app.features.gate.policy_file import parse_policy  # noqa: PLC0415
+
+        with _about("policy"):
+            policy = parse_policy(asked.policy.content, asked.policy.name)
+    named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
+    policy = replace(
+        policy,
+        watch=policy.watch if named.is_empty else named,
+        hardware=asked.hardware or policy.hardware,
+        applied=_applied(policy.applied, asked.applied),
+        base=asked.base or policy.base,
+        only_new=asked.only_new or policy.only_new,
+    )
+    if policy.watch.is_empty:
+        raise BadField(
+            "issues",
+            "nothing is watched; name issues, components, packages, a severity or a watch list, or `all` issues "
+            "(dozens of them fail on every build, so that watching all would hardly ever pass)",
+        )
+    if policy.only_new and not policy.base:
+        raise BadField("base", "only_new compares with a base build; name one")
+    with _about("watch"):
+        return filled(policy, grounds.lists)
+
+
+def _severity(text: str) -> Severity | None:
+    if text and text not in list(Severity):
+        raise BadField("severity", f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
+    return Severity(text) if text else None
+
+
+def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    applied = {issue: tuple(ids) for issue, ids in before.items()}
+    for text in named:
+        issue, sign, workaround = text.partition("=")
+        if not (issue and sign and workaround):
+            raise BadField("applied", f'"{text[:80]}" is not issue=workaround, such as xla-8464=contiguous')
+        applied[issue] = tuple(dict.fromkeys([*applied.get(issue, ()), workaround]))
+    return applied
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (BadField, OtherPython):
+        raise
+    except KnownGoodError as error:
+        raise BadField(name, str(error)) from None

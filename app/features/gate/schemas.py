@@ -1,0 +1,92 @@
+"""The gate's answer as OpenAPI tells it. The document itself is made by `gate.renderers.json`."""
+
+from datetime import datetime
+
+from pydantic import BaseModel
+
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.verdicts.verdict import Assurance, Verdict, WorkaroundVerdict
+from knowngood.app.features.gate.decision import Decision
+from knowngood.app.features.gate.policy import Effect
+
+
+class CureBody(BaseModel):
+    """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
+
+    id: str
+    title: str
+    verdict: WorkaroundVerdict
+    trade_off: str
+    snippet: str
+
+
+class BasisBody(BaseModel):
+    """The measured cell that an inferred answer stands on: by which rule, and in how many of the pairs that were
+    measured on both sides the rule held.
+    """
+
+    rule: str
+    build: str
+    hardware: str
+    agreed: int
+    compared: int
+
+
+class ReasonBody(BaseModel):
+    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+
+    `workarounds` come best first; `applied` are those that the policy declares to be in place. `ignored` says who
+    accepts the issue and why (empty: nobody). `fixed_in` is an interval with what was not measured inside it,
+    `first_fixed` the oldest later tested release that passes (empty: none known), `fix_doubts` what upstream says
+    otherwise. `is_new` compares with the policy's base build (null: nothing to compare).
+    `assurance` says whether the answer was measured on this very build, Python and class, or is inferred from the cell
+    in `grounds`; `runs` how many attempts it rests on. `upstream` is the thread in which the issue was reported,
+    `caveat` says of an issue of a team's own catalogue that its repro was not reviewed (empty for all others).
+    """
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
+    build: str
+    hardware: str
+    verdict: Verdict
+    effect: Effect
+    why: str
+    measured_at: datetime | None
+    age_days: int | None
+    stale: bool
+    evidence_url: str | None
+    workarounds: list[CureBody]
+    applied: list[str]
+    ignored: str
+    fixed_in: str
+    first_fixed: str
+    fix_doubts: list[str]
+    is_new: bool | None
+    assurance: Assurance
+    grounds: list[BasisBody]
+    runs: int
+    upstream: str | None
+    caveat: str = ""
+
+
+class DecisionBody(BaseModel):
+    """May this environment be used, and why.
+
+    `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
+    used). `counts` has the number of reasons of each effect. `reasons` come worst first.
+    """
+
+    decision: Decision
+    why: str
+    build: str | None
+    asked: str
+    nearest: list[str]
+    hardware: list[str]
+    counts: dict[Effect, int]
+    notes: list[str]
+    decided_at: datetime | None
+    known_at: datetime | None
+    reasons: list[ReasonBody]

@@ -1,0 +1,1 @@
+"""How far the measurements can be trusted: repeated runs, other Pythons, unstable cells."""

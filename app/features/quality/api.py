@@ -1,0 +1,19 @@
+"""`/api/v1/quality`: how often this project's own answers change where nothing did."""
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.features.quality.schemas import QualityBody, quality_body
+from knowngood.app.features.quality.service import load_quality
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+@router.get("/quality", response_model=QualityBody)
+def quality(visit: Visiting) -> Response:
+    """The rate of false changes and its interval, what varies, what was trouble of ours, how far Pythons and devices
+    agree, and where time went.
+    """
+    with visit.reading() as session:
+        found = load_quality(session, visit.known(session).claims)
+    return visit.json(quality_body(found))

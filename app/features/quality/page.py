@@ -1,0 +1,213 @@
+"""`/quality`: how often this project's own answers change where nothing did."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.domain.verdicts.false_changes import Compared, Pair, Provisioned, Rate, Spent
+from knowngood.app.domain.verdicts.inference import AGREEMENT
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.quality.service import Agreement, ClassQuality, load_quality
+from knowngood.app.web.html.i18n import duration
+from knowngood.app.web.html.status_labels import WORDS, Sign, sign_of_verdict
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, attempt_address, cell_address
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A rate as it is read: `2 of 214`, `0.9 %`, `0.3 to 3.3 %`; the last two are empty where it rests on nothing."""
+
+    count: str
+    share: str
+    interval: str
+
+
+@dataclass(frozen=True)
+class Chip:
+    sign: Sign
+    word: str
+
+
+@dataclass(frozen=True)
+class ChangedLine:
+    pair: Pair
+    address: str
+    first: Chip
+    first_address: str
+    later: Chip
+    later_address: str
+
+
+@dataclass(frozen=True)
+class VaryingLine:
+    one: Compared
+    address: str
+    chips: tuple[Chip, ...]
+
+
+@dataclass(frozen=True)
+class FlakyLine:
+    cell: Cell
+    address: str
+
+
+@dataclass(frozen=True)
+class ClassLine:
+    hardware: str
+    changed: Figure
+    varying: Figure
+    infrastructure: Figure
+
+
+@dataclass(frozen=True)
+class DifferingLine:
+    """Two cells of one issue with different answers."""
+
+    issue: str
+    one: Chip
+    one_build: str
+    one_address: str
+    other: Chip
+    other_build: str
+    other_address: str
+
+
+@dataclass(frozen=True)
+class AgreementLine:
+    """Two Pythons, or the CPU and other classes: how often they agree, and whether one is inferred from the other."""
+
+    name: str
+    rate: Figure
+    infers: bool
+    differing: tuple[DifferingLine, ...]
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Of one hardware class: each part as its share and its time."""
+
+    hardware: str
+    attempts: int
+    starting: str
+    arms: str
+    untold: str
+
+
+@dataclass(frozen=True)
+class QualityPage:
+    overall: Figure
+    low: str
+    high: str
+    pairs: int
+    changed: tuple[ChangedLine, ...]
+    varying: tuple[VaryingLine, ...]
+    flaky: tuple[FlakyLine, ...]
+    classes: tuple[ClassLine, ...]
+    times: tuple[TimeLine, ...]
+    provisioned: Provisioned
+    provisioning: str
+    pythons: tuple[AgreementLine, ...]
+    devices: AgreementLine
+    least: str
+    json_address: str
+
+
+@router.get("/quality")
+def quality(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = load_quality(session, visit.known(session).claims)
+    low, high = found.changed.interval
+    page = QualityPage(
+        overall=_figure(visit, found.changed),
+        low=percent(low),
+        high=percent(high),
+        pairs=found.changed.whole,
+        changed=tuple(_changed(visit, pair) for pair in found.pairs if pair.is_false_change),
+        varying=tuple(_varying(visit, one) for one in found.compared if one.varies),
+        flaky=tuple(FlakyLine(cell, cell_address(cell.issue, cell.build, cell.hardware)) for cell in found.flaky),
+        classes=tuple(_class(visit, one) for one in found.classes),
+        times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
+        provisioned=found.provisioned,
+        provisioning=_provisioning(found.provisioned),
+        pythons=tuple(_agreement(visit, one) for one in found.pythons),
+        devices=_agreement(visit, found.devices),
+        least=f"{AGREEMENT * 100:g} %",
+        json_address=f"{API}/quality",
+    )
+    return visit.page("quality.html", page)
+
+
+def percent(share: float) -> str:
+    """One decimal: with a few hundred pairs there are no more."""
+    return f"{100 * share:.1f} %"
+
+
+def _figure(visit: Visit, rate: Rate) -> Figure:
+    count = visit.say("{n} of {all}", n=rate.part, all=rate.whole)
+    if not rate.whole:
+        return Figure(count, "", "")
+    low, high = rate.interval
+    return Figure(count, percent(rate.share), visit.say("{low} to {high}", low=percent(low), high=percent(high)))
+
+
+def _class(visit: Visit, one: ClassQuality) -> ClassLine:
+    return ClassLine(
+        hardware=one.hardware,
+        changed=_figure(visit, one.changed),
+        varying=_figure(visit, one.varying),
+        infrastructure=_figure(visit, one.infrastructure),
+    )
+
+
+def _chip(visit: Visit, verdict: Verdict) -> Chip:
+    sign = sign_of_verdict(verdict)
+    return Chip(sign, visit.say(WORDS[sign]))
+
+
+def _changed(visit: Visit, pair: Pair) -> ChangedLine:
+    return ChangedLine(
+        pair=pair,
+        address=cell_address(pair.issue, pair.build, pair.hardware),
+        first=_chip(visit, pair.first),
+        first_address=attempt_address(pair.first_attempt),
+        later=_chip(visit, pair.later),
+        later_address=attempt_address(pair.later_attempt),
+    )
+
+
+def _varying(visit: Visit, one: Compared) -> VaryingLine:
+    chips = tuple(_chip(visit, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
+    return VaryingLine(one, cell_address(one.issue, one.build, one.hardware), chips)
+
+
+def _agreement(visit: Visit, found: Agreement) -> AgreementLine:
+    name = visit.say("{one} and {other}", one=found.one, other=found.other)
+    lines = tuple(_differing(visit, one, other) for one, other in found.differing)
+    return AgreementLine(name, _figure(visit, found.rate), found.infers, lines)
+
+
+def _differing(visit: Visit, one: Cell, other: Cell) -> DifferingLine:
+    return DifferingLine(
+        issue=one.issue,
+        one=_chip(visit, one.verdict),
+        one_build=one.build,
+        one_address=cell_address(one.issue, one.build, one.hardware),
+        other=_chip(visit, other.verdict),
+        other_build=other.build if other.build != one.build else other.hardware,
+        other_address=cell_address(other.issue, other.build, other.hardware),
+    )
+
+
+def _time(hardware: str, spent: Spent) -> TimeLine:
+    def part(seconds: float) -> str:
+        return f"{percent(seconds / spent.total_s)} ({duration(seconds)})"
+
+    return TimeLine(hardware, spent.attempts, part(spent.starting_s), part(spent.arms_s), part(spent.untold_s))
+
+
+def _provisioning(found: Provisioned) -> str:
+    whole = found.seconds + found.processes_s
+    return percent(found.seconds / whole) if whole else ""

@@ -1,0 +1,113 @@
+"""How far the answers here can be trusted, read from the store: for the page, its twin and whoever else asks."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.false_changes import (
+    Compared,
+    Pair,
+    Provisioned,
+    Rate,
+    Spent,
+    compared_machines,
+    infrastructure_rate,
+    pairs_of,
+    spent,
+)
+from knowngood.app.domain.verdicts.inference import Claims, holds
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
+from knowngood.app.store.queries import load_cells, load_issues
+
+
+@dataclass(frozen=True)
+class ClassQuality:
+    """One hardware class. `varying` of the answers that several machines gave differ from machine to machine."""
+
+    hardware: str
+    changed: Rate
+    varying: Rate
+    infrastructure: Rate
+    outcomes: Mapping[Outcome, int]
+    spent: Spent
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often two Pythons of one wheel (`one` the older), or the CPU and other classes, say the same of an issue, and
+    the pairs of cells that do not. `infers`: cells are inferred from one to the other.
+    """
+
+    one: str
+    other: str
+    rate: Rate
+    infers: bool
+    differing: tuple[tuple[Cell, Cell], ...]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """`flaky` are the cells whose own verdict says so. Pairs and comparisons are all of them, agreeing ones too.
+
+    `devices` is the agreement over issues that do not depend on the device, which are inferred whatever it is.
+    """
+
+    changed: Rate
+    pairs: tuple[Pair, ...]
+    compared: tuple[Compared, ...]
+    flaky: tuple[Cell, ...]
+    classes: tuple[ClassQuality, ...]
+    provisioned: Provisioned
+    pythons: tuple[Agreement, ...]
+    devices: Agreement
+
+
+def load_quality(session: Session, claims: Claims) -> Quality:
+    issues = {issue.id: issue for issue in load_issues(session)}
+    trials = load_trials(session)
+    outcomes, times = load_outcomes(session), load_times(session)
+    pairs, compared = pairs_of(issues, trials), compared_machines(issues, trials)
+    return Quality(
+        changed=_changed(pairs),
+        pairs=pairs,
+        compared=compared,
+        flaky=tuple(cell for cell in load_cells(session, issues=issues) if cell.verdict is Verdict.FLAKY),
+        classes=tuple(
+            ClassQuality(
+                hardware=hardware,
+                changed=_changed([pair for pair in pairs if pair.hardware == hardware]),
+                varying=_varying([one for one in compared if one.hardware == hardware]),
+                infrastructure=infrastructure_rate(counts),
+                outcomes=counts,
+                spent=spent(times.get(hardware, ())),
+            )
+            for hardware, counts in outcomes.items()
+        ),
+        provisioned=load_provisioned(session),
+        pythons=tuple(_pythons(claims)),
+        devices=Agreement(
+            CPU_CLASS, "cuda", claims.device_agreement, infers=True, differing=tuple(_differing(claims.device_pairs))
+        ),
+    )
+
+
+def _pythons(claims: Claims) -> Iterator[Agreement]:
+    for (one, other), rate in claims.agreement.items():
+        asked = {one, other}
+        pairs = [pair for pair in claims.pairs if {claims.builds[cell.build].python for cell in pair} == asked]
+        yield Agreement(one, other, rate, holds(rate), tuple(_differing(pairs)))
+
+
+def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell]]:
+    return ((one, other) for one, other in pairs if one.verdict is not other.verdict)
+
+
+def _changed(pairs: tuple[Pair, ...] | list[Pair]) -> Rate:
+    return Rate(sum(1 for pair in pairs if pair.is_false_change), len(pairs))
+
+
+def _varying(compared: list[Compared]) -> Rate:
+    return Rate(sum(1 for one in compared if one.varies), len(compared))

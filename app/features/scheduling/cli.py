@@ -1,0 +1,110 @@
+"""`knowngood next`: what is worth measuring now, in which order, why, and what that costs."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from knowngood.app.cli.context import opened_with_catalogue, read_settings
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.app.features.scheduling.pricing import SIZES_S, Place, appraise, sizes_as_json, tell_price
+from knowngood.app.features.scheduling.priority import Proposal, Scene, propose, watched_by
+
+if TYPE_CHECKING:
+    from knowngood.app.settings import Settings
+    from knowngood.app.store.engine import Engine
+
+MINUTES = 60
+"""What is planned for where nobody says."""
+
+Names = list[str] | None
+
+
+def next_(
+    minutes: Annotated[float, typer.Option(min=1, help="How long it may take.")] = MINUTES,
+    hardware: Annotated[Names, typer.Option("--hardware", help="Classes; this machine's own without.")] = None,
+    offline: Annotated[bool, typer.Option(help="Ask no package index: sizes as far as they are known here.")] = False,  # noqa: FBT002 - a flag
+    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Say what to measure next, in order and with reasons; `run --next` does it. docs/scheduling.md tells the rule."""
+    settings = read_settings()
+    engine = opened_with_catalogue(settings)
+    proposals = proposed(engine, settings, _split(hardware) or own_hardware(), minutes)
+    planned, place = [one.job for one in proposals], Place(settings, 0.0 if offline else SIZES_S)
+    if as_json:
+        *_, last = appraise(engine, place, planned)
+        typer.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
+    elif not proposals:
+        typer.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
+    else:
+        _print(proposals)
+        tell_price(engine, place, planned)
+
+
+def proposed(
+    engine: "Engine", settings: "Settings", hardware: Sequence[str], minutes: float | None
+) -> tuple[Proposal, ...]:
+    """Jobs in the order to run them, of at most so many minutes. Raises BadRequest for a class that is none."""
+    from knowngood.app.store.durations import load_environment_s
+    from knowngood.app.store.engine import reading
+    from knowngood.app.store.jobs.queue_state import load_waiting_cells
+    from knowngood.app.store.queries import load_builds, load_durations, load_issues, load_known_attempts
+    from knowngood.app.store.watch_lists import load_watch_lists
+
+    for class_ in hardware:
+        if not class_.startswith(("cpu-", "cuda-sm_")):
+            raise BadRequest(f'"{class_}" is no hardware class; write for example cpu-x86_64 or cuda-sm_90')
+    with reading(engine) as s:
+        issues = load_issues(s)
+        scene = Scene(
+            issues=issues,
+            builds=load_builds(s),
+            hardware=tuple(hardware),
+            known=load_known_attempts(s),
+            now=datetime.now(UTC),
+            watched=watched_by(load_watch_lists(s).values(), {one.id: one for one in issues}, hardware),
+            waiting=load_waiting_cells(s),
+            durations=load_durations(s),
+            environment_s=load_environment_s(s) or ENVIRONMENT_S,
+            slots=settings.slots,
+        )
+    return propose(scene, None if minutes is None else minutes * 60)
+
+
+def own_hardware() -> tuple[str, ...]:
+    from knowngood.workers.host.machine_info import describe_machine
+
+    return describe_machine().hardware
+
+
+def as_body(proposals: Sequence[Proposal]) -> dict[str, Any]:
+    jobs = [
+        {
+            "build": one.job.build.id,
+            "hardware": one.job.hardware,
+            "packages": list(one.job.request.packages),
+            "reason": one.reason,
+            "watched_by": list(one.watchers),
+            "value": one.value,
+            "minutes": round(one.seconds / 60, 2),
+            "arms": len(one.job.arms),
+            "cells": [{"issue": due.issue, "why": due.why.value, "reason": due.words} for due in one.due],
+        }
+        for one in proposals
+    ]
+    return {"jobs": jobs, "minutes": round(sum(one.seconds for one in proposals) / 60, 1)}
+
+
+def _print(proposals: Sequence[Proposal]) -> None:
+    from knowngood.app.cli.console import in_words
+
+    for number, one in enumerate(proposals, 1):
+        cells = f"{len(one.due)} cell{'s' if len(one.due) > 1 else ''}, {in_words(one.seconds)}"
+        typer.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")
+
+
+def _split(values: Names) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())

@@ -1,0 +1,1 @@
+"""Which build to move to."""

@@ -1,0 +1,31 @@
+"""`/api/v1/upgrade`: which build to move to, as JSON."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import ConfigDict
+
+from knowngood.app.features.gate.request import BadField
+from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
+from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+class UpgradeApiQuery(UpgradeQuery):
+    """A misspelt parameter would silently widen the answer, so it is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@router.get("/upgrade", response_model=UpgradeBody)
+def upgrade(visit: Visiting, query: Annotated[UpgradeApiQuery, Query()]) -> Response:
+    """Newer builds ranked for what is watched, under constraints: what each fixes, breaks and leaves open, and why."""
+    edition = visit.knowing()
+    try:
+        advice = advice_on(query.asked, edition.grounds, visit.house)
+    except BadField as error:
+        raise BadQuestion(error.message, error.field) from None
+    return visit.json(upgrade_body(advice))

@@ -1,0 +1,336 @@
+"""What each watched issue does on a build that one may move to, and what all of them say of that build together.
+
+Everything that is counted of a build is counted here, once: sentences, tables and documents read `Candidate.counts`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from math import ceil
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue, Severity, is_measured_on
+from knowngood.app.domain.measuring.planning import Price
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.features.compare.comparison import Group, Pair, has_workaround
+
+CONFIRMED = 2
+"""Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
+
+
+class Said:
+    """Words with places for values: told as they are in English, and by whoever translates the words."""
+
+    def __init__(self, words: str, **values: object) -> None:
+        self.words = words
+        self.values = values
+
+    def __str__(self) -> str:
+        return self.words.format(**self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Said) and (self.words, self.values) == (other.words, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
+
+class Prospect(StrEnum):
+    """What a watched issue does on a build. Gravest first."""
+
+    FAILS = "fails"  # and no workaround was measured to help with all of it
+    NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
+    NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    PASSES = "passes"
+    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
+
+
+def prospect_of(cell: Cell) -> Prospect:
+    if cell.verdict is Verdict.NOT_APPLICABLE:
+        return Prospect.DOES_NOT_APPLY
+    if cell.verdict is Verdict.NOT_AFFECTED:
+        return Prospect.PASSES
+    if cell.verdict not in CONCLUSIVE:
+        return Prospect.NOT_KNOWN
+    return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
+
+
+_POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
+
+WEIGHING_WORDS = (
+    "An issue weighs 1 (low severity), 2 (medium), 4 (high) or 8 (critical), and twice that where it gives wrong "
+    "numbers without an error."
+)
+
+
+def weight_of(issue: Issue) -> int:
+    """What an issue weighs when candidates are ranked: as WEIGHING_WORDS say."""
+    return _POINTS[issue.severity] * (2 if issue.silent else 1)
+
+
+_FAILING = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
+
+
+@dataclass(frozen=True)
+class Item:
+    """One watched issue on one candidate, beside the build one is on: the class where it matters most, of those that
+    count.
+    """
+
+    pair: Pair
+
+    @property
+    def issue(self) -> Issue:
+        return self.pair.issue
+
+    @property
+    def before(self) -> Cell:
+        return self.pair.before
+
+    @property
+    def after(self) -> Cell:
+        return self.pair.after
+
+    @cached_property
+    def prospect(self) -> Prospect:
+        return prospect_of(self.pair.after)
+
+    @cached_property
+    def group(self) -> Group:
+        return self.pair.group
+
+    @property
+    def fails(self) -> bool:
+        return self.prospect in _FAILING
+
+    @property
+    def has_workaround(self) -> bool:
+        return self.prospect is Prospect.NEEDS_WORKAROUND
+
+    @cached_property
+    def is_run_there(self) -> bool:
+        """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
+        return is_measured_on(self.issue, self.pair.builds[1], self.after.hardware)
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether it passed and fails there, or fails there and nothing is known of it before."""
+        return self.fails and self.group in {Group.NEWLY_BROKEN, Group.NOT_KNOWN_BEFORE}
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.pair.runs >= CONFIRMED
+
+    @property
+    def workarounds(self) -> tuple[str, ...]:
+        """Ids of those that help there, in the order in which the issue lists them."""
+        found = self.after.workarounds
+        return tuple(
+            one.id
+            for one in self.issue.workarounds
+            if one.id in found and found[one.id].verdict is WorkaroundVerdict.EFFECTIVE
+        )
+
+
+class Tally(StrEnum):
+    """What is counted of a candidate. The first five take each watched issue once; the others say what turned."""
+
+    PASSES = "passes"
+    NEEDS_WORKAROUND = "needs_workaround"
+    FAILS = "fails"
+    NOT_KNOWN = "not_known"
+    DOES_NOT_APPLY = "does_not_apply"
+    GAINED = "gained"  # failed, and passes there
+    LOST = "lost"  # passed, and fails there
+    LOST_WITH_WORKAROUND = "lost_with_workaround"  # of these, those for which one was measured to help there
+    NEW = "new"  # fails there, and could not exist before: no loss
+    NOT_KNOWN_BEFORE = "not_known_before"  # fails there, and nothing is known of it before: no loss either
+
+
+_COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
+    Tally.PASSES: lambda item: item.prospect is Prospect.PASSES,
+    Tally.NEEDS_WORKAROUND: lambda item: item.prospect is Prospect.NEEDS_WORKAROUND,
+    Tally.FAILS: lambda item: item.prospect is Prospect.FAILS,
+    Tally.NOT_KNOWN: lambda item: item.prospect is Prospect.NOT_KNOWN,
+    Tally.DOES_NOT_APPLY: lambda item: item.prospect is Prospect.DOES_NOT_APPLY,
+    Tally.GAINED: lambda item: item.group is Group.FIXED,
+    Tally.LOST: lambda item: item.group is Group.NEWLY_BROKEN,
+    Tally.LOST_WITH_WORKAROUND: lambda item: item.group is Group.NEWLY_BROKEN and item.has_workaround,
+    Tally.NEW: lambda item: item.group is Group.NEW,
+    Tally.NOT_KNOWN_BEFORE: lambda item: item.group is Group.NOT_KNOWN_BEFORE and item.fails,
+}
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What a build lacks an answer to, and what it takes to have one.
+
+    `to_run` were never run there; `to_ask_again` gave no answer, and are forced; `closed` cannot be run at all.
+    `hardware` are the classes to run on, `price` the time of control and baseline, one after another.
+    """
+
+    to_run: tuple[str, ...] = ()
+    to_ask_again: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+    hardware: tuple[str, ...] = ()
+    price: Price = field(default=Price(0, 0, 0.0, 0))
+
+    @property
+    def count(self) -> int:
+        """How many can be run."""
+        return len(self.to_run) + len(self.to_ask_again)
+
+    @property
+    def minutes(self) -> int:
+        return minutes(self.price)
+
+    def commands(self, build: str) -> tuple[str, ...]:
+        """What fills the gaps on `build`, as it is typed."""
+        where = f" --hardware {','.join(self.hardware)}"
+        return tuple(
+            f"knowngood run --builds {build} --issues {','.join(ids)}{where}{how}"
+            for ids, how in ((self.to_run, " --where-affected"), (self.to_ask_again, " --where-affected --force"))
+            if ids
+        )
+
+
+@dataclass(frozen=True)
+class Doubtful:
+    """The gains of a candidate that rest on a single run on either side, and what it takes to run those sides again.
+
+    `builds` are those whose cells the two sides rest on, and `hardware` their classes.
+    """
+
+    issues: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
+    hardware: tuple[str, ...] = ()
+    price: Price = field(default=Price(0, 0, 0.0, 0))
+
+    @property
+    def minutes(self) -> int:
+        return minutes(self.price)
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        if not self.issues:
+            return ()
+        builds, issues, hardware = (",".join(part) for part in (self.builds, self.issues, self.hardware))
+        return (f"knowngood run --builds {builds} --issues {issues} --hardware {hardware} --confirm",)
+
+
+def minutes(price: Price) -> int:
+    """Whole minutes, rounded up: an estimate, to be told with "about"."""
+    return ceil(price.seconds / 60)
+
+
+class Rating(StrEnum):
+    """What is to be said of a build as a whole. Of those that are good the first is recommended."""
+
+    HERE = "here"  # the build one is on
+    RECOMMENDED = "recommended"
+    ALSO_GOOD = "also_good"
+    NOT_CONFIRMED = "not_confirmed"  # each of its gains rests on a single run
+    MAY_LOSE = "may_lose"  # something fails there of which nothing is known before
+    NO_GAIN = "no_gain"
+    LOSES = "loses"  # something that passed fails there without a workaround
+    NOT_ENOUGH = "not_enough_measured"  # there, or where one is
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A build beside the one that one is on, which may be itself. `items` stand gravest first, one for each watched
+    issue that can exist on one of the two. `why` says what its rating rests on.
+    """
+
+    build: Build
+    items: tuple[Item, ...]
+    missing: Missing
+    doubtful: Doubtful = Doubtful()
+    rating: Rating = Rating.NOT_ENOUGH
+    why: Said = Said("")  # noqa: RUF009 - never changed
+
+    def of(self, tally: Tally) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if _COUNTED[tally](item))
+
+    @cached_property
+    def counts(self) -> Mapping[Tally, int]:
+        """Every tally, with the zeros."""
+        return {tally: len(self.of(tally)) for tally in Tally}
+
+    @cached_property
+    def scope(self) -> tuple[Item, ...]:
+        """The items by which its measuring is judged: those that are run on the very class that is asked for, or all of
+        them, whichever are measured less. What is the same on every device and was run on the CPU says how the build
+        does, and not how well it is measured on a GPU.
+        """
+        there = tuple(item for item in self.items if item.prospect is not Prospect.DOES_NOT_APPLY)
+        own = tuple(item for item in there if item.is_run_there)
+        return min((own, there), key=_coverage) if own else there
+
+    @property
+    def applicable(self) -> int:
+        return len(self.scope)
+
+    @property
+    def measured(self) -> int:
+        """How many of these have an answer."""
+        return sum(1 for item in self.scope if item.prospect is not Prospect.NOT_KNOWN)
+
+    @property
+    def from_cpu(self) -> int:
+        """The answers that are no part of `measured`, because they were run on the CPU."""
+        known = len(self.items) - self.counts[Tally.DOES_NOT_APPLY] - self.counts[Tally.NOT_KNOWN]
+        return known - self.measured
+
+    @property
+    def coverage(self) -> float:
+        """`measured` of `applicable`; 0 where none can exist there."""
+        return _coverage(self.scope)
+
+    @property
+    def assurance(self) -> float:
+        """The same without the issues that fail there: of the others, the share that is known to pass; again the lesser
+        of those that are run there and of all.
+
+        It is never above `coverage`, and no failure changes it. 1 where nothing is left open.
+        """
+        return min(_assurance(self.items), _assurance(item for item in self.items if item.is_run_there))
+
+    @property
+    def hope(self) -> int:
+        """The weight of what is gained, less that of what is lost with a workaround: at best it gains this."""
+        return weight(self.of(Tally.GAINED)) - weight(self.of(Tally.LOST_WITH_WORKAROUND))
+
+    @property
+    def gain(self) -> int:
+        """The same, less what fails there with a workaround and may have passed before: at worst it gains this."""
+        return weight(self.of(Tally.GAINED)) - weight(
+            item for item in self.items if item.may_be_lost and item.has_workaround
+        )
+
+    @property
+    def unremedied(self) -> tuple[Item, ...]:
+        """What fails there without a workaround and passed before, or may have."""
+        return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether at least one gain rests on more than a single run on both sides."""
+        return any(item.is_confirmed for item in self.of(Tally.GAINED))
+
+
+def _coverage(items: Sequence[Item]) -> float:
+    known = sum(1 for item in items if item.prospect is not Prospect.NOT_KNOWN)
+    return known / len(items) if items else 0.0
+
+
+def _assurance(items: Iterable[Item]) -> float:
+    found = Counter(item.prospect for item in items)
+    passing, unknown = found[Prospect.PASSES], found[Prospect.NOT_KNOWN]
+    return passing / (passing + unknown) if unknown else 1.0
+
+
+def weight(items: Iterable[Item]) -> int:
+    return sum(weight_of(item.issue) for item in items)

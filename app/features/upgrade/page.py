@@ -1,0 +1,557 @@
+"""`/upgrade`: which build to move to, for what a team watches. `/upgrade.md`: the note for the pull request.
+
+An environment that is pasted is held by its request alone: it leads to the address of the build that it is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import RedirectResponse
+from markupsafe import Markup
+from pydantic import Field
+
+from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.errors import UnknownBuild
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.compare.renderers import notes_of
+from knowngood.app.features.gate.request import BadField
+from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Rating, Said, Tally
+from knowngood.app.features.upgrade.constraints import Constraints
+from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
+from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision
+from knowngood.app.features.upgrade.request import UnknownStart, packages_said, start_name, start_of
+from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
+from knowngood.app.features.upgrade.wording import (
+    COLUMN_WORDS,
+    MEASURED_WORDS,
+    RATING_WORDS,
+    SECTION_WORDS,
+    Change,
+    Step,
+    because,
+    changes,
+    index_of,
+    left_out_by_reason,
+    measured,
+    requirements,
+    sections,
+    steps,
+    told_of,
+    verdict,
+)
+from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.forms import Form
+from knowngood.app.web.html.grid import Choice
+from knowngood.app.web.html.markdown import markdown
+from knowngood.app.web.html.status_labels import WORDS, Sign, sign_of
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
+
+router = APIRouter(include_in_schema=False)
+
+UPGRADE = "/upgrade"
+NOTE = "/upgrade.md"
+
+_MARKDOWN = "text/markdown; charset=utf-8"
+_FIRST = 5  # rows in sight, the build one is on among them: the note stands under them
+
+
+class UpgradePageQuery(UpgradeQuery):
+    to: Annotated[Words, Field(description="The candidate that is told of; the best unless said")] = ""
+
+    @property
+    def is_constrained(self) -> bool:
+        named = (self.python, self.cuda, self.driver, self.hardware, self.pin, self.severity, self.has)
+        return any(named) or self.enough is not None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One count of a candidate under the head of its column; it leads to its issues where there are any. `beside` is
+    what is to be said of it in a few words.
+    """
+
+    head: str
+    text: str
+    address: str
+    beside: str = ""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a candidate's bar: how many issues wide, and how many stand before it."""
+
+    sign: Sign
+    start: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """The build one is on, or a candidate. `address` shows it below."""
+
+    build: str
+    address: str
+    bar: tuple[Segment, ...]
+    figures: tuple[Figure, ...]
+    rating: Rating
+    word: str
+    why: str
+    is_shown: bool
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One side: a cell as it is shown."""
+
+    sign: Sign
+    word: str
+    address: str
+    rests_on: str
+
+
+@dataclass(frozen=True)
+class ItemLine:
+    """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps."""
+
+    issue: str
+    title: str
+    address: str
+    component: str
+    severity: str
+    is_silent: bool
+    before: Mark
+    after: Mark
+    notes: tuple[str, ...]
+    reason: str
+    workarounds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    id: str
+    heading: str
+    lines: tuple[ItemLine, ...]
+    is_folded: bool
+
+
+@dataclass(frozen=True)
+class StepLine:
+    issue_title: str
+    address: str
+    title: str
+    body: Markup
+    why: str
+
+
+@dataclass(frozen=True)
+class StepGroup:
+    """Workarounds to do one thing with. `has_snippets` shows their text too."""
+
+    heading: str
+    meaning: str
+    lines: tuple[StepLine, ...]
+    has_snippets: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The candidate that is told of. `is_chosen`: it is recommended, or somebody asks for it by name; else nothing is
+    said of how to go there, and `note` is empty.
+    """
+
+    build: str
+    address: str
+    compare_address: str
+    is_best: bool
+    is_chosen: bool
+    why: str
+    changes: tuple[Change, ...]
+    requirements: str
+    index: Markup
+    sections: tuple[Section, ...]
+    steps: tuple[StepGroup, ...]
+    missing: str
+    commands: str
+    note: str
+    note_address: str
+
+
+@dataclass(frozen=True)
+class FindOutLine:
+    what: str
+    commands: str
+
+
+@dataclass(frozen=True)
+class LeftOutLine:
+    """Builds that break the same constraints."""
+
+    reason: str
+    builds: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`rows` are the first to look at, `more` the other candidates of which anything is known, `unmeasured` the rest.
+    `widest` is how many issues the longest bar has.
+    """
+
+    decision: Decision
+    start: str
+    start_address: str
+    watched: str
+    must: tuple[str, ...]
+    verdict: str
+    because: str
+    notes: tuple[str, ...]
+    find_out: tuple[FindOutLine, ...]
+    heads: tuple[str, ...]
+    widest: int
+    rows: tuple[Row, ...]
+    more: tuple[Row, ...]
+    unmeasured: tuple[Row, ...]
+    left_out: tuple[LeftOutLine, ...]
+    left_out_count: int
+    shown: Shown | None
+
+
+@dataclass(frozen=True)
+class UpgradePage:
+    """`answer` is None where no build is named yet, or the question has a `problem`; `nearest` may have been meant."""
+
+    query: UpgradePageQuery
+    answer: Answer | None
+    problem: str
+    nearest: tuple[Choice, ...]
+    builds: tuple[str, ...]
+    lists: tuple[str, ...]
+    components: tuple[str, ...]
+    pythons: tuple[str, ...]
+    classes: tuple[str, ...]
+    severities: tuple[str, ...]
+    ranking: tuple[str, ...]
+    weighing: str
+    enough: int
+    least: int
+    environment: str
+    json_address: str
+
+
+@router.get(UPGRADE)
+def upgrade(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Response:
+    return _page(visit, query, visit.knowing().grounds)
+
+
+@router.post(UPGRADE)
+def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
+    """Leads to the page of the build that the environment is; nothing of it is kept but, in the address, which of its
+    packages some issue concerns.
+    """
+    grounds = visit.house.knowledge.now().grounds
+    content, python = form.get("environment", ""), form.get("python", "").strip()
+    named = {name: form[name].strip() for name in ("watch", "component") if form.get(name, "").strip()}
+    query = UpgradePageQuery.model_validate({"python": python, **{name: [text] for name, text in named.items()}})
+    try:
+        found = start_of("", content, python, grounds)
+    except BadField as error:
+        return _refused(visit, query, grounds, error.message, (), content)
+    if found.build is None:
+        return _refused(visit, query, grounds, found.note or found.asked, found.nearest, content)
+    has = list(packages_said(found.packages, grounds))
+    address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
+    return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+
+
+@router.get(NOTE)
+def note(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Response:
+    grounds = visit.knowing().grounds
+    try:
+        advice = advice_on(query.asked, grounds, visit.house)
+    except BadField as error:
+        raise BadQuestion(error.message, error.field) from None
+    shown = _chosen(advice, query.to)
+    if shown is None:
+        page = f"{UPGRADE}{query.asking()}"
+        text, name = answer_note(advice, base=visit.base, page=page, now=visit.now), "upgrade.md"
+    else:
+        text, name = _note(visit, advice, shown, query), f"upgrade-{shown.build.id}.md".replace("+", "-")
+    return Response(text, media_type=_MARKDOWN, headers=visit.attached(name))
+
+
+def _page(visit: Visit, query: UpgradePageQuery, grounds: Grounds) -> Response:
+    if not query.start.strip():
+        return visit.page("upgrade.html", upgrade_page(query, grounds))
+    try:
+        advice = advice_on(query.asked, grounds, visit.house)
+    except UnknownStart as error:
+        return _refused(visit, query, grounds, error.message, error.nearest)
+    except BadField as error:
+        return _refused(visit, query, grounds, f"{error.field}: {error.message}", ())
+    return visit.page("upgrade.html", upgrade_page(query, grounds, answer=_answer(visit, query, advice)))
+
+
+def _refused(
+    visit: Visit, query: UpgradePageQuery, grounds: Grounds, problem: str, nearest: Sequence[str], environment: str = ""
+) -> Response:
+    near = tuple(Choice(one, f"{UPGRADE}{query.asking(start=one)}", is_chosen=False) for one in nearest)
+    page = upgrade_page(query, grounds, problem=problem, nearest=near, environment=environment)
+    return visit.page("upgrade.html", page, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def upgrade_page(
+    query: UpgradePageQuery,
+    grounds: Grounds,
+    *,
+    answer: Answer | None = None,
+    problem: str = "",
+    nearest: tuple[Choice, ...] = (),
+    environment: str = "",
+) -> UpgradePage:
+    """Everything templates/upgrade.html shows, as values."""
+    known = grounds.known
+    newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
+    pythons = {build.python for build in newest_first}
+    return UpgradePage(
+        query=query,
+        answer=answer,
+        problem=problem,
+        nearest=nearest,
+        builds=tuple(build.id for build in newest_first),
+        lists=tuple(grounds.lists),
+        components=tuple(sorted({issue.component for issue in known.issues.values()}, key=str.casefold)),
+        pythons=tuple(sorted(pythons, key=lambda python: [int(part) for part in python.split(".")])),
+        classes=known.hardware,
+        severities=("low", "medium", "high", "critical"),
+        ranking=RANKING_WORDS,
+        weighing=WEIGHING_WORDS,
+        enough=round(ENOUGH * 100),
+        least=round(LEAST * 100),
+        environment=environment,
+        json_address=f"{API}{UPGRADE}{query.asking(to='')}" if answer else f"{API}/builds",
+    )
+
+
+def _answer(visit: Visit, query: UpgradePageQuery, advice: Advice) -> Answer:
+    chosen = _chosen(advice, query.to)
+    shown = chosen or told_of(advice)
+    known = [one for one in advice.candidates if one.measured]
+    rows = tuple(_row(visit, query, one, is_shown=one is shown) for one in (advice.base, *known))
+    say = partial(_said, visit)
+    return Answer(
+        decision=advice.decision,
+        start=advice.start.id,
+        start_address=build_address(advice.start.id),
+        watched=_watched(visit, query, advice),
+        must=_must(visit, advice.constraints),
+        verdict=verdict(advice, say),
+        because=because(advice, say, visit.say(", "), visit.say(". ")),
+        notes=advice.notes,
+        find_out=tuple(FindOutLine(say(one.what), "\n".join(one.commands)) for one in advice.find_out),
+        heads=tuple(visit.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
+        widest=max(_width(one) for one in (advice.base, *known)),
+        rows=rows[:_FIRST],
+        more=rows[_FIRST:],
+        unmeasured=tuple(
+            _row(visit, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
+        ),
+        left_out=tuple(
+            LeftOutLine(reason, tuple(Choice(id_, build_address(id_), is_chosen=False) for id_ in ids))
+            for reason, ids in left_out_by_reason(advice).items()
+        ),
+        left_out_count=len(advice.left_out),
+        shown=_shown(visit, query, advice, shown, is_chosen=shown is chosen) if shown else None,
+    )
+
+
+def _said(visit: Visit, said: Said) -> str:
+    return visit.say(said.words, **said.values)
+
+
+def _chosen(advice: Advice, wanted: str) -> Candidate | None:
+    """The candidate that is asked for by name, else the one that is recommended."""
+    asked = _id_of(wanted, advice)
+    return next((one for one in advice.candidates if one.build.id == asked), advice.best)
+
+
+def _id_of(wanted: str, advice: Advice) -> str:
+    """Of a candidate that is named; empty where none is meant, because links of yesterday name what has left."""
+    try:
+        return find_build(wanted, {one.build.id: one.build for one in advice.candidates}).id if wanted else ""
+    except UnknownBuild:
+        return ""
+
+
+def _watched(visit: Visit, query: UpgradePageQuery, advice: Advice) -> str:
+    named = [*query.watch, *query.component, *query.package, query.severity]
+    told = ", ".join(one for one in named if one)
+    count = len(advice.watched)
+    watched = visit.say(ISSUE_WORDS[count > 1], n=count)
+    return f"{watched} ({told})" if told else watched
+
+
+ISSUE_WORDS = ("1 issue", "{n} issues")
+
+
+def _must(visit: Visit, constraints: Constraints) -> tuple[str, ...]:
+    driver = visit.say("driver {version}", version=constraints.driver) if constraints.driver else ""
+    python = f"Python {constraints.python}" if constraints.python else ""
+    named = (*constraints.hardware, python, driver, *(pin.text for pin in constraints.pins))
+    return tuple(one for one in named if one)
+
+
+# Of these the figure is the number of issues in the section that it leads to.
+_LISTED = frozenset({Tally.GAINED, Tally.LOST, Tally.NEW, Tally.NOT_KNOWN})
+_SIGNS = {
+    Tally.PASSES: Sign.PASSES,
+    Tally.NEEDS_WORKAROUND: Sign.CURE,
+    Tally.FAILS: Sign.FAILS,
+    Tally.NOT_KNOWN: Sign.NOT_RUN,
+}
+
+
+def _width(one: Candidate) -> int:
+    return sum(one.counts[tally] for tally in _SIGNS)
+
+
+def _bar(one: Candidate) -> Iterator[Segment]:
+    start = 0
+    for tally, sign in _SIGNS.items():
+        if one.counts[tally]:
+            yield Segment(sign, start, one.counts[tally])
+        start += one.counts[tally]
+
+
+def _row(visit: Visit, query: UpgradePageQuery, one: Candidate, *, is_shown: bool) -> Row:
+    is_here = one.rating is Rating.HERE
+    address = f"{UPGRADE}{query.asking(to=one.build.id)}"
+    figures = [_figure(visit, one, tally, "" if is_here else address) for tally in COLUMN_WORDS]
+    return Row(
+        build=one.build.id,
+        address=build_address(one.build.id) if is_here else f"{address}#candidate",
+        bar=tuple(_bar(one)),
+        figures=(*figures, Figure(visit.say(MEASURED_WORDS[0]), _said(visit, measured(one)), "")),
+        rating=one.rating,
+        word=visit.say(RATING_WORDS[one.rating]),
+        why=_said(visit, one.why),
+        is_shown=is_shown,
+    )
+
+
+def _figure(visit: Visit, one: Candidate, tally: Tally, address: str) -> Figure:
+    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    leads = f"{address}#{tally}" if address and count and tally in _LISTED else ""
+    beside = visit.say("{n} with a workaround", n=eased) if tally is Tally.LOST and eased else ""
+    return Figure(visit.say(COLUMN_WORDS[tally]), str(count), leads, beside)
+
+
+_FOLDED = frozenset({Tally.FAILS, Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+
+
+def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate, *, is_chosen: bool) -> Shown:
+    own = query.model_copy(update={"to": one.build.id})
+    missing = one.missing
+    return Shown(
+        build=one.build.id,
+        address=build_address(one.build.id),
+        compare_address=_compare(advice, one),
+        is_best=one is advice.best,
+        is_chosen=is_chosen,
+        why=_said(visit, one.why),
+        changes=changes(advice.start, one.build),
+        requirements="\n".join(requirements(one.build)),
+        index=markdown(_said(visit, index_of(one.build))),
+        sections=tuple(_sections(visit, one)),
+        steps=tuple(_steps(visit, one)),
+        missing=visit.say(
+            "about {minutes} min for {n} issues, one after another", minutes=missing.minutes, n=missing.count
+        )
+        if missing.count
+        else "",
+        commands="\n".join(missing.commands(one.build.id)),
+        note=_note(visit, advice, one, own) if is_chosen else "",
+        note_address=f"{NOTE}{own.asking()}",
+    )
+
+
+def _compare(advice: Advice, one: Candidate) -> str:
+    hardware = advice.hardware[0] if len(advice.hardware) == 1 else ""
+    return compare_address(advice.start.id, one.build.id, hardware=hardware)
+
+
+def _note(visit: Visit, advice: Advice, one: Candidate, query: UpgradePageQuery) -> str:
+    page = f"{UPGRADE}{query.model_copy(update={'to': one.build.id}).asking()}"
+    return migration_note(advice, one, base=visit.base, page=page, now=visit.now)
+
+
+def _sections(visit: Visit, one: Candidate) -> Iterator[Section]:
+    for tally, items in sections(one).items():
+        lines = tuple(_line(visit, item) for item in items)
+        yield Section(tally.value, visit.say(SECTION_WORDS[tally]), lines, tally in _FOLDED)
+
+
+def _line(visit: Visit, item: Item) -> ItemLine:
+    issue, cell = item.issue, item.after
+    is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
+    titles = {known.id: visit.in_language(known.title, known.title_zh) for known in issue.workarounds}
+    return ItemLine(
+        issue=issue.id,
+        title=visit.in_language(issue.title, issue.title_zh),
+        address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
+        component=issue.component,
+        severity=visit.say(issue.severity.value),
+        is_silent=issue.silent,
+        before=_mark(visit, item.before),
+        after=_mark(visit, cell),
+        notes=tuple(visit.say(words, **values) for words, values in notes_of(item.pair)),
+        reason=cell.reason if is_explained else "",
+        workarounds=tuple(titles[id_] for id_ in item.workarounds),
+    )
+
+
+def _mark(visit: Visit, cell: Cell) -> Mark:
+    sign = sign_of(cell)
+    rests_on = visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
+    return Mark(sign, visit.say(WORDS[sign]), cell_address(cell.issue, cell.build, cell.hardware), rests_on)
+
+
+RUN_WORDS = ("1 run", "{n} runs")
+
+
+STEP_WORDS: Mapping[str, tuple[str, str]] = {
+    "add": ("Workarounds to add", ""),
+    "keep": ("Workarounds to keep", "They help on both builds; whoever has none in place needs them as well."),
+    "remove": ("Workarounds no longer needed", "Their issues pass there without them."),
+    "avoid": ("Workarounds to take out", ""),
+}
+
+
+def _steps(visit: Visit, one: Candidate) -> Iterable[StepGroup]:
+    found = steps(one)
+    groups = {"add": found.add, "keep": found.keep, "remove": found.remove, "avoid": found.avoid}
+    for name, lines in groups.items():
+        if lines:
+            heading, meaning = STEP_WORDS[name]
+            yield StepGroup(
+                heading=visit.say(heading),
+                meaning=visit.say(meaning) if meaning else "",
+                lines=tuple(_step(visit, line) for line in lines),
+                has_snippets=name in {"add", "keep"},
+            )
+
+
+def _step(visit: Visit, step: Step) -> StepLine:
+    cell, workaround = step.item.after, step.workaround
+    return StepLine(
+        issue_title=visit.in_language(step.item.issue.title, step.item.issue.title_zh),
+        address=issue_address(step.item.issue.id, build=cell.build, hardware=cell.hardware),
+        title=visit.in_language(workaround.title, workaround.title_zh),
+        body=markdown(visit.in_language(workaround.body, workaround.body_zh)),
+        why=step.why,
+    )

@@ -1,0 +1,563 @@
+"""Which build to move to: candidates ranked for what a team watches, each with what is gained, lost, new and not known.
+
+The build one is on is the first row, held to the same standard. The ranking is a written rule (RANKING_WORDS) and a
+sort key that says the same. What holds of it, by properties:
+- An issue that fails on a candidate never makes it better: its key stays or gets worse, and where the issue fails and
+  is not known on no other candidate, its place does too. That is why "enough measured" counts no failures: they would
+  make the evidence look more complete.
+- What is not known is never gained: an answer that is lost never makes a candidate better, and a pass that is lost on
+  either side never makes a recommendation. That is why what fails there and is not known before counts against a
+  candidate, though it is no loss.
+- What can exist neither where one is nor there changes nothing.
+- Watched names, cells and builds in another order change nothing.
+Source: design 10, rules 6 and 10.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+
+from packaging.version import Version
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Severity, environment_request, variants_of
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedArm, PlannedJob, Price, price_of
+from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.features.compare.comparison import Group, compare
+from knowngood.app.features.upgrade.candidates import (
+    CONFIRMED,
+    Candidate,
+    Doubtful,
+    Item,
+    Missing,
+    Prospect,
+    Rating,
+    Said,
+    Tally,
+    weight,
+)
+from knowngood.app.features.upgrade.constraints import Constraints, violations
+
+LEAST = 0.5
+"""The share of what is watched that must have an answer on a build before anything is said of it."""
+
+ENOUGH = 0.8
+"""The share of what does not fail on a candidate that must be known to pass before it is recommended; whoever asks may
+name another, of LEAST or more.
+"""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A newer build that breaks a constraint, and how."""
+
+    build: Build
+    reasons: tuple[str, ...]
+
+
+class Decision(StrEnum):
+    GO = "go"
+    STAY = "stay"
+    CANNOT_SAY = "cannot_say"
+
+
+@dataclass(frozen=True)
+class Question:
+    """`start` is the build one is on, `watched` the issues by id. `enough` is the assurance that is asked for (LEAST to
+    1).
+
+    `durations` are seconds of earlier attempts by (issue, arm, variant), `environment_s` those it takes to make an
+    environment. `notes` say what was assumed to come to this question.
+    """
+
+    start: Build
+    watched: tuple[Issue, ...]
+    constraints: Constraints = field(default_factory=Constraints)
+    enough: float = ENOUGH
+    durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    environment_s: float = ENVIRONMENT_S
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FindOut:
+    """What has to be measured before more can be said, as it is typed; `what` names it with its price."""
+
+    what: Said
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first;
+    `left_out` in the order of releases. `why` are the parts of one sentence, or one of its own. `find_out` is what a
+    "cannot say" would take.
+    """
+
+    base: Candidate
+    watched: tuple[Issue, ...]
+    constraints: Constraints
+    enough: float
+    hardware: tuple[str, ...]
+    decision: Decision
+    why: tuple[Said, ...]
+    find_out: tuple[FindOut, ...]
+    candidates: tuple[Candidate, ...]
+    left_out: tuple[LeftOut, ...]
+    as_of: datetime
+    notes: tuple[str, ...] = ()
+
+    @property
+    def start(self) -> Build:
+        """The build one is on."""
+        return self.base.build
+
+    @property
+    def failing(self) -> tuple[str, ...]:
+        """The watched issues that fail where one is."""
+        return tuple(sorted(item.issue.id for item in self.base.items if item.fails))
+
+    @property
+    def best(self) -> Candidate | None:
+        """The one that is recommended."""
+        return next((one for one in self.candidates if one.rating is Rating.RECOMMENDED), None)
+
+
+RANKING_WORDS = (
+    "enough is measured there; of those where it is not, the one with fewer not known",
+    "less is lost without a workaround, or may be: what fails there and is not known before",
+    "more is gained than newly needs a workaround, and at least one gain rests on two runs on both sides",
+    "more is gained, less what newly needs a workaround",
+    "less fails there without a workaround",
+    "fewer not known",
+    "less needs a workaround",
+    "the newer release",
+    "the wheel of the default index",
+    "the later name",
+)
+"""What decides between two candidates: the first of these in which they differ. More and less are told by weight
+(WEIGHING_WORDS). The last three settle ties.
+"""
+
+
+def rank_key(candidate: Candidate, enough: float) -> tuple[int, ...]:
+    """The part of RANKING_WORDS that what is watched decides, the lower the better."""
+    unknown = candidate.counts[Tally.NOT_KNOWN]
+    return (
+        0 if candidate.assurance >= enough else unknown,
+        weight(candidate.unremedied),
+        0 if candidate.gain > 0 and candidate.is_confirmed else 1,
+        -candidate.gain,
+        weight(candidate.of(Tally.FAILS)),
+        unknown,
+        weight(candidate.of(Tally.NEEDS_WORKAROUND)),
+    )
+
+
+def advise(question: Question, known: Known) -> Advice:
+    """Rank every newer build of the catalogue for what is watched. Total; no build is dropped without a word.
+
+    Which classes count: those that are named; else each issue counts on the classes where it was ever measured, and
+    where it is told twice the graver counts.
+    """
+    start, constraints = question.start, question.constraints
+    newer = sorted((one for one in known.builds.values() if _is_newer(one, start)), key=lambda one: one.build_id)
+    broken = {one.id: violations(one, constraints, start) for one in newer}
+    eligible = [one for one in newer if not broken[one.id]]
+    places = _places(question, known)
+    base = replace(_candidate(start, places, question, known), rating=Rating.HERE)
+    base = replace(base, why=_reason(base, None, base))
+    ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question.enough)
+    judged = _judged(ranked, base, question)
+    decision, why, find_out = _decide(judged, base, newer, question.enough)
+    return Advice(
+        base=base,
+        watched=question.watched,
+        constraints=constraints,
+        enough=question.enough,
+        hardware=tuple(dict.fromkeys(class_ for class_, _ in places)),
+        decision=decision,
+        why=why,
+        find_out=tuple(one for one in find_out if one.commands),
+        candidates=judged,
+        left_out=tuple(LeftOut(one, broken[one.id]) for one in newer if broken[one.id]),
+        as_of=known.as_of,
+        notes=question.notes,
+    )
+
+
+def _is_newer(build: Build, start: Build) -> bool:
+    """A later torch; of the same torch another CUDA variant or Triton counts, another Python does not."""
+    one, other = build.build_id, start.build_id
+    return one.apart_from_python > other.apart_from_python
+
+
+_Places = Sequence[tuple[str, Sequence[Issue]]]
+
+
+def _places(question: Question, known: Known) -> _Places:
+    """The classes that count, each with the issues that are asked for there."""
+    named = question.constraints.hardware
+    classes = named or known.hardware or (CPU_CLASS,)
+    asked = {
+        class_: [one for one in question.watched if named or known.was_measured(one.id, class_)] for class_ in classes
+    }
+    nowhere = [one for one in question.watched if not any(one in issues for issues in asked.values())]
+    return [(class_, [*issues, *nowhere]) for class_, issues in asked.items() if issues or nowhere]
+
+
+def _candidate(build: Build, places: _Places, question: Question, known: Known) -> Candidate:
+    items: dict[str, Item] = {}
+    for class_, issues in places:
+        for pair in compare(issues, question.start, build, class_, known).pairs:
+            found = Item(pair)
+            held = items.get(found.issue.id)
+            if held is None or _weight(found) < _weight(held):
+                items[found.issue.id] = found
+    ordered = tuple(sorted((item for item in items.values() if _concerns_either(item)), key=_gravest_first))
+    return Candidate(build, ordered, _missing(build, ordered, question), _doubtful(ordered, question, known))
+
+
+def _concerns_either(item: Item) -> bool:
+    return {item.before.verdict, item.after.verdict} != {Verdict.NOT_APPLICABLE}
+
+
+_GRAVITY = {prospect: rank for rank, prospect in enumerate(Prospect)}
+_GROUPS = {group: rank for rank, group in enumerate(Group)}
+_SEVERITY = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def _weight(item: Item) -> tuple[bool, int, int, str]:
+    return (not item.may_be_lost, _GRAVITY[item.prospect], _GROUPS[item.group], item.after.hardware)
+
+
+def _gravest_first(item: Item) -> tuple[bool, int, bool, int, str]:
+    return (
+        not item.may_be_lost,
+        _GRAVITY[item.prospect],
+        not item.issue.silent,
+        -_SEVERITY[item.issue.severity],
+        item.issue.id,
+    )
+
+
+def _missing(build: Build, items: Iterable[Item], question: Question) -> Missing:
+    open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
+    to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
+    again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
+    runs = [_Run(item.issue, build, _class_to_run(item), (CONTROL, BASELINE)) for item in (*to_run, *again)]
+    return Missing(
+        to_run=_ids(to_run),
+        to_ask_again=_ids(again),
+        closed=_ids(item for item in open_ if item.after.verdict is Verdict.NO_BUILD),
+        hardware=tuple(sorted({run.hardware for run in runs})),
+        price=_price(runs, question),
+    )
+
+
+def _class_to_run(item: Item) -> str:
+    return item.after.hardware if item.is_run_there else CPU_CLASS
+
+
+def _doubtful(items: Iterable[Item], question: Question, known: Known) -> Doubtful:
+    """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
+    gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
+    sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
+    runs = [_Run(issue, known.builds[_ground(cell)[0]], _ground(cell)[1], (BASELINE,)) for issue, cell in sides]
+    return Doubtful(
+        issues=_ids(gained),
+        builds=tuple(dict.fromkeys(run.build.id for run in sorted(runs, key=lambda run: run.build.build_id))),
+        hardware=tuple(sorted({run.hardware for run in runs})),
+        price=_price(runs, question),
+    )
+
+
+def _ground(cell: Cell) -> tuple[str, str]:
+    return (cell.basis.build, cell.basis.hardware) if cell.basis else (cell.build, cell.hardware)
+
+
+def _ids(items: Iterable[Item]) -> tuple[str, ...]:
+    return tuple(sorted(item.issue.id for item in items))
+
+
+@dataclass(frozen=True)
+class _Run:
+    issue: Issue
+    build: Build
+    hardware: str
+    arms: tuple[str, ...]
+
+
+def _price(runs: Iterable[_Run], question: Question) -> Price:
+    """Of these arms with every variant, one after another: what `run --where-affected` begins with."""
+    jobs: dict[tuple[object, ...], PlannedJob] = {}
+    for run in runs:
+        request = environment_request(run.issue, run.build)
+        key = (run.hardware, request)
+        held = jobs.get(key, PlannedJob(run.build, run.hardware, request, ()))
+        arms = tuple(
+            PlannedArm(run.issue.id, arm, variant.id, 1, "")
+            for arm in run.arms
+            for variant in variants_of(run.issue, arm)
+        )
+        jobs[key] = replace(held, arms=(*held.arms, *arms))
+    return price_of(list(jobs.values()), question.durations, slots=1, environment_s=question.environment_s)
+
+
+def _ranked(candidates: Sequence[Candidate], enough: float) -> list[Candidate]:
+    """Best first, by RANKING_WORDS."""
+    by_tie = sorted(candidates, key=_tie, reverse=True)
+    return sorted(by_tie, key=lambda one: rank_key(one, enough))
+
+
+def _tie(candidate: Candidate) -> tuple[Version, bool, str]:
+    build = candidate.build
+    return (Version(build.build_id.release), is_release(build), build.id)
+
+
+def _judged(ranked: Sequence[Candidate], base: Candidate, question: Question) -> tuple[Candidate, ...]:
+    """With rating and reason; of the good ones the first is recommended, because nothing that follows is better."""
+    rated = [replace(one, rating=_rating(one, base, question.enough)) for one in ranked]
+    best = next((one for one in rated if one.rating is Rating.ALSO_GOOD), None)
+    rated = [replace(one, rating=Rating.RECOMMENDED) if one is best else one for one in rated]
+    return tuple(replace(one, why=_reason(one, best, base)) for one in rated)
+
+
+def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:
+    if base.coverage < LEAST or one.assurance < enough or not one.applicable:
+        return Rating.NOT_ENOUGH
+    if one.counts[Tally.LOST] > one.counts[Tally.LOST_WITH_WORKAROUND]:
+        return Rating.LOSES
+    if one.hope <= 0:
+        return Rating.NO_GAIN
+    if one.unremedied or one.gain <= 0:
+        return Rating.MAY_LOSE
+    return Rating.ALSO_GOOD if one.is_confirmed else Rating.NOT_CONFIRMED
+
+
+def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Said:
+    gained = one.counts[Tally.GAINED]
+    match one.rating:
+        case Rating.HERE:
+            return _here(one)
+        case Rating.RECOMMENDED:
+            confirmed = sum(1 for item in one.of(Tally.GAINED) if item.is_confirmed)
+            return Said(
+                "of the {n} gained, on two runs or more on both sides: {confirmed}", n=gained, confirmed=confirmed
+            )
+        case Rating.ALSO_GOOD:
+            return _behind(one, best or one)
+        case Rating.NOT_CONFIRMED:
+            return Said(
+                "{n} gained, each on a single run (to confirm: about {minutes} min)",
+                n=gained,
+                minutes=one.doubtful.minutes,
+            )
+        case Rating.MAY_LOSE:
+            return Said("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
+        case Rating.NO_GAIN if gained:
+            return Said(
+                "the {n} gained weigh no more than the {m} lost, which need a workaround",
+                n=gained,
+                m=one.counts[Tally.LOST],
+            )
+        case Rating.NO_GAIN:
+            return Said("gains nothing")
+        case Rating.LOSES:
+            return _loses(one)
+        case Rating.NOT_ENOUGH:
+            return _open(one, base)
+
+
+def _here(base: Candidate) -> Said:
+    if base.coverage >= LEAST or not base.missing.count:
+        return Said("where you are")
+    return Said(
+        "where you are; too little to compare: run {n} (about {minutes} min)",
+        n=base.missing.count,
+        minutes=base.missing.minutes,
+    )
+
+
+def _behind(one: Candidate, best: Candidate) -> Said:
+    """The first thing of those with a number in which it stands behind the one that is recommended."""
+    for tally, words in _BEHIND_WORDS.items():
+        n, m = one.counts[tally], best.counts[tally]
+        if n != m:
+            return Said(words, n=n, m=m, best=best.build.id)
+    return Said(
+        "as good: {best} is preferred as the newer release, or the wheel of the default index", best=best.build.id
+    )
+
+
+_BEHIND_WORDS = {
+    Tally.GAINED: "also good: {n} gained, {m} on {best}",
+    Tally.LOST: "also good: {n} lost with a workaround, {m} on {best}",
+    Tally.FAILS: "also good: {n} fail without a workaround, {m} on {best}",
+    Tally.NOT_KNOWN: "also good: {n} not known, {m} on {best}",
+    Tally.NEEDS_WORKAROUND: "also good: {n} need a workaround, {m} on {best}",
+}
+
+
+def _loses(one: Candidate) -> Said:
+    lost = [item for item in one.of(Tally.LOST) if not item.has_workaround]
+    silent = sum(1 for item in lost if item.issue.silent)
+    if silent:
+        return Said(
+            "{n} lost without a workaround, {silent} of them with wrong numbers and no error",
+            n=len(lost),
+            silent=silent,
+        )
+    return Said("{n} lost without a workaround", n=len(lost))
+
+
+def _open(one: Candidate, base: Candidate) -> Said:
+    if not one.applicable:
+        return Said("nothing that you watch can exist there")
+    if not one.counts[Tally.NOT_KNOWN]:
+        return Said("nothing to compare with: {start} is hardly measured", start=base.build.id)
+    if not one.missing.count:
+        return Said("not enough measured: {n} have no answer", n=one.counts[Tally.NOT_KNOWN])
+    return Said(
+        "not enough measured: {n} have no answer (run {count}: about {minutes} min)",
+        n=one.counts[Tally.NOT_KNOWN],
+        count=one.missing.count,
+        minutes=one.missing.minutes,
+    )
+
+
+_Answer = tuple[Decision, tuple[Said, ...], tuple[FindOut, ...]]
+
+
+def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build], enough: float) -> _Answer:
+    """The answer, its reasons, and what it takes to say more."""
+    best = next((one for one in judged if one.rating is Rating.RECOMMENDED), None)
+    if best is not None:
+        return Decision.GO, tuple(_praise(best)), ()
+    start = base.build.id
+    if not newer:
+        return _stay(Said("No newer build is in the catalogue."))
+    if not judged:
+        return _stay(Said("Each of the {n} newer builds breaks a constraint.", n=len(newer)))
+    first = judged[0]
+    if base.coverage < LEAST:
+        lacking = (base, first) if first.assurance < enough else (base,)
+        return Decision.CANNOT_SAY, tuple(_hardly_measured(base)), tuple(map(_find_out, lacking))
+    if not any(item.fails for item in base.items):
+        return _stay(Said("Nothing that you watch fails on {start}.", start=start))
+    return _without_a_good_one(judged, base)
+
+
+def _stay(why: Said) -> _Answer:
+    return Decision.STAY, (why,), ()
+
+
+def _find_out(one: Candidate) -> FindOut:
+    said = Said(
+        "On {build} without an answer: {n} (about {minutes} min)",
+        build=one.build.id,
+        n=one.missing.count,
+        minutes=one.missing.minutes,
+    )
+    return FindOut(said, one.missing.commands(one.build.id))
+
+
+def _hardly_measured(base: Candidate) -> Iterator[Said]:
+    start, missing = base.build.id, base.missing
+    if not base.applicable:
+        yield Said("Nothing that you watch can exist on {start}.", start=start)
+        return
+    yield Said(
+        "{start} is hardly measured: {measured} of {applicable} have an answer there.",
+        start=start,
+        measured=base.measured,
+        applicable=base.applicable,
+    )
+    if missing.count:
+        yield Said("To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.minutes)
+
+
+def _praise(best: Candidate) -> Iterator[Said]:
+    counts = best.counts
+    yield Said("{n} gained", n=counts[Tally.GAINED])
+    if counts[Tally.LOST]:
+        yield Said(_LOST_WORDS[counts[Tally.LOST] > 1], n=counts[Tally.LOST])
+    else:
+        yield Said("none lost")
+    for tally, words in _ALSO_WORDS.items():
+        if counts[tally]:
+            yield Said(words, n=counts[tally])
+
+
+_LOST_WORDS = ("{n} lost (it has a workaround)", "{n} lost (each has a workaround)")
+
+_ALSO_WORDS = {
+    Tally.NEW: "{n} new with what is new",
+    Tally.NOT_KNOWN_BEFORE: "{n} not known before",
+    Tally.NOT_KNOWN: "{n} not known there",
+}
+
+
+def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer:
+    """To stay is said only where no measured candidate could turn out to be good."""
+    hopeful = next((one for one in judged if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+    if hopeful is not None:
+        return Decision.CANNOT_SAY, (_hopeful(hopeful),), (_what_it_takes(hopeful, base),)
+    first = judged[0]
+    gained, best = first.counts[Tally.GAINED], first.build.id
+    match first.rating:
+        case Rating.NOT_ENOUGH:
+            said = Said(
+                "No newer build is measured enough: most is known of {best}, {measured} of {applicable}.",
+                best=best,
+                measured=first.measured,
+                applicable=first.applicable,
+            )
+            return Decision.CANNOT_SAY, (said,), (_find_out(first),)
+        case Rating.LOSES:
+            lost = first.counts[Tally.LOST] - first.counts[Tally.LOST_WITH_WORKAROUND]
+            return _stay(
+                Said(
+                    "Every newer build with enough measured loses something without a workaround: the best, {best}, "
+                    "gains {n} and loses {m} so.",
+                    best=best,
+                    n=gained,
+                    m=lost,
+                )
+            )
+        case _ if gained:
+            return _stay(
+                Said(
+                    "On no newer build with enough measured does what is gained outweigh what newly needs a "
+                    "workaround: on the best, {best}, {n} are gained and {m} lost, each with a workaround.",
+                    best=best,
+                    n=gained,
+                    m=first.counts[Tally.LOST],
+                )
+            )
+        case _:
+            return _stay(Said("No newer build with enough measured gains anything: the best is {best}.", best=best))
+
+
+def _hopeful(one: Candidate) -> Said:
+    gained = one.counts[Tally.GAINED]
+    if one.rating is Rating.NOT_CONFIRMED:
+        return Said("{best} gains {n}, but each of them rests on a single run.", best=one.build.id, n=gained)
+    return Said(
+        "{best} gains {n}, but {m} fail there that are not known before: each may be a loss.",
+        best=one.build.id,
+        n=gained,
+        m=one.counts[Tally.NOT_KNOWN_BEFORE],
+    )
+
+
+def _what_it_takes(one: Candidate, base: Candidate) -> FindOut:
+    if one.rating is Rating.MAY_LOSE:
+        return _find_out(base)
+    doubtful = one.doubtful
+    said = Said("To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.minutes)
+    return FindOut(said, doubtful.commands)

@@ -1,0 +1,223 @@
+"""What somebody asks of an upgrade, in words, and the question that it is: for pages, programs and terminals alike."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build_names import find_build, read_build_name
+from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.errors import BadRequest, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.app.domain.issue import Issue, Severity
+from knowngood.app.domain.issue_selectors import Watch, canonical_package, is_all, watched_issues
+from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
+from knowngood.app.features.environments.resolve import Resolved, resolve, resolve_build
+from knowngood.app.features.gate.policy import Policy, filled
+from knowngood.app.features.gate.request import BadField
+from knowngood.app.features.upgrade.constraints import (
+    Constraints,
+    read_cuda,
+    read_driver,
+    read_hardware,
+    read_pin,
+    read_python,
+)
+from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, Question
+from knowngood.app.knowledge.grounds import Grounds
+
+
+@dataclass(frozen=True)
+class AskedUpgrade:
+    """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
+    `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
+    `enough` is a percentage (None: the usual one).
+    """
+
+    start: str = ""
+    watch: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+    component: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
+    severity: str = ""
+    python: str = ""
+    cuda: str = ""
+    driver: str = ""
+    hardware: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    packages: Mapping[str, str] | None = None
+    enough: int | None = None
+
+
+@dataclass(frozen=True)
+class Times:
+    """What runs took here: `durations` by (issue, arm, variant), and making an environment (None: never timed)."""
+
+    durations: Mapping[tuple[str, str, str], float]
+    environment_s: float | None = None
+
+
+class UnknownStart(BadField):
+    """The build one is on is none of the catalogue; `nearest` are ids that may be meant."""
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__("from", message)
+        self.nearest = tuple(nearest)
+
+
+def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Question:
+    """Raises BadField, which names the part that cannot be understood."""
+    start, assumed = _start(asked, grounds)
+    watched, policy, notes = _watched(asked, grounds)
+    named = named_by(policy.watch, watched, grounds.known.names)
+    concerned, left_out = _concerned(watched, named, asked.packages)
+    return Question(
+        start=start,
+        watched=concerned,
+        constraints=_constraints(asked, grounds, policy.hardware),
+        enough=_enough(asked.enough),
+        durations=times.durations,
+        environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
+        notes=(*assumed, *notes, *left_out),
+    )
+
+
+def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved:
+    """The build that an environment is (`pip freeze`, a lock file). Raises BadField.
+
+    `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
+    """
+    # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
+    from knowngood.app.features.environments import read_environment  # noqa: PLC0415
+
+    builds = grounds.known.builds
+    with _about("environment"):
+        try:
+            stated = read_environment(name, content.encode(), python=python)
+        except OtherPython:
+            stated = read_environment(name, content.encode())
+        return resolve(stated, builds, builds)
+
+
+def start_name(found: Resolved) -> str:
+    """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
+    build = found.build or ""
+    return build.removeprefix("torch-") if len(found.pythons) > 1 else build
+
+
+def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...]]:
+    builds = grounds.known.builds
+    written = asked.start.strip()
+    if not written:
+        raise UnknownStart("say which build you are on: its id, or the version of torch")
+    try:
+        start = _with_python(find_build(written, builds), asked.python, builds)
+    except UnknownBuild as error:
+        raise UnknownStart(str(error), error.nearest) from None
+    known = read_build_name(written).python or start.python if asked.python else ""
+    note = resolve_build(written, builds, builds, python=known).note
+    return start, (note,) if note else ()
+
+
+def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:
+    """The same build with the Python that is asked for, where there is one: evidence of one Python is compared."""
+    if not python:
+        return start
+    same = start.build_id.apart_from_python
+    alike = (one for one in builds.values() if one.build_id.apart_from_python == same and one.python == python)
+    return next(alike, start)
+
+
+def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+    """The issues, the policy that watches them with its lists filled in, and notes."""
+    issues = grounds.known.issues
+    with _about("severity"):
+        named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
+    if named.is_empty or any(map(is_all, asked.issues)):
+        return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
+    with _about("watch"):
+        policy = filled(Policy(watch=named), grounds.lists)
+    with _about(next(name for name in _WATCHED if getattr(asked, name))):
+        found, notes = watched_issues(policy.watch, issues, grounds.known.names)
+    if not found:
+        raise BadField("watch", "what is watched names no issue of this catalogue")
+    return found, policy, notes
+
+
+NO_PACKAGE = "none"
+
+
+def packages_of(has: Sequence[str]) -> dict[str, str] | None:
+    """The packages that somebody says to have, without versions: `none` alone is none of them, nothing at all is that
+    nothing is known.
+    """
+    names = {canonical_package(name): "" for name in has if name.strip()}
+    return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
+
+
+def packages_said(packages: Mapping[str, str], grounds: Grounds) -> tuple[str, ...]:
+    """Of an environment's packages those that some issue concerns: what `packages_of` reads."""
+    concerned = {issue.requires.package for issue in grounds.known.issues.values()}
+    return tuple(sorted(name for name in packages if name in concerned)) or (NO_PACKAGE,)
+
+
+def _concerned(
+    watched: Sequence[Issue], named: Collection[str], packages: Mapping[str, str] | None
+) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
+    """The issues that concern the environment, and a note on those that do not."""
+    concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
+    others = Counter(issue.requires.package for issue in watched if issue not in concerned)
+    if not others:
+        return concerned, ()
+    told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
+    if not concerned:
+        raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
+    if packages is None:
+        why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
+    else:
+        why = "the environment does not have them"
+    return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
+
+
+_WATCHED = ("issues", "component", "package", "severity", "watch")
+
+
+def _severity(text: str) -> Severity | None:
+    if text and text not in list(Severity):
+        raise BadRequest(f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
+    return Severity(text) if text else None
+
+
+def _constraints(asked: AskedUpgrade, grounds: Grounds, classes: Sequence[str]) -> Constraints:
+    """The classes of watch lists count where none are named; those that nobody measured cannot."""
+    measured = grounds.known.hardware
+    with _about("python"):
+        python = read_python(asked.python.strip())
+    with _about("cuda"):
+        cuda = read_cuda(asked.cuda.strip())
+    with _about("driver"):
+        driver = read_driver(asked.driver.strip())
+    with _about("pin"):
+        pins = tuple(read_pin(text) for text in asked.pin)
+    with _about("hardware"):
+        hardware = read_hardware(asked.hardware or [one for one in classes if one in measured], measured)
+    return Constraints(python, driver, hardware, (*cuda, *pins))
+
+
+def _enough(percent: int | None) -> float:
+    if percent is None:
+        return ENOUGH
+    least = round(LEAST * 100)
+    if not least <= percent <= 100:  # noqa: PLR2004 - per cent
+        raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
+    return percent / 100
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    try:
+        yield
+    except BadField:
+        raise
+    except KnownGoodError as error:
+        raise BadField(name, str(error)) from None

@@ -1,0 +1,93 @@
+"""An upgrade's answer for a terminal: plain text, the answer in the first line."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from knowngood.app.features.compare.renderers import pair_lines
+from knowngood.app.features.gate.renderers.common import one_line
+from knowngood.app.features.upgrade.candidates import Candidate, Tally
+from knowngood.app.features.upgrade.ranking import Advice
+from knowngood.app.features.upgrade.wording import (
+    COLUMN_WORDS,
+    MEASURED_WORDS,
+    RATING_WORDS,
+    SECTION_WORDS,
+    answer,
+    left_out_by_reason,
+    measured,
+    requirements,
+    sections,
+    situation,
+    told_of,
+)
+
+_WIDTH = 96
+_NAMED = 3
+
+# Of these the number is enough: `compare` names them.
+_COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+
+
+def upgrade_text(advice: Advice) -> str:
+    """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
+    issues of the one that is told of.
+    """
+    lines = [*_wrapped(answer(advice)), "", *_wrapped(situation(advice))]
+    lines += [line for note in advice.notes for line in _wrapped(f"note: {one_line(note)}", "  ")]
+    for one in advice.find_out:
+        lines += ["", *_wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
+    told = [advice.base, *(one for one in advice.candidates if one.measured)]
+    lines += ["", *_table(told)]
+    silent = [one.build.id for one in advice.candidates if not one.measured]
+    if silent:
+        lines += ["", *_wrapped(f"without any answer ({len(silent)}): {_some(silent)}", "  ")]
+    if advice.left_out:
+        lines += ["", f"left out ({len(advice.left_out)}):"]
+        for reason, ids in left_out_by_reason(advice).items():
+            lines += _wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", "    ")
+    shown = told_of(advice)
+    if shown:
+        lines += ["", *_particulars(advice, shown)]
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, later: str = "") -> list[str]:
+    return wrap(text, _WIDTH, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:_NAMED]) + (f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else "")
+
+
+def _table(candidates: Sequence[Candidate]) -> Iterator[str]:
+    width = max(len(one.build.id) for one in candidates)
+    heads = [*COLUMN_WORDS.values(), MEASURED_WORDS[0]]
+    rows = [[*(_figure(one, tally) for tally in COLUMN_WORDS), str(measured(one))] for one in candidates]
+    widths = [max(len(row[at]) for row in (heads, *rows)) + 2 for at in range(len(heads))]
+    yield f"{'build':<{width}}" + "".join(f"{head:>{wide}}" for head, wide in zip(heads, widths, strict=True))
+    for one, row in zip(candidates, rows, strict=True):
+        cells = "".join(f"{cell:>{wide}}" for cell, wide in zip(row, widths, strict=True))
+        yield f"{one.build.id:<{width}}{cells}  {RATING_WORDS[one.rating]}"
+    if any(one.counts[Tally.LOST_WITH_WORKAROUND] for one in candidates):
+        yield "' has a workaround that was measured to help there"
+
+
+def _figure(one: Candidate, tally: Tally) -> str:
+    count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
+    return f"{count} ({eased}')" if tally is Tally.LOST and eased else str(count)
+
+
+def _particulars(advice: Advice, candidate: Candidate) -> Iterator[str]:
+    yield from _wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", "  ")
+    if candidate is advice.best:
+        yield f"  install: {'  '.join(requirements(candidate.build))}"
+    for tally, items in sections(candidate).items():
+        yield f"{SECTION_WORDS[tally]} ({len(items)})"
+        if tally not in _COUNTED_ONLY:
+            for item in items:
+                yield from pair_lines(item.pair)
+    hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
+    yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
+    if candidate.missing.count:
+        yield from _wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from (f"  {one}" for one in candidate.missing.commands(candidate.build.id))

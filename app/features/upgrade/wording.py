@@ -1,0 +1,233 @@
+"""What all forms of an upgrade's answer say: the answer itself, what to install, what becomes of workarounds."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Workaround
+from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
+from knowngood.app.features.environments.resolve import index_of_variant
+from knowngood.app.features.upgrade.candidates import Candidate, Item, Prospect, Rating, Said, Tally
+from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER
+from knowngood.app.features.upgrade.ranking import Advice, Decision
+
+Say = Callable[[Said], str]
+
+RATING_WORDS: Mapping[Rating, str] = {
+    Rating.HERE: "where you are",
+    Rating.RECOMMENDED: "recommended",
+    Rating.ALSO_GOOD: "also good",
+    Rating.NOT_CONFIRMED: "to be confirmed",
+    Rating.MAY_LOSE: "may lose something",
+    Rating.NO_GAIN: "gains too little",
+    Rating.LOSES: "loses something",
+    Rating.NOT_ENOUGH: "not enough measured",
+}
+
+COLUMN_WORDS: Mapping[Tally, str] = {
+    Tally.PASSES: "passes",
+    Tally.NEEDS_WORKAROUND: "workaround",
+    Tally.FAILS: "fails",
+    Tally.NOT_KNOWN: "not known",
+    Tally.GAINED: "gained",
+    Tally.LOST: "lost",
+    Tally.NEW: "new",
+}
+"""Heads of the columns that are counts; `measured` follows them."""
+
+MEASURED_WORDS = ("measured", "{measured} of {applicable}", "{measured} of {applicable}, and {n} from the CPU")
+
+SECTION_WORDS: Mapping[Tally, str] = {
+    Tally.LOST: "Lost: passed, and fails there",
+    Tally.GAINED: "Gained: failed, and passes there",
+    Tally.NEW: "New with what is new",
+    Tally.NOT_KNOWN_BEFORE: "Fails there, not known before",
+    Tally.NOT_KNOWN: "Not known there",
+    Tally.FAILS: "Still fails",
+    Tally.NEEDS_WORKAROUND: "Still needs a workaround",
+    Tally.PASSES: "Passes too",
+    Tally.DOES_NOT_APPLY: "Cannot exist there",
+}
+
+_BY_GROUP = {Group.NEWLY_BROKEN: Tally.LOST, Group.FIXED: Tally.GAINED, Group.NEW: Tally.NEW}
+_BY_PROSPECT = {prospect: Tally(prospect.value) for prospect in Prospect}
+
+
+def sections(candidate: Candidate) -> dict[Tally, tuple[Item, ...]]:
+    """Its items, each once: by what turned, and else by what they do there. None is empty."""
+    found: dict[Tally, list[Item]] = {tally: [] for tally in SECTION_WORDS}
+    for item in candidate.items:
+        found[_section(item)].append(item)
+    return {tally: tuple(items) for tally, items in found.items() if items}
+
+
+def _section(item: Item) -> Tally:
+    if item.group is Group.NOT_KNOWN_BEFORE and item.fails:
+        return Tally.NOT_KNOWN_BEFORE
+    return _BY_GROUP.get(item.group, _BY_PROSPECT[item.prospect])
+
+
+def measured(candidate: Candidate) -> Said:
+    words = MEASURED_WORDS[2 if candidate.from_cpu else 1]
+    return Said(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
+
+
+def verdict(advice: Advice, say: Say = str) -> str:
+    """The first sentence: what to do."""
+    match advice.decision:
+        case Decision.GO if advice.best:
+            return say(Said("Go to {build}.", build=advice.best.build.id))
+        case Decision.STAY:
+            return say(Said("Stay on {build}.", build=advice.start.id))
+        case _:
+            return say(Said("Cannot say yet."))
+
+
+def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
+    """What follows it: why, in one sentence or two."""
+    best, base = advice.best, advice.base
+    if best is None:
+        return " ".join(say(part) for part in advice.why)
+    told = Said("Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base)))
+    return f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}"
+
+
+def answer(advice: Advice) -> str:
+    return f"{verdict(advice)} {because(advice)}"
+
+
+def situation(advice: Advice) -> str:
+    """What was asked, in one line."""
+    n = len(advice.watched)
+    must = advice.constraints.in_words
+    parts = [f"You are on {advice.start.id}.", f"You watch {n} {'issue' if n == 1 else 'issues'}."]
+    return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
+
+
+def told_of(advice: Advice) -> Candidate | None:
+    """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
+    which at least something is known. None where it could not be compared.
+    """
+    if advice.best or advice.decision is Decision.STAY:
+        return advice.best or next(iter(advice.candidates), None)
+    return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
+
+
+def left_out_by_reason(advice: Advice) -> dict[str, list[str]]:
+    """The builds that break a constraint, in release order, by the first that they break."""
+    found: dict[str, list[str]] = {}
+    for one in advice.left_out:
+        found.setdefault(one.reasons[0], []).append(one.build.id)
+    return found
+
+
+@dataclass(frozen=True)
+class Change:
+    """One fact of an environment, on both builds. `driver` is the oldest NVIDIA driver of a new major version of CUDA
+    (empty: nothing new).
+    """
+
+    name: str
+    before: str
+    after: str
+    driver: str = ""
+
+
+def changes(start: Build, build: Build) -> tuple[Change, ...]:
+    """What differs between the two environments."""
+    found = (
+        Change("torch", start.torch, build.torch),
+        Change("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
+        Change("Triton", start.triton or "none", build.triton or "none"),
+        Change("Python", start.python, build.python),
+    )
+    return tuple(one for one in found if one.before != one.after)
+
+
+def _new_driver(start: Build, build: Build) -> str:
+    before, after = ((one.cuda or "").partition(".")[0] for one in (start, build))
+    return str(OLDEST_DRIVER.get(int(after), "")) if after and before != after else ""
+
+
+def requirements(build: Build) -> tuple[str, ...]:
+    """Lines of a requirements.txt that install the very wheels that were measured."""
+    if build.origin == "default":
+        lines = [f"torch=={build.requirement}"]
+    else:
+        lines = [f"--extra-index-url {index_of_variant(build.origin)}", f"torch=={build.torch}"]
+    return (*lines, *([f"triton=={build.triton}"] if build.is_mismatched and build.triton else []))
+
+
+def index_of(build: Build) -> Said:
+    """In words, where the wheels come from, as Markdown."""
+    if build.origin == "default":
+        return Said(
+            "From PyPI, without an extra index: `torch=={requirement}` there is {torch}. An index line of PyTorch's "
+            "that stands in the file would bring another CUDA variant.",
+            requirement=build.requirement,
+            torch=build.torch,
+        )
+    return Said(
+        "The index holds the {origin} wheels; with uv the same is `--torch-backend {origin}`.", origin=build.origin
+    )
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do about one workaround of one issue, and why."""
+
+    item: Item
+    workaround: Workaround
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """`add` and `keep` are workarounds for what fails on the candidate, one for each issue; `remove` are not needed
+    there any more; `avoid` do harm, or no longer help.
+    """
+
+    add: tuple[Step, ...]
+    keep: tuple[Step, ...]
+    remove: tuple[Step, ...]
+    avoid: tuple[Step, ...]
+
+
+def steps(candidate: Candidate) -> Steps:
+    """What becomes of workarounds. Those in place are not known: those that help on the build one is on stand in."""
+    needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
+    kept = [step for step in needed if _turn(step) is WorkaroundTurn.STILL_WORKS]
+    return Steps(
+        add=tuple(step for step in needed if step not in kept),
+        keep=tuple(kept),
+        remove=tuple(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
+        avoid=tuple(_turned(candidate.items, _AVOIDED)),
+    )
+
+
+_AVOIDED = {
+    WorkaroundTurn.HARMFUL: "does harm there",
+    WorkaroundTurn.STOPPED_WORKING: "helps now, and does not there",
+}
+
+
+def _turn(step: Step) -> WorkaroundTurn | None:
+    return step.item.pair.workarounds.get(step.workaround.id)
+
+
+def _step(item: Item) -> Step | None:
+    """The first that helped on both, so that nothing need be changed; else the first that helps there."""
+    turns = item.pair.workarounds
+    kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
+    chosen = next(iter([*kept, *item.workarounds]), "")
+    return Step(item, item.issue.workaround(chosen)) if chosen else None
+
+
+def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[Step]:
+    for item in items:
+        for one in item.issue.workarounds:
+            turn = item.pair.workarounds.get(one.id)
+            if turn is not None and turn in wanted:
+                finding = item.after.workarounds.get(one.id)
+                note = finding.note if finding and wanted[turn] else ""
+                yield Step(item, one, ": ".join(part for part in (wanted[turn], note) if part))

@@ -1,0 +1,1 @@
+"""Named lists of what a team watches."""

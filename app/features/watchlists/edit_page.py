@@ -1,0 +1,258 @@
+"""`/watchlists/~new` and `/watchlists/{name}/edit`: making, changing and removing a watch list in a browser.
+
+No list is called `~new`. These pages hold the word that only our own forms know, so no copy of them is ever kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from itertools import groupby
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from knowngood.app.dashboard.lookups import find_watch_list
+from knowngood.app.domain.access import NotAllowed, Scope
+from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.issue import Issue, Severity
+from knowngood.app.domain.issue_selectors import Watch, is_all, meant_by, names_of
+from knowngood.app.domain.watch_list import Content, WatchList, WatchListTaken
+from knowngood.app.store.engine import reading, unit_of_work
+from knowngood.app.store.queries import load_hardware, load_issues
+from knowngood.app.store.watch_lists import Keeper, remove_watch_list, save_watch_list
+from knowngood.app.web.auth.principal import require, require_own_form
+from knowngood.app.web.auth.sign_in_page import led_to_sign_in
+from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.forms import Fields, Form
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import API, watch_list_address, watch_list_edit_address
+
+router = APIRouter(include_in_schema=False)
+
+NEW = "/watchlists/~new"
+
+
+@dataclass(frozen=True)
+class Box:
+    """Something to tick. `value` is what is sent."""
+
+    value: str
+    label: str
+    is_ticked: bool
+
+
+@dataclass(frozen=True)
+class BoxGroup:
+    component: str
+    boxes: tuple[Box, ...]
+    ticked: int
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the form says: a stored list, or what somebody typed that could not be kept. Lists are lines of text.
+
+    `version` is the one that the change is made for (0: there must be none).
+    """
+
+    name: str = ""
+    description: str = ""
+    issues: tuple[str, ...] = ()
+    more_issues: str = ""
+    components: tuple[str, ...] = ()
+    packages: str = ""
+    severity: str = ""
+    hardware: tuple[str, ...] = ()
+    version: int = 0
+
+    def content(self) -> Content:
+        """Raises BadQuestion for a severity there is not."""
+        if self.severity and self.severity not in set(Severity):
+            raise BadQuestion(f"known: {', '.join(Severity)}", "severity")
+        watch = Watch(
+            (*self.issues, *_words(self.more_issues)),
+            self.components,
+            _words(self.packages),
+            Severity(self.severity) if self.severity else None,
+        )
+        return Content(watch, self.hardware, self.description.strip())
+
+
+@dataclass(frozen=True)
+class WatchListFormPage:
+    """`address` is where the form is sent; `problem` says why the last try could not be kept."""
+
+    draft: Draft
+    is_new: bool
+    address: str
+    back: str
+    problem: str
+    groups: tuple[BoxGroup, ...]
+    components: tuple[Box, ...]
+    severities: tuple[Box, ...]
+    hardware: tuple[Box, ...]
+    form_token: str
+    json_address: str
+
+
+@router.get(NEW)
+def new_form(visit: Visiting, request: Request) -> Response:
+    if visit.reader.token is None:
+        return led_to_sign_in(visit)
+    require(request, Scope.TRIAGE)
+    return _shown(visit, Draft(), is_new=True)
+
+
+@router.post(NEW)
+def make(visit: Visiting, request: Request, fields: Fields) -> Response:
+    return _kept(visit, request, _draft(fields, ""), is_new=True)
+
+
+@router.get("/watchlists/{name}/edit")
+def edit_form(visit: Visiting, request: Request, name: str) -> Response:
+    if visit.reader.token is None:
+        return led_to_sign_in(visit)
+    require(request, Scope.TRIAGE)
+    with reading(visit.house.engine) as s:
+        found = find_watch_list(s, name)
+        issues = {issue.id: issue for issue in load_issues(s)}
+    _refuse_other_owner(visit, found)
+    return _shown(visit, _draft_of(found, issues), is_new=False)
+
+
+@router.post("/watchlists/{name}/edit")
+def change(visit: Visiting, request: Request, name: str, fields: Fields) -> Response:
+    return _kept(visit, request, _draft(fields, name), is_new=False)
+
+
+@router.post("/watchlists/{name}/remove")
+def remove(visit: Visiting, request: Request, name: str, form: Form) -> Response:
+    require_own_form(request, form.get("form_token", ""))
+    by = _keeper(visit, request)
+    if form.get("sure") != "yes":
+        raise BadQuestion("tick the box that says that you mean it; nothing was removed", "sure")
+    with unit_of_work(visit.house.engine) as s:
+        remove_watch_list(s, name, by=by, now=visit.now, based_on=_number(form.get("version", "")))
+    return _see("/watchlists")
+
+
+def may_change(visit: Visit, watch_list: WatchList) -> bool:
+    """Whether the signed-in reader is shown the way to its form; the form itself looks again."""
+    reader = visit.reader
+    is_own = reader.name == watch_list.owner or reader.may(Scope.ADMIN)
+    return bool(reader.session) and reader.may(Scope.TRIAGE) and is_own
+
+
+def _kept(visit: Visit, request: Request, sent: tuple[Draft, str], *, is_new: bool) -> Response:
+    draft, form_token = sent
+    require_own_form(request, form_token)
+    by = _keeper(visit, request)
+    try:
+        with unit_of_work(visit.house.engine) as s:
+            kept = save_watch_list(s, draft.name, draft.content(), by=by, now=visit.now, based_on=draft.version)
+    except NotAllowed:
+        raise
+    except KnownGoodError as problem:  # whatever is wrong with it: what was typed is not lost
+        status = HTTPStatus.CONFLICT if isinstance(problem, WatchListTaken) else HTTPStatus.UNPROCESSABLE_ENTITY
+        return _shown(visit, draft, str(problem), is_new=is_new, status=status)
+    return _see(watch_list_address(kept.name))
+
+
+def _keeper(visit: Visit, request: Request) -> Keeper:
+    return Keeper(require(request, Scope.TRIAGE).actor, overrules=visit.reader.may(Scope.ADMIN))
+
+
+def _refuse_other_owner(visit: Visit, watch_list: WatchList) -> None:
+    if visit.reader.name != watch_list.owner and not visit.reader.may(Scope.ADMIN):
+        raise NotAllowed(f'the watch list "{watch_list.name}" belongs to {watch_list.owner}', Scope.ADMIN)
+
+
+def _see(address: str) -> Response:
+    return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+
+
+def _draft_of(found: WatchList, issues: Mapping[str, Issue]) -> Draft:
+    """Ids become ticks; what is written otherwise, or left the catalogue, stays as it is written."""
+    watch, known = found.content.watch, names_of(issues)
+    ticked = [text for text in watch.issues if text in issues]
+    others = [text for text in watch.issues if text not in issues]
+    return Draft(
+        name=found.name,
+        description=found.content.description,
+        issues=tuple(ticked),
+        more_issues="\n".join(sorted(others, key=lambda text: (not (is_all(text) or meant_by(text, known)), text))),
+        components=watch.components,
+        packages="\n".join(watch.packages),
+        severity=watch.severity or "",
+        hardware=found.content.hardware,
+        version=found.version,
+    )
+
+
+def _draft(fields: Mapping[str, list[str]], name: str) -> tuple[Draft, str]:
+    """What was sent, and the form's word."""
+
+    def one(field: str) -> str:
+        return fields.get(field, [""])[-1].replace("\r\n", "\n")
+
+    return Draft(
+        name=name or one("name").strip(),
+        description=one("description"),
+        issues=tuple(fields.get("issues", ())),
+        more_issues=one("more_issues"),
+        components=tuple(fields.get("components", ())),
+        packages=one("packages"),
+        severity=one("severity"),
+        hardware=tuple(fields.get("hardware", ())),
+        version=_number(one("version")),
+    ), one("form_token")
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - what a column holds
+        raise BadQuestion("the form says for which version the change is made; open the page again", "version")
+    return int(text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Names between commas, spaces or ends of lines: lists are pasted from anywhere."""
+    return tuple(text.replace(",", " ").split())
+
+
+def _shown(
+    visit: Visit, draft: Draft, problem: str = "", *, is_new: bool, status: HTTPStatus = HTTPStatus.OK
+) -> Response:
+    with reading(visit.house.engine) as s:
+        issues, measured = load_issues(s), load_hardware(s)
+    address = watch_list_address(draft.name) if draft.name else "/watchlists"
+    page = WatchListFormPage(
+        draft=draft,
+        is_new=is_new,
+        address=NEW if is_new else watch_list_edit_address(draft.name),
+        back="/watchlists" if is_new else address,
+        problem=problem,
+        groups=_groups(visit, issues, draft),
+        components=tuple(
+            Box(name, name, name in draft.components)
+            for name in sorted({*draft.components, *(issue.component for issue in issues)}, key=str.casefold)
+        ),
+        severities=tuple(Box(one, visit.say(one), one == draft.severity) for one in Severity),
+        hardware=tuple(Box(name, name, name in draft.hardware) for name in sorted({*measured, *draft.hardware})),
+        form_token=visit.reader.form_token,
+        json_address=f"{API}/watchlists" if is_new else f"{API}{address}",
+    )
+    response = visit.page("watch_list_form.html", page, status)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _groups(visit: Visit, issues: tuple[Issue, ...], draft: Draft) -> tuple[BoxGroup, ...]:
+    ticked = set(draft.issues)
+    ordered = sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
+    groups = []
+    for component, some in groupby(ordered, key=lambda issue: issue.component):
+        boxes = tuple(
+            Box(issue.id, visit.in_language(issue.title, issue.title_zh), issue.id in ticked) for issue in some
+        )
+        groups.append(BoxGroup(component, boxes, sum(box.is_ticked for box in boxes)))
+    return tuple(groups)

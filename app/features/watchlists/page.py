@@ -1,0 +1,143 @@
+"""`/watchlists` and `/watchlists/{name}`: which issues a team watches, and how to ask the gate with them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.dashboard.lookups import find_watch_list
+from knowngood.app.domain.access import Scope
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue_selectors import names_of, watched_issues
+from knowngood.app.domain.watch_list import WatchList
+from knowngood.app.features.watchlists.edit_page import NEW, may_change
+from knowngood.app.store.queries import load_issues
+from knowngood.app.store.watch_lists import load_watch_list_versions, load_watch_lists
+from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.urls import (
+    API,
+    issue_address,
+    list_badge_address,
+    watch_list_address,
+    watch_list_edit_address,
+    watch_list_feed,
+)
+
+router = APIRouter(include_in_schema=False)
+
+_VERSIONS_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class WatchListLine:
+    watch_list: WatchList
+    address: str
+    says: str
+
+
+@dataclass(frozen=True)
+class WatchListsPage:
+    """`new_address` leads to an empty form; it is empty itself where the reader may not keep lists."""
+
+    lines: tuple[WatchListLine, ...]
+    new_address: str
+    json_address: str
+
+
+@dataclass(frozen=True)
+class WatchedLine:
+    issue: Issue
+    title: str
+    address: str
+
+
+@dataclass(frozen=True)
+class WatchListPage:
+    """`remarks` say what of the list names nothing here. `versions` are the addresses of all of them; `edit_address` is
+    empty where the reader may not change the list.
+    """
+
+    watch_list: WatchList
+    said: tuple[tuple[str, str], ...]
+    watched: tuple[WatchedLine, ...]
+    remarks: tuple[str, ...]
+    versions: tuple[tuple[int, str], ...]
+    is_old: bool
+    matrix_address: str
+    changes_address: str
+    feed: str
+    edit_address: str
+    command: str
+    badge: str
+    badge_code: str
+    json_address: str
+
+
+@router.get("/watchlists")
+def watch_lists(visit: Visiting) -> Response:
+    with visit.reading() as session:
+        found = load_watch_lists(session)
+    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(visit, one)) for one in found.values())
+    may_keep = bool(visit.reader.session) and visit.reader.may(Scope.TRIAGE)
+    return visit.page("watch_lists.html", WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists"))
+
+
+@router.get("/watchlists/{name}")
+def watch_list(
+    visit: Visiting, name: str, version: Annotated[int | None, Query(ge=1, le=2_000_000_000)] = None
+) -> Response:
+    with visit.reading() as session:
+        newest = find_watch_list(session, name)
+        shown = newest if version is None else find_watch_list(session, name, version)
+        numbers = load_watch_list_versions(session, name)[:_VERSIONS_SHOWN]
+        issues = {issue.id: issue for issue in load_issues(session)}
+    return visit.page("watch_list.html", _page(visit, shown, numbers, issues))
+
+
+def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mapping[str, Issue]) -> WatchListPage:
+    try:
+        watched, remarks = watched_issues(shown.content.watch, issues, names_of(issues))
+    except BadRequest as error:  # the catalogue went on since the list was written
+        watched, remarks = (), (str(error),)
+    address = watch_list_address(shown.name)
+    is_old = shown.version != numbers[0]
+    query = f"?version={shown.version}" if is_old else ""
+    return WatchListPage(
+        watch_list=shown,
+        said=tuple(_said(visit, shown)),
+        watched=tuple(
+            WatchedLine(one, visit.in_language(one.title, one.title_zh), issue_address(one.id)) for one in watched
+        ),
+        remarks=remarks,
+        versions=tuple((number, f"{address}?version={number}") for number in numbers),
+        is_old=is_old,
+        matrix_address=f"/?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        changes_address=f"/changes?{urlencode({'watch': shown.name})}",
+        feed=watch_list_feed(shown.name),
+        edit_address=watch_list_edit_address(shown.name) if not is_old and may_change(visit, shown) else "",
+        badge=list_badge_address(shown.name),
+        badge_code=f"[![{shown.name}]({visit.base}{list_badge_address(shown.name)})]({visit.base}{address})",
+        command=f"knowngood gate --watch {shown.name} --server {visit.base} -r requirements.txt",
+        json_address=f"{API}{address}{query}",
+    )
+
+
+def _said(visit: Visit, shown: WatchList) -> Iterator[tuple[str, str]]:
+    watch = shown.content.watch
+    named = {
+        visit.say("Issues"): watch.issues,
+        visit.say("Components"): watch.components,
+        visit.say("Packages"): watch.packages,
+        visit.say("Severity at least"): (watch.severity,) if watch.severity else (),
+        visit.say("Hardware"): shown.content.hardware,
+    }
+    for label, names in named.items():
+        if names:
+            yield label, ", ".join(names)
+
+
+def _in_short(visit: Visit, one: WatchList) -> str:
+    return one.content.description or "; ".join(f"{label}: {text}" for label, text in _said(visit, one))

@@ -1,0 +1,88 @@
+"""Watch lists, and who asks, as JSON."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.web.urls import watch_list_address
+
+_Name = Annotated[str, Field(min_length=1, max_length=200)]
+_Names = Annotated[list[_Name], Field(default_factory=list, max_length=2000)]
+
+
+class WatchListChange(BaseModel):
+    """What a list is to say. Everything named counts together: an issue is watched if any part names it.
+
+    `version` is the one that the change was made for: 409 where another one is there by now. 0: there must be none.
+    Left out, whatever is there is replaced.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "description": "What our vision models compile",
+                    "components": ["Inductor C++"],
+                    "packages": ["torchvision"],
+                    "hardware": ["cpu-x86_64"],
+                    "version": 0,
+                }
+            ]
+        },
+    )
+
+    description: Annotated[str, Field(max_length=500)] = ""
+    issues: Annotated[_Names, Field(description="Issue ids, or their reports such as pytorch/pytorch#151290")]
+    components: _Names
+    packages: Annotated[_Names, Field(description="Packages that issues need beside torch")]
+    severity: Annotated[Severity | None, Field(description="Every issue of at least this severity")] = None
+    hardware: Annotated[_Names, Field(description="Hardware classes that count; none: every measured one")]
+    version: Annotated[int | None, Field(ge=0, le=2_000_000_000)] = None
+
+    def content(self) -> Content:
+        watch = Watch(tuple(self.issues), tuple(self.components), tuple(self.packages), self.severity)
+        return Content(watch, tuple(self.hardware), self.description)
+
+
+class WatchListBody(BaseModel):
+    """A list as it is now, or was in a version. `owner` may change it, and whoever holds the scope admin."""
+
+    name: str
+    owner: str
+    version: int
+    changed_at: datetime
+    changed_by: str
+    description: str
+    issues: list[str]
+    components: list[str]
+    packages: list[str]
+    severity: Severity | None
+    hardware: list[str]
+    url: str
+
+
+class WatchListsBody(BaseModel):
+    watchlists: list[WatchListBody]
+
+
+def watch_list_body(one: WatchList) -> WatchListBody:
+    watch = one.content.watch
+    return WatchListBody(
+        name=one.name,
+        owner=one.owner,
+        version=one.version,
+        changed_at=one.changed_at,
+        changed_by=one.changed_by,
+        description=one.content.description,
+        issues=list(watch.issues),
+        components=list(watch.components),
+        packages=list(watch.packages),
+        severity=watch.severity,
+        hardware=list(one.content.hardware),
+        url=watch_list_address(one.name),
+    )

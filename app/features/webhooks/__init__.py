@@ -1,0 +1,1 @@
+"""Signed messages about changes, to addresses that are checked first."""

@@ -1,0 +1,1 @@
+"""Everything known, in memory, kept up to date: gate, upgrade, compare, diagnose and matrix read it."""

@@ -1,0 +1,29 @@
+"""What is known, kept in memory from one reading to the next, so that a page reads only what was written in between."""
+
+from datetime import datetime
+from threading import Lock
+
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.knowledge.loader import Edition, load_edition
+
+
+class KeptKnown:
+    """What one process knows of the store, for many threads.
+
+    It stays the very same value until something is written. Whoever makes something of it may keep that for as long.
+    """
+
+    def __init__(self) -> None:
+        self._kept: Edition | None = None
+        self._lock = Lock()
+
+    def load(self, s: Session, now: datetime) -> Known:
+        """As of the transaction that `s` is in. A store that went backwards is read anew."""
+        with self._lock:
+            before = self._kept
+        edition = load_edition(s, now, before, whole=False)
+        with self._lock:
+            self._kept = edition
+        return edition.grounds.known

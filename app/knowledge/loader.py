@@ -1,0 +1,115 @@
+"""Everything the gate knows, in one value, brought up to date by what changed since."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from sys import intern
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.lazy_cells import CellPlace, LateCells
+from knowngood.app.store import unreadable
+from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.evidence.time_travel import load_cells_at
+from knowngood.app.store.queries import load_builds, load_generation, load_issues
+from knowngood.app.store.tables import cells, issues
+from knowngood.app.store.watch_lists import load_watch_lists
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What is known at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
+    the store was last seen to be at that generation.
+    """
+
+    generation: int
+    grounds: Grounds
+    revisions: Mapping[str, str]
+    cells: LateCells[str]
+    known_at: datetime
+
+
+def load_edition(s: Session, now: datetime, before: Edition | None = None, *, whole: bool = True) -> Edition:
+    """What is known now, from what was known `before`; that itself where the store has not moved since. Raises
+    Unreadable where an issue or a build cannot be read; without `whole` it is left out.
+
+    Only cells written since are read. Their generation says which: writers come one after the other, and each begins
+    with raising it (`cells.touch`). A store that went backwards was put in the place of another and is read anew.
+    """
+    generation = load_generation(s)
+    if before is not None and before.generation == generation:
+        return before
+    if before is not None and before.generation > generation:
+        before = None
+    found = _cells(s, before)
+    revisions, known_issues = _issues(s, before, whole=whole)
+    known = Known(
+        issues=known_issues,
+        builds={build.id: build for build in load_builds(s, whole=whole)},
+        cells=found,
+        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        as_of=now,
+    )
+    tested = frozenset(build for _, build, _ in found)
+    return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found, now)
+
+
+def _issues(s: Session, before: Edition | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
+    """Revision and issue by id; only what has another revision than before is read."""
+    listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
+    revisions = {row.id: row.revision for row in sorted(listed)}
+    kept = {
+        id_: before.grounds.known.issues[id_]
+        for id_, revision in revisions.items()
+        if before is not None and before.revisions.get(id_) == revision and id_ in before.grounds.known.issues
+    }
+    query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
+    wanted = sorted(revisions.keys() - kept.keys())
+    read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
+    found = kept | {one.id: one for one in unreadable.readable("issues", read, attempt_codec.parse_issue, whole=whole)}
+    return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
+
+
+def _cells(s: Session, before: Edition | None) -> LateCells[str]:
+    """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
+    if before is None:
+        return LateCells(attempt_codec.read_cell, _texts(s, since=None))
+    found = before.cells.with_changes(_texts(s, since=before.generation))
+    number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
+    return found if len(found) == number else _cells(s, None)
+
+
+def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+    if since is not None:
+        query = query.where(cells.c.changed > since)
+    # A name stands in thousands of rows, and each row of the driver brings a copy of its own.
+    return {
+        (intern(issue), intern(build), intern(hardware)): doc for issue, build, hardware, doc in s.execute(query).all()
+    }
+
+
+def load_known(s: Session, now: datetime) -> Known:
+    """Everything that is known now, less what cannot be read."""
+    return load_edition(s, now, whole=False).grounds.known
+
+
+def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
+    """The same as it was known at a past moment, of the issues, builds or classes that are `wanted`: what was measured.
+
+    Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
+    many attempts would have to be judged anew.
+    """
+    found = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells_at(s, at, **wanted)}
+    return Known(
+        issues={issue.id: issue for issue in load_issues(s)},
+        builds={build.id: build for build in load_builds(s)},
+        cells=found,
+        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        as_of=at,
+        infers=False,
+    )

@@ -1,0 +1,463 @@
+"""Which issues a query selects, and which columns it leaves: the meaning of app/query/parser.py.
+
+An issue is looked at with the cells of all columns that are shown. Rules that are not obvious:
+
+- Conditions on cells that stand side by side speak of one and the same cell.
+- Conditions on columns narrow what all that stands beside them speaks of; at the top they narrow what is shown.
+- What was not measured satisfies no claim of what a measurement would say; neither does its opposite.
+- The Pythons of one build are one cell while their answers agree.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import attrgetter, eq, ge, gt, itemgetter, le, lt, ne
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.verdicts.matrix import tells_most
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
+from knowngood.app.query.fields import Kind, about_build, about_cell, about_issue, found_in, verdict_told
+from knowngood.app.query.parser import (
+    And,
+    Atom,
+    BadQuery,
+    Claimed,
+    Counted,
+    InOrder,
+    Not,
+    Or,
+    Quantifier,
+    Query,
+    Text,
+    atoms_of,
+    written,
+)
+
+Lines = Sequence[Sequence[Cell]]  # per hardware class, a cell for each build
+Scope = tuple[int, ...]  # places of builds
+_Test = Callable[[Issue, Lines], bool]
+_Told = Callable[[int, Cell], bool | None]  # of the cell at a place: yes, no, or nothing tells
+
+_verdict = attrgetter("verdict")
+
+
+@dataclass(frozen=True)
+class View:
+    """What is looked at: `builds` in release order, each for itself, and the time by which ages are counted."""
+
+    builds: tuple[Build, ...]
+    now: datetime
+
+
+def matching(query: Query, issues: Iterable[Issue], view: View, lines_of: Callable[[Issue], Lines]) -> list[Issue]:
+    """The issues that the query selects, in their order. `lines_of` gives a cell per build of the view, by class."""
+    test = _test(query, tuple(range(len(view.builds))), view)
+    return [issue for issue in issues if test(issue, lines_of(issue))]
+
+
+def needs_cells(query: Query) -> bool:
+    """Whether it asks for more than issues say of themselves."""
+    match query:
+        case Text():
+            return False
+        case Atom():
+            return query.kind is not Kind.ISSUE
+        case Not(inner):
+            return needs_cells(inner)
+        case And(queries) | Or(queries):
+            return any(needs_cells(one) for one in queries)
+        case Claimed() | Counted() | InOrder():
+            return True
+
+
+def of_issues(query: Query) -> Callable[[Issue], bool]:
+    """What must hold of an issue whatever its cells: true of every issue that `matching` can select."""
+    parts = query.queries if isinstance(query, And) else (query,)
+    tests = [_issue_test(one) for one in parts if not needs_cells(one)]
+    return lambda issue: all(test(issue) for test in tests)
+
+
+def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
+    """The builds that the query's own conditions on columns leave to be shown.
+
+    Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
+    """
+    places = [one for one in (query.queries if isinstance(query, And) else (query,)) if _is_place(one)]
+    tests = [_place_test(one) for one in places]
+    left = tuple(build for build in builds if all(test(build) for test in tests))
+    if builds and not left:
+        raise _no_columns(next(atoms_of(places[0])), builds)
+    return left
+
+
+def _no_columns(atom: Atom, builds: Sequence[Build]) -> BadQuery:
+    column, length = atom.at
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    known = f"from {in_order[0].build_id.release} to {in_order[-1].build_id.release}"
+    expected = f"some of the builds here (torch {known})"
+    return BadQuery(f"no column is left by {written(atom)}", expected, column=column, length=length)
+
+
+# -- what is of which kind ---------------------------------------------------------------------------------------------
+
+
+def _is_place(query: Query) -> bool:
+    match query:
+        case Atom():
+            return query.kind is Kind.PLACE
+        case Not(inner):
+            return _is_place(inner)
+        case And(queries) | Or(queries):
+            return bool(queries) and all(_is_place(one) for one in queries)
+        case _:
+            return False
+
+
+def _is_of_a_cell(query: Query) -> bool:
+    """Whether it is a condition that one cell meets or does not; a denial is not: it speaks of all of them."""
+    match query:
+        case Atom():
+            return query.kind is not Kind.ISSUE
+        case Or(queries):
+            return all(_is_place(one) or _is_of_a_cell(one) for one in queries)
+        case _:
+            return False
+
+
+def _issue_test(query: Query) -> Callable[[Issue], bool]:
+    """Of a query that needs no cells."""
+    match query:
+        case Text(words):
+            return found_in(words)
+        case Atom(field, values):
+            return _any_of([about_issue(field, value) for value in values])
+        case Not(inner):
+            test = _issue_test(inner)
+            return lambda issue: not test(issue)
+        case And(queries):
+            tests = [_issue_test(one) for one in queries]
+            return lambda issue: all(test(issue) for test in tests)
+        case Or(queries):
+            return _any_of([_issue_test(one) for one in queries])
+        case _:
+            raise AssertionError(query)
+
+
+def _any_of(tests: Sequence[Callable[[Issue], bool]]) -> Callable[[Issue], bool]:
+    return tests[0] if len(tests) == 1 else lambda issue: any(test(issue) for test in tests)
+
+
+def _place_test(query: Query) -> Callable[[Build], bool]:
+    match query:
+        case Atom(field, values):
+            tests = [about_build(field, value) for value in values]
+            return lambda build: any(test(build) for test in tests)
+        case Not(inner):
+            test = _place_test(inner)
+            return lambda build: not test(build)
+        case And(queries):
+            tests = [_place_test(one) for one in queries]
+            return lambda build: all(test(build) for test in tests)
+        case Or(queries):
+            tests = [_place_test(one) for one in queries]
+            return lambda build: any(test(build) for test in tests)
+        case _:
+            raise AssertionError(query)
+
+
+# -- an issue with its cells -------------------------------------------------------------------------------------------
+
+
+def _test(query: Query, scope: Scope, view: View) -> _Test:
+    if not needs_cells(query):
+        of_issue = _issue_test(query)
+        return lambda issue, _: of_issue(issue)
+    match query:
+        case Atom() | And():
+            return _conjunction(query.queries if isinstance(query, And) else (query,), scope, view)
+        case Or(queries):
+            tests = [_test(one, scope, view) for one in queries]
+            return lambda issue, lines: any(test(issue, lines) for test in tests)
+        case Not(inner) if _is_place(inner):
+            return _conjunction((query,), scope, view)
+        case Not(inner):
+            test = _test(inner, scope, view)
+            return lambda issue, lines: not test(issue, lines)
+        case Claimed():
+            return _claimed(query, scope, view)
+        case Counted():
+            return _counted(query, scope, view)
+        case InOrder():
+            return _in_order(query, scope, view)
+        case _:
+            raise AssertionError(query)
+
+
+def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
+    """Columns first, then issues, which are quick to ask, then one cell for all that is asked of a cell."""
+    places = [_place_test(one) for one in queries if _is_place(one)]
+    scope = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
+    if places and not scope:
+        return lambda _issue, _lines: False
+    rest = [one for one in queries if not _is_place(one)]
+    of_cells = [one for one in rest if _is_of_a_cell(one)]
+    tests = [_test(one, scope, view) for one in sorted(rest, key=needs_cells) if one not in of_cells]
+    if of_cells:
+        tests.append(_one_cell(of_cells, scope, view))
+    return lambda issue, lines: all(test(issue, lines) for test in tests)
+
+
+def _one_cell(conditions: Sequence[Query], scope: Scope, view: View) -> _Test:
+    """Whether there is one cell that meets them all."""
+    return _some(_range(scope, conditions, view, passes_absent=False))
+
+
+def _some(range_: "_Range") -> _Test:
+    """Whether any cell is left. Verdicts are looked at first: they are quick to ask, and most rows end there."""
+    verdicts, pick = range_.verdicts, range_.pick
+
+    def any_verdict(line: Sequence[Cell]) -> bool:
+        return not verdicts.isdisjoint(map(_verdict, pick(line)))
+
+    if range_.is_of_verdicts:
+        return lambda _, lines: any(map(any_verdict, lines))
+    return lambda _, lines: any(any_verdict(line) and any(True for _ in range_.cells(line)) for line in lines)
+
+
+def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cell]]:
+    """What takes the cells at these places out of a line."""
+    if len(scope) == len(view.builds):
+        return lambda line: line
+    if not scope:
+        return lambda _: ()
+    if len(scope) == 1:
+        (only,) = scope
+        return lambda line: (line[only],)
+    return itemgetter(*scope)
+
+
+def _told(query: Query, view: View) -> _Told:
+    """Of a condition that one cell meets or does not."""
+    if _is_place(query):
+        test = _place_test(query)
+        holds = [test(build) for build in view.builds]
+        return lambda at, _: holds[at]
+    match query:
+        case Atom("status"):
+            of_verdict = verdict_told(_verdicts(query))
+            return lambda _, cell: of_verdict(cell.verdict)
+        case Atom(field, values):
+            tests = [about_cell(field, value, view.builds, view.now) for value in values]
+            return tests[0] if len(tests) == 1 else lambda at, cell: _either(test(at, cell) for test in tests)
+        case Not(inner):
+            denied = _told(inner, view)
+            return lambda at, cell: _opposite(denied(at, cell))
+        case Or(queries):
+            told = [_told(one, view) for one in queries]
+            return lambda at, cell: _either(one(at, cell) for one in told)
+        case _:
+            raise AssertionError(query)
+
+
+def _verdicts(atom: Atom) -> frozenset[Verdict]:
+    return frozenset(Verdict(value) for value in atom.values)
+
+
+def _either(answers: Iterable[bool | None]) -> bool | None:
+    """Yes where any is; else nothing tells where any says nothing."""
+    silent = False
+    for answer in answers:
+        if answer:
+            return True
+        silent = silent or answer is None
+    return None if silent else False
+
+
+def _opposite(answer: bool | None) -> bool | None:  # noqa: FBT001 - three answers, no flag
+    return None if answer is None else not answer
+
+
+# -- quantifiers -------------------------------------------------------------------------------------------------------
+
+
+_ABSENT = Verdict.NOT_APPLICABLE
+
+
+@dataclass(frozen=True)
+class _Range:
+    """The cells that are spoken of: at these places, of these verdicts, if all of `tests` say yes.
+
+    `families` are the places by what builds have in common but Python; `pick` takes the cells there out of a line.
+    """
+
+    places: Scope
+    families: tuple[Scope, ...]
+    verdicts: frozenset[Verdict]
+    tests: tuple[_Told, ...]
+    pick: Callable[[Sequence[Cell]], Sequence[Cell]]
+
+    @property
+    def is_of_verdicts(self) -> bool:
+        """Whether a cell's verdict alone says that it belongs here: then nothing needs to be asked cell by cell."""
+        return not self.tests and len(self.families) == len(self.places)
+
+    def cells(self, line: Sequence[Cell]) -> Iterator[tuple[int, Cell]]:
+        verdicts, tests = self.verdicts, self.tests
+        for at, cell in self._standing(line):
+            if cell.verdict not in verdicts:
+                continue
+            for test in tests:
+                if not test(at, cell):
+                    break
+            else:
+                yield at, cell
+
+    def _standing(self, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
+        if len(self.families) == len(self.places):
+            return zip(self.places, self.pick(line), strict=True)
+        return (found for family in self.families for found in _standing(family, line))
+
+
+def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]:
+    """The Pythons of one build: the one that says most for all, or each that answers where two of them disagree."""
+    if len(family) == 1:
+        (only,) = family
+        return ((only, line[only]),)
+    cells = [(at, line[at]) for at in family]
+    answers = [(at, cell) for at, cell in cells if cell.verdict in CONCLUSIVE]
+    if len({cell.verdict for _, cell in answers}) > 1:
+        return answers
+    most = tells_most([cell for _, cell in cells])
+    return (next((at, cell) for at, cell in cells if cell is most),)
+
+
+def _range(scope: Scope, conditions: Iterable[Query], view: View, *, passes_absent: bool) -> _Range:
+    """Columns are chosen before Pythons are taken together: `python:3.12` means its own answers.
+
+    With `passes_absent` cells where the issue cannot exist are left out.
+    """
+    places = [_place_test(one) for one in conditions if _is_place(one)]
+    chosen = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
+    of_cells = [one for one in conditions if not _is_place(one)]
+    verdicts = _EVERY - {_ABSENT} if passes_absent else _EVERY
+    for one in of_cells:
+        if isinstance(one, Atom) and one.field == "status":
+            verdicts &= _verdicts(one)
+    others = sorted((one for one in of_cells if not _is_status(one)), key=_price)
+    tests = tuple(_told(one, view) for one in others)
+    return _Range(chosen, _families(chosen, view), verdicts, tests, _picker(chosen, view))
+
+
+_EVERY = frozenset(Verdict)
+
+
+def _is_status(query: Query) -> bool:
+    return isinstance(query, Atom) and query.field == "status"
+
+
+def _price(query: Query) -> bool:
+    """What looks at a time or a place is asked before what looks through workarounds and sentences."""
+    return any(atom.field in {"cure", "reason"} for atom in atoms_of(query))
+
+
+def _names_absent(terms: Iterable[Query]) -> bool:
+    """Where an issue cannot exist nothing is claimed of it, unless the words are about just that."""
+    atoms = [atom for term in terms for atom in atoms_of(term)]
+    return any(atom.field == "status" and _ABSENT.value in atom.values for atom in atoms)
+
+
+def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
+    families: dict[object, list[int]] = {}
+    for at in scope:
+        families.setdefault(view.builds[at].build_id.apart_from_python, []).append(at)
+    return tuple(tuple(family) for family in families.values())
+
+
+def _claimed(query: Claimed, scope: Scope, view: View) -> _Test:
+    """A claim over nothing is no claim: `all` and `none` need at least one cell, and an answer from each."""
+    passes_absent = not _names_absent((*query.where, query.claim))
+    if query.quantifier is Quantifier.EXISTS:
+        return _some(_range(scope, (*query.where, query.claim), view, passes_absent=passes_absent))
+    range_ = _range(scope, query.where, view, passes_absent=passes_absent)
+    wanted = query.quantifier is Quantifier.ALL
+    if range_.is_of_verdicts and query.claim.field == "status":
+        return _claimed_of_verdicts(range_, _verdicts(query.claim), wanted=wanted)
+    told = _told(query.claim, view)
+
+    def test(_: Issue, lines: Lines) -> bool:
+        some = False
+        for line in lines:
+            for at, cell in range_.cells(line):
+                if told(at, cell) is not wanted:
+                    return False
+                some = True
+        return some
+
+    return test
+
+
+def _claimed_of_verdicts(range_: _Range, claimed: frozenset[Verdict], *, wanted: bool) -> _Test:
+    """The same, asked once for each verdict that is there instead of once for each cell."""
+    told = verdict_told(claimed)
+    fitting = frozenset(verdict for verdict in Verdict if told(verdict) is wanted)
+    pick, verdicts = range_.pick, range_.verdicts
+
+    def test(_: Issue, lines: Lines) -> bool:
+        found = {verdict for line in lines for verdict in set(map(_verdict, pick(line)))} & verdicts
+        return bool(found) and found <= fitting
+
+    return test
+
+
+def _counted(query: Counted, scope: Scope, view: View) -> _Test:
+    range_ = _range(scope, query.where, view, passes_absent=not _names_absent(query.where))
+    holds = _number_test(query.number)
+    if range_.is_of_verdicts:
+        is_counted, pick = range_.verdicts.__contains__, range_.pick
+        return lambda _, lines: holds(sum(sum(map(is_counted, map(_verdict, pick(line)))) for line in lines))
+    return lambda _, lines: holds(sum(1 for line in lines for _ in range_.cells(line)))
+
+
+_COMPARED: dict[str, Callable[[int, int], bool]] = {">=": ge, "<=": le, "!=": ne, ">": gt, "<": lt}
+
+
+def _number_test(number: str) -> Callable[[int], bool]:
+    if ".." in number:
+        low, high = number.split("..")
+        return lambda n: int(low or 0) <= n and (not high or n <= int(high))
+    sign, compared = next((pair for pair in _COMPARED.items() if number.startswith(pair[0])), ("", eq))
+    wanted = int(number.removeprefix(sign))
+    return lambda n: bool(compared(n, wanted))
+
+
+def _in_order(query: InOrder, scope: Scope, view: View) -> _Test:
+    """Each step at a later release than the one before; other releases may lie between. Each class for itself."""
+    steps = [frozenset(Verdict(word) for word in step) for step in query.steps]
+    on_line = tuple(at for at in scope if is_release(view.builds[at]))
+    releases = [tuple(group) for _, group in groupby(on_line, key=lambda at: view.builds[at].build_id.release)]
+    if len(releases) == len(on_line):
+        pick = _picker(on_line, view)
+        return lambda _, lines: any(_are_met(steps, map(_verdict, pick(line))) for line in lines)
+    return lambda _, lines: any(_are_met(steps, (_said(one, line) for one in releases)) for line in lines)
+
+
+def _are_met(steps: Sequence[frozenset[Verdict]], said: Iterable[Verdict | None]) -> bool:
+    left = iter(steps)
+    step = next(left)
+    for verdict in said:
+        if verdict in step:
+            following = next(left, None)
+            if following is None:
+                return True
+            step = following
+    return False
+
+
+def _said(release: Scope, line: Sequence[Cell]) -> Verdict | None:
+    """What the Pythons of one release say; None where they contradict each other."""
+    verdicts = {line[at].verdict for at in release}
+    said = verdicts & CONCLUSIVE or verdicts
+    return next(iter(said)) if len(said) == 1 else None

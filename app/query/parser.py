@@ -1,0 +1,588 @@
+"""The query language of the matrix: what may be asked, how it is written, and where a text goes wrong.
+
+`docs/query.md` says what it means to a reader, app/query/fields.py what each field is asked, and
+app/query/evaluate.py which issues a query selects. Every query has one way of writing it (`written`), which reads
+back as the same query.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NoReturn
+
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.query.fields import ALIASES, FIELDS, LONGEST_VALUE, VERDICTS, Field, Kind, UnfitValue, nearest_word
+
+LONGEST = 2000  # signs
+DEEPEST = 20  # parentheses and denials within each other
+MOST = 200  # conditions
+
+
+class BadQuery(BadRequest):
+    """A query that cannot be read. `column` counts signs from 1 (0: it is not a place in a text), `length` is that of
+    what is wrong there; `nearest` is a word that may have been meant, or empty.
+    """
+
+    def __init__(self, found: str, expected: str, *, column: int = 0, length: int = 0, nearest: str = "") -> None:
+        meant = f' (did you mean "{nearest}"?)' if nearest else ""
+        place = f"column {column}: " if column else ""
+        super().__init__(f"{place}{found}{meant}" + (f"; expected {expected}" if expected else ""))
+        self.found = found
+        self.expected = expected
+        self.column = column
+        self.length = length
+        self.nearest = nearest
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words that stand in an issue's id, title or component."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Atom:
+    """One field and what it may be: any of `values`. `at` is (column, length) in the text it was read from."""
+
+    field: str
+    values: tuple[str, ...]
+    at: tuple[int, int] = dataclasses.field(default=(0, 0), compare=False, repr=False)
+
+    @property
+    def kind(self) -> Kind:
+        return FIELDS[self.field].kind
+
+
+@dataclass(frozen=True)
+class Not:
+    query: "Query"
+
+
+@dataclass(frozen=True)
+class And:
+    """All of these; none at all is everything."""
+
+    queries: tuple["Query", ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    queries: tuple["Query", ...]
+
+
+class Quantifier(StrEnum):
+    ALL = "all"
+    NONE = "none"
+    EXISTS = "exists"
+
+
+Term = Atom | Not  # of a column or a cell; a Not holds such an Atom
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """`all(where):claim`, `none(where):claim`, `exists(where):claim`."""
+
+    quantifier: Quantifier
+    where: tuple[Term, ...]
+    claim: Atom
+
+
+@dataclass(frozen=True)
+class Counted:
+    """`count(where):number`; `number` is `3`, `>=3`, `!=3` or `2..4`."""
+
+    where: tuple[Term, ...]
+    number: str
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """`seq(affected,not_affected)`: verdicts in this order along the line of releases; each step is any of several."""
+
+    steps: tuple[tuple[str, ...], ...]
+
+
+Query = Text | Atom | Not | And | Or | Claimed | Counted | InOrder
+
+EVERYTHING = And(())
+
+
+def parse(text: str) -> Query:
+    """Read a query. Raises BadQuery, which points at the place."""
+    refuse_unprintable(text)
+    if len(text) > LONGEST:
+        raise BadQuery(
+            f"the query has {len(text):,} signs", f"at most {LONGEST:,}", column=LONGEST + 1, length=len(text) - LONGEST
+        )
+    return _Reader(text).read()
+
+
+def refuse_unprintable(text: str) -> None:
+    """Raises BadQuery at the first sign that no text has: control signs, and halves of a surrogate pair."""
+    for at, sign in enumerate(text):
+        if unicodedata.category(sign) in {"Cc", "Cs"} and not sign.isspace():
+            raise BadQuery(f"the sign U+{ord(sign):04X}", "text that can be printed", column=at + 1, length=1)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+_FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(?!:)")
+_CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\(")
+_QUANTIFIERS = (*(one.value for one in Quantifier), "count", "seq")
+_CONNECTIVES = ("and", "or", "not")
+_STARTS_BUILD = re.compile(r"[0-9<>=!~.]|torch-", re.IGNORECASE)
+_NUMBER = re.compile(r"(>=|<=|!=|==|=|>|<)?([0-9]{1,6})")
+_NUMBERS = re.compile(r"([0-9]{0,6})\.\.([0-9]{0,6})")
+_MOST_STEPS = 10
+_A_NUMBER = "a number: 3, >=3, <3, !=3 or 2..4"
+_A_CLAIM = "a verdict (not_affected) or a condition on a cell (cure:effective)"
+_SHOWN = 40
+
+
+class _Reader:
+    """Reads by recursive descent; `DEEPEST` bounds the recursion. `_at` is the place that is read next."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._depth = 0
+        self._count = 0
+
+    def read(self) -> Query:
+        self._skip_blanks()
+        if self._is_over():
+            return EVERYTHING
+        query = self._alternatives()
+        if not self._is_over():  # only a parenthesis ends a list of alternatives early
+            self._fail(self._at, 1, 'a ")" that closes nothing', "")
+        return query
+
+    # alternatives and conjunctions
+
+    def _alternatives(self) -> Query:
+        parts = [self._conjunction()]
+        while self._take_word("or"):
+            parts.append(self._conjunction())
+        return parts[0] if len(parts) == 1 else Or(tuple(parts))
+
+    def _conjunction(self) -> Query:
+        parts = [self._operand()]
+        while True:
+            self._skip_blanks()
+            if self._is_over() or self._sign == ")" or self._sees_word("or"):
+                break
+            self._take_word("and")
+            parts.append(self._operand())
+        return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+    def _operand(self) -> Query:
+        self._skip_blanks()
+        if self._is_over():
+            self._fail(self._at, 0, "the query ends here", "a condition")
+        if self._sign == ")" or self._sees_word("or") or self._sees_word("and"):
+            word = ")" if self._sign == ")" else self._bare_here()
+            self._fail(self._at, len(word), f'"{word}" where nothing stands before it', "a condition")
+        start = self._at
+        if self._sign == "-" or self._sees_word("not"):
+            self._at += 1 if self._sign == "-" else 3
+            with_depth = self._deeper(start)
+            query = self._operand()
+            self._depth = with_depth - 1
+            return Not(query)
+        if self._sign == "(":
+            return self._parenthesis()
+        return self._condition()
+
+    def _parenthesis(self) -> Query:
+        start = self._at
+        self._at += 1
+        with_depth = self._deeper(start)
+        self._skip_blanks()
+        if not self._is_over() and self._sign == ")":
+            self._fail(start, self._at - start + 1, "an empty pair of parentheses", "a condition")
+        query = self._alternatives()
+        self._skip_blanks()
+        self._close(start)
+        self._depth = with_depth - 1
+        return query
+
+    def _deeper(self, start: int) -> int:
+        self._depth += 1
+        if self._depth > DEEPEST:
+            self._fail(start, 1, "it is nested too deeply", f"at most {DEEPEST} parentheses and denials in each other")
+        return self._depth
+
+    def _close(self, opened: int) -> None:
+        if self._is_over() or self._sign != ")":
+            self._fail(opened, 1, 'a "(" that is never closed', 'a ")"')
+        self._at += 1
+
+    # conditions
+
+    def _condition(self) -> Query:
+        self._count_one()
+        if called := _CALL.match(self._text, self._at):
+            return self._call(called)
+        if named := _FIELD.match(self._text, self._at):
+            return self._atom(named)
+        start = self._at
+        (words,) = self._alternatives_of_word("")
+        if not words.strip():
+            self._fail(start, self._at - start, "an empty text", "words to search for")
+        return Text(words)
+
+    def _count_one(self) -> None:
+        self._count += 1
+        if self._count > MOST:
+            self._fail(self._at, 1, "there are too many conditions", f"at most {MOST}")
+
+    def _atom(self, named: "re.Match[str]") -> Atom:
+        start = self._at
+        name = named[1].casefold()
+        found = FIELDS.get(ALIASES.get(name, name))
+        if found is None:
+            self._fail(
+                start,
+                len(named[1]),
+                f'there is no field "{_short(named[1])}"',
+                "a field; to search for it as text, put it in quotes",
+                nearest_word(name, (*FIELDS, *ALIASES)),
+            )
+        self._at = named.end()
+        if self._is_over() or self._sign.isspace() or self._sign == ")":
+            self._fail(start, self._at - start, f'"{named[0]}" says nothing', told_of(found))
+        return self._values(found, start)
+
+    def _values(self, of: Field, start: int) -> Atom:
+        values = []
+        for at, text in self._split_word("|," if of.words else "|"):
+            values.append(self._value(of, text, at))
+        return Atom(of.name, tuple(dict.fromkeys(values)), (start + 1, self._at - start))
+
+    def _value(self, of: Field, text: str, at: int) -> str:
+        length = max(self._at - at, 1) if not text else min(len(text), self._at - at)
+        try:
+            return fit_value(of, text)
+        except BadQuery as error:
+            self._fail(at, length, error.found, error.expected, error.nearest)
+
+    # quantifiers
+
+    def _call(self, called: "re.Match[str]") -> Query:
+        name = called[1].casefold()
+        start = self._at
+        if name not in _QUANTIFIERS:
+            near = {"any": "exists", "some": "exists", "no": "none", "every": "all"}.get(name)
+            self._fail(
+                start,
+                len(called[1]),
+                f'there is no quantifier "{_short(called[1])}"',
+                f"one of {', '.join(_QUANTIFIERS)}; to search for it as text, put it in quotes",
+                near or nearest_word(name, _QUANTIFIERS),
+            )
+        self._at = called.end()
+        if name == "seq":
+            return self._sequence(start)
+        where = self._where(start)
+        if name == "count":
+            return Counted(where, self._number(start))
+        return Claimed(Quantifier(name), where, self._claim(start))
+
+    def _where(self, start: int) -> tuple[Term, ...]:
+        terms: list[Term] = []
+        while True:
+            self._skip_blanks()
+            if self._is_over() or self._sign == ")":
+                self._close(start)
+                return tuple(terms)
+            self._count_one()
+            terms.append(self._term())
+
+    def _term(self) -> Term:
+        if self._sign == "-":
+            self._at += 1
+            if self._is_over() or self._sign.isspace() or self._sign in "-)":
+                self._fail(self._at - 1, 1, 'a "-" before nothing', "a condition on columns or cells")
+            return Not(self._term_atom())
+        return self._term_atom()
+
+    def _term_atom(self) -> Atom:
+        """A field, or without its name a build or verdicts."""
+        start = self._at
+        if self._sign == "(" or _CALL.match(self._text, start):
+            self._fail(start, 1, "parentheses in a quantifier", "conditions on columns or cells, with blanks between")
+        named = _FIELD.match(self._text, start)
+        if named is None:
+            return self._values(FIELDS["build" if _STARTS_BUILD.match(self._text, start) else "status"], start)
+        atom = self._atom(named)
+        if atom.kind is Kind.ISSUE:
+            words = f'"{named[1]}" is of the whole issue'
+            self._fail(start, len(named[1]), words, "a condition on columns or cells here; write it outside")
+        return atom
+
+    def _claim(self, start: int) -> Atom:
+        self._colon(start, _A_CLAIM)
+        at = self._at
+        if self._sign == "-":
+            self._fail(at, 1, 'a "-" in a claim', _A_CLAIM)
+        atom = self._term_atom()
+        if atom.kind is Kind.PLACE:
+            self._fail(
+                at, self._at - at, "a claim that speaks of columns", f"{_A_CLAIM}; columns go in the parentheses"
+            )
+        return atom
+
+    def _number(self, start: int) -> str:
+        self._colon(start, _A_NUMBER)
+        at = self._at
+        (word,) = self._alternatives_of_word("")
+        try:
+            return fit_number(word)
+        except BadQuery as error:
+            self._fail(at, self._at - at, error.found, error.expected)
+
+    def _colon(self, start: int, expected: str) -> None:
+        if not self._text.startswith(":", self._at):
+            self._fail(start, self._at - start, "a quantifier that claims nothing", f'":" and {expected}')
+        self._at += 1
+        if self._is_over() or self._sign.isspace() or self._sign == ")":
+            self._fail(start, self._at - start, "a quantifier that claims nothing", expected)
+
+    def _sequence(self, start: int) -> InOrder:
+        steps: list[tuple[str, ...]] = []
+        while True:
+            self._skip_blanks()
+            if self._is_over() or self._sign in "),":
+                self._fail(self._at, 0 if self._is_over() else 1, "a step without a verdict", _one_of(VERDICTS))
+            steps.append(self._step())
+            self._skip_blanks()
+            if self._is_over() or self._sign != ",":
+                break
+            self._at += 1
+        if not self._is_over() and self._sign != ")":
+            self._fail(self._at, 1, "steps with nothing between", 'a "," before the next step')
+        self._close(start)
+        try:
+            return InOrder(fit_steps(steps))
+        except BadQuery as error:
+            self._fail(start, self._at - start, error.found, error.expected)
+
+    def _step(self) -> tuple[str, ...]:
+        verdicts = FIELDS["status"]
+        found = [self._value(verdicts, text, at) for at, text in self._split_word("|", ends=",")]
+        return tuple(dict.fromkeys(found))
+
+    # words
+
+    def _alternatives_of_word(self, separators: str) -> list[str]:
+        return [text for _, text in self._split_word(separators)]
+
+    def _split_word(self, separators: str, ends: str = "") -> list[tuple[int, str]]:
+        """The word here, in its parts between `separators`, each with its place; quotes hold whatever they enclose."""
+        parts: list[tuple[int, str]] = []
+        found: list[str] = []
+        start = self._at
+        while not self._is_over():
+            sign = self._sign
+            if sign == '"':
+                found.append(self._quoted())
+                continue
+            if sign.isspace() or sign in "()" or sign in ends:
+                break
+            self._at += 1
+            if sign in separators:
+                parts.append((start, "".join(found)))
+                found, start = [], self._at
+            else:
+                found.append(sign)
+        if not self._is_over() and self._sign == "(":
+            self._fail(self._at, 1, 'a "(" in the middle of a word', "a blank before it, or quotes around all of it")
+        return [*parts, (start, "".join(found))]
+
+    def _quoted(self) -> str:
+        opened = self._at
+        found: list[str] = []
+        self._at += 1
+        while True:
+            if self._is_over():
+                self._fail(opened, 1, "a quotation mark that is never closed", 'a second "')
+            sign = self._sign
+            self._at += 1
+            if sign == '"':
+                return "".join(found)
+            if sign == "\\" and not self._is_over():
+                sign = self._sign
+                self._at += 1
+            found.append(sign)
+
+    def _bare_here(self) -> str:
+        at = self._at
+        while at < len(self._text) and not self._text[at].isspace() and self._text[at] not in '()"':
+            at += 1
+        return self._text[self._at : at]
+
+    def _sees_word(self, word: str) -> bool:
+        here = self._text[self._at : self._at + len(word)]
+        after = self._text[self._at + len(word) : self._at + len(word) + 1]
+        return here.casefold() == word and (not after or after.isspace() or after in "()")
+
+    def _take_word(self, word: str) -> bool:
+        self._skip_blanks()
+        if not self._sees_word(word):
+            return False
+        self._at += len(word)
+        return True
+
+    def _skip_blanks(self) -> None:
+        while not self._is_over() and self._sign.isspace():
+            self._at += 1
+
+    def _is_over(self) -> bool:
+        return self._at >= len(self._text)
+
+    @property
+    def _sign(self) -> str:
+        return self._text[self._at]
+
+    def _fail(self, at: int, length: int, found: str, expected: str, nearest: str = "") -> NoReturn:
+        raise BadQuery(found, expected, column=at + 1, length=length, nearest=nearest)
+
+
+# -- what any form of a query is held to -------------------------------------------------------------------------------
+
+
+def fit_value(of: Field, text: str) -> str:
+    """A field's value in its one way of writing. Raises BadQuery, which points nowhere."""
+    if len(text) > LONGEST_VALUE:
+        raise BadQuery(f"a value of {len(text):,} signs", f"at most {LONGEST_VALUE}")
+    if not text.strip():
+        raise BadQuery("an empty value", told_of(of))
+    try:
+        return of.read(text)
+    except UnfitValue as error:
+        raise BadQuery(f'{of.name} is never "{_short(text)}"', error.expected, nearest=error.nearest) from None
+
+
+def fit_number(text: str) -> str:
+    """What a count is compared with, in its one way of writing. Raises BadQuery, which points nowhere."""
+    if found := _NUMBER.fullmatch(text):
+        sign = "" if found[1] in {None, "=", "=="} else found[1]
+        return f"{sign}{int(found[2])}"
+    between = _NUMBERS.fullmatch(text)
+    if between is None or not (between[1] or between[2]):
+        raise BadQuery(f'a count is never "{_short(text)}"', _A_NUMBER)
+    return "..".join(str(int(end)) if end else "" for end in between.groups())
+
+
+def fit_steps(steps: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
+    """Raises BadQuery, which points nowhere."""
+    if not 2 <= len(steps) <= _MOST_STEPS:  # noqa: PLR2004 - one step is no order
+        words = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+        raise BadQuery(f"a sequence of {words}", f"2 to {_MOST_STEPS} of them, with commas between")
+    return tuple(steps)
+
+
+def told_of(of: Field) -> str:
+    """What a field takes, in words."""
+    return _one_of(of.words) if of.words else of.about
+
+
+def _one_of(words: Iterable[str]) -> str:
+    return f"one of {', '.join(words)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def written(query: Query) -> str:
+    """The query as text; reading it gives the same query."""
+    match query:
+        case And(queries):
+            return " ".join(_inside(one) for one in queries)
+        case Or(queries):
+            return " or ".join(_alternative(one) for one in queries)
+        case Not(inner):
+            return f"-{_inside(inner)}"
+        case Text(words):
+            return _text_written(words)
+        case Atom(name, values):
+            return f"{name}:{_values_written(name, values)}"
+        case Claimed(quantifier, where, claim):
+            return f"{quantifier}({_where_written(where)}):{_term_written(claim)}"
+        case Counted(where, number):
+            return f"count({_where_written(where)}):{number}"
+        case InOrder(steps):
+            return f"seq({', '.join('|'.join(step) for step in steps)})"
+
+
+def _inside(query: Query) -> str:
+    return f"({written(query)})" if isinstance(query, And | Or) else written(query)
+
+
+def _alternative(query: Query) -> str:
+    """A conjunction needs no parentheses among alternatives: blanks bind more closely than `or`."""
+    return written(query) if isinstance(query, And) else _inside(query)
+
+
+def _where_written(where: Iterable[Term]) -> str:
+    return " ".join(f"-{_term_written(one.query)}" if isinstance(one, Not) else _term_written(one) for one in where)
+
+
+def _term_written(term: Query) -> str:
+    """In a quantifier builds and verdicts stand without their field's name, but for words that would be read as one."""
+    if isinstance(term, Atom) and term.field == "status":
+        return _values_written(term.field, term.values)
+    if isinstance(term, Atom) and term.field == "build" and _STARTS_BUILD.match(term.values[0]):
+        return _values_written(term.field, term.values)
+    return written(term)
+
+
+def _values_written(name: str, values: Iterable[str]) -> str:
+    separators = "|," if FIELDS[name].words else "|"
+    return "|".join(_quoted_where_needed(value, separators) for value in values)
+
+
+def _text_written(words: str) -> str:
+    means_more = words.startswith("-") or words.casefold() in _CONNECTIVES or _FIELD.match(words)
+    return _quoted(words) if means_more else _quoted_where_needed(words, "")
+
+
+def _quoted_where_needed(text: str, separators: str) -> str:
+    is_plain = (
+        text and text[0] != ":" and not any(sign.isspace() or sign in '()"\\' or sign in separators for sign in text)
+    )
+    return text if is_plain else _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def atoms_of(query: Query) -> Iterator[Atom]:
+    """Every atom that stands in it, in order."""
+    match query:
+        case Atom():
+            yield query
+        case Not(inner):
+            yield from atoms_of(inner)
+        case And(queries) | Or(queries):
+            for one in queries:
+                yield from atoms_of(one)
+        case Claimed(_, where, claim):
+            for term in (*where, claim):
+                yield from atoms_of(term)
+        case Counted(where, _):
+            for term in where:
+                yield from atoms_of(term)
+        case Text() | InOrder():
+            return

@@ -1,0 +1,220 @@
+"""The web application: rooms, doors and the order of middleware. Holds an engine; knows nothing of settings or SQL."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import cache
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.middleware.gzip import GZipMiddleware
+
+from knowngood.app.dashboard import pattern_page
+from knowngood.app.dashboard.evidence import attempt_page, cell_page
+from knowngood.app.dashboard.evidence import attempts_api as api_attempts
+from knowngood.app.dashboard.evidence import cells_api as api_cells
+from knowngood.app.dashboard.issues import api as api_issues
+from knowngood.app.dashboard.issues import build_page
+from knowngood.app.dashboard.issues import builds_api as api_builds
+from knowngood.app.dashboard.issues import page as issues_page
+from knowngood.app.dashboard.matrix import api as api_matrix
+from knowngood.app.dashboard.matrix import page as matrix_page
+from knowngood.app.dashboard.runs import api as api_runs
+from knowngood.app.dashboard.runs import event_stream as api_events
+from knowngood.app.dashboard.runs import run_page, runs_page
+from knowngood.app.features.annotations import notes_api as api_notes
+from knowngood.app.features.annotations import page as annotations_page
+from knowngood.app.features.annotations import voids_api as api_voids
+from knowngood.app.features.bundles import api as api_results
+from knowngood.app.features.changes import api as api_changes
+from knowngood.app.features.changes import page as changes_page
+from knowngood.app.features.compare import api as api_compare
+from knowngood.app.features.compare import page as compare_page
+from knowngood.app.features.coverage import api as api_coverage
+from knowngood.app.features.coverage import hygiene_api as api_hygiene
+from knowngood.app.features.coverage import hygiene_page
+from knowngood.app.features.coverage import page as coverage_page
+from knowngood.app.features.diagnose import api as diagnose_api
+from knowngood.app.features.diagnose import page as diagnose_page
+from knowngood.app.features.docs import api as api_docs
+from knowngood.app.features.docs import api_reference_page
+from knowngood.app.features.docs import page as docs_page
+from knowngood.app.features.exports import api as api_exports
+from knowngood.app.features.exports import badge_api
+from knowngood.app.features.fleet import api as api_workers
+from knowngood.app.features.fleet import page as fleet_page
+from knowngood.app.features.gate import api as api_gate
+from knowngood.app.features.gate.fast_path import Repeater
+from knowngood.app.features.quality import api as api_quality
+from knowngood.app.features.quality import page as quality_page
+from knowngood.app.features.upgrade import api as api_upgrade
+from knowngood.app.features.upgrade import page as upgrade_page
+from knowngood.app.features.watchlists import api as api_watch_lists
+from knowngood.app.features.watchlists import edit_page
+from knowngood.app.features.watchlists import page as watchlists_page
+from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.store.engine import Engine
+from knowngood.app.web import errors, openapi, preferences_page
+from knowngood.app.web.api_responses import REFUSALS
+from knowngood.app.web.auth import api as api_whoami
+from knowngood.app.web.auth import audit_api as api_audit
+from knowngood.app.web.auth import audit_page, sign_in_page
+from knowngood.app.web.auth.middleware import Doorkeeper
+from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.errors import ErrorPage
+from knowngood.app.web.html.static_files import edition, read_assets, static_router
+from knowngood.app.web.html.templates import make_templates
+from knowngood.app.web.metrics import api as metrics_api
+from knowngood.app.web.metrics import health_api
+from knowngood.app.web.metrics.collector import Instruments
+from knowngood.app.web.metrics.middleware import Watcher
+from knowngood.app.web.middleware.headers import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
+from knowngood.app.web.middleware.rate_limit import Bodies
+from knowngood.app.web.parameter_validation import read_plainly
+from knowngood.app.web.request_context import Answers, House, Streams, visit_from
+from knowngood.app.web.urls import API, RESULTS
+
+DESCRIPTION = (
+    "Which PyTorch / CUDA / Triton build is known good for the bugs you care about. Every page of the site has its "
+    "JSON twin here. Answers carry an ETag: send it back as If-None-Match and an unchanged answer costs one query."
+)
+
+
+# Level 3 makes 55 kB of the matrix of 100 issues x 40 builds in 2.6 ms; the next better one, 5, makes 50 kB in 5.4 ms
+# (one core of a shared machine, 2026-11-21).
+_COMPRESSION = 3
+_KEPT_BYTES = 32_000_000  # thirty such matrices
+
+
+def create_app(
+    engine: Engine,
+    *,
+    clock: Callable[[], datetime],
+    version: str = "0",
+    rules: Rules | None = None,
+    instruments: Instruments | None = None,
+) -> FastAPI:
+    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
+    rules = rules or Rules()
+    assets = read_assets()
+    app = FastAPI(
+        title="Known Good",
+        version=version,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        dependencies=[Depends(read_plainly)],
+        generate_unique_id_function=openapi.name_operation,
+    )
+    openapi.install(app)
+    instruments = instruments or Instruments()
+    app.state.house = House(
+        engine,
+        clock,
+        make_templates(assets),
+        f"{version}-{edition(assets)}",
+        Streams(),
+        Answers(_KEPT_BYTES),
+        Knowledge(engine, clock, on_failure=instruments.fell_behind),
+        rules,
+        rules.buckets(),
+        instruments=instruments,
+    )
+    app.state.results_buckets = rules.results_buckets()
+    app.include_router(_api())
+    app.include_router(health_api.router)
+    app.include_router(metrics_api.router)
+    app.include_router(static_router(assets))
+    pages = (
+        matrix_page,
+        issues_page,
+        cell_page,
+        attempt_page,
+        build_page,
+        compare_page,
+        upgrade_page,
+        runs_page,
+        run_page,
+        changes_page,
+        hygiene_page,
+        coverage_page,
+        quality_page,
+        badge_api,
+        edit_page,  # before the lists themselves: `~new` is no name of one
+        watchlists_page,
+        annotations_page,
+        fleet_page,
+        audit_page,
+        sign_in_page,
+        preferences_page,
+        api_reference_page,
+        docs_page,
+        pattern_page,
+        diagnose_page,
+    )
+    for page in pages:
+        app.include_router(page.router)
+    errors.install(app, _error_page)
+    app.add_middleware(Repeater)
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
+    app.add_middleware(
+        Bodies,
+        limit_of=lambda path: rules.results_limit if path == RESULTS else rules.body_limit,
+        streamed={RESULTS},
+    )
+    app.add_middleware(Doorkeeper)
+    app.add_middleware(ReadFromAnywhere)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(HeadAsGet)
+    app.add_middleware(Watcher)
+    app.add_middleware(RequestId)
+    return app
+
+
+def begin_to_stop(app: FastAPI) -> None:
+    """For whoever runs the server, when it is asked to stop: it is not ready any more, and event streams end.
+
+    Everything else is answered on.
+    """
+    app.state.house.streams.is_stopping = True
+    end_streams(app)
+
+
+def end_streams(app: FastAPI) -> None:
+    """End every event stream within a second."""
+    app.state.house.streams.is_closing = True
+
+
+@cache  # an application of each test's own is made hundreds of times
+def _api() -> APIRouter:
+    api = APIRouter(prefix=API, responses=REFUSALS)
+    for name, room in (
+        ("gate", api_gate),  # the first, because it is asked most and routes are looked through in their order
+        ("matrix", api_matrix),
+        ("errors", diagnose_api),
+        ("upgrade", api_upgrade),
+        ("issues", api_issues),
+        ("builds", api_builds),
+        ("cells", api_cells),
+        ("attempts", api_attempts),
+        ("compare", api_compare),
+        ("runs", api_runs),
+        ("hygiene", api_hygiene),
+        ("coverage", api_coverage),
+        ("quality", api_quality),
+        ("changes", api_changes),
+        ("export", api_exports),
+        ("notes", api_notes),
+        ("watchlists", api_watch_lists),
+        ("results", api_results),
+        ("voids", api_voids),
+        ("whoami", api_whoami),
+        ("workers", api_workers),
+        ("audit", api_audit),
+        ("docs", api_docs),
+        ("events", api_events),
+    ):
+        api.include_router(room.router, tags=[name])
+    return api
+
+
+def _error_page(request: Request, page: ErrorPage) -> Response:
+    return visit_from(request).page("error.html", page, status=page.status)

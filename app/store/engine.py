@@ -1,0 +1,359 @@
+"""Opening the database, and the two ways to use it: a unit of work that commits once at the edge, and a reading."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+from sqlite3 import OperationalError as SqliteError
+from typing import Any, cast
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.domain.verdicts.verdict import RULES
+from knowngood.app.store.tables import cells, meta
+
+__all__ = [
+    "RULES_IN_META",
+    "Connection",
+    "Engine",
+    "Session",
+    "connect",
+    "in_words",
+    "is_known",
+    "is_of_older_rules",
+    "migrate",
+    "name_of",
+    "reading",
+    "rebuilding",
+    "refuse_foreign",
+    "require_current",
+    "revision_of",
+    "unit_of_work",
+    "upgrade_to",
+]
+
+RULES_IN_META = "rules"
+"""What the version of the rules that cells were derived by is called in the table `meta`."""
+
+_MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+_WRITES = "knowngood_writes"
+_WAIT_S = "knowngood_wait_s"
+_BUSY_TIMEOUT_S = 60  # importing a large bundle holds the only write lock for that long on a slow host
+_MIGRATION_LOCK = 0x6B6E_6F77  # any constant of ours: PostgreSQL's advisory locks are numbers
+_MIGRATION_PATIENCE_S = 10  # while a change of a table waits for its readers, everybody else waits behind it
+
+# A web process answers in up to 40 threads, each with a connection for some milliseconds; two of them and a dispatcher
+# stay below the 100 connections that a PostgreSQL server takes unless told otherwise.
+_CONNECTIONS_KEPT, _CONNECTIONS_MORE, _CONNECTION_WAIT_S = 5, 15, 20
+
+# How long a PostgreSQL server lets one of ours hold others up. Whatever the address says in its own `options` wins.
+_LIMITS = {
+    "lock_timeout": f"{_BUSY_TIMEOUT_S}s",  # SQLite's waiting, by its name here
+    "statement_timeout": "10min",
+    # A process that was stopped or lost inside a transaction would hold the one lock that all writers need.
+    "idle_in_transaction_session_timeout": "5min",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+    "client_connection_check_interval": "10s",
+}
+
+# How soon our side notices that the server is gone, where no answer says so. Seconds, but the last: milliseconds.
+_PATIENCE = {
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+    "application_name": "knowngood",
+}
+
+_BUSY = "55P03"  # lock_not_available
+_TOO_LONG = "57014"  # query_canceled
+# What PostgreSQL calls a fault of the program, and what to whoever runs it is a database that cannot be used.
+_NOT_AS_MIGRATED = {"42501": "the role of the address may not do that", "42P01": "a table is missing"}
+_FAILED = (
+    sa.exc.OperationalError,
+    sa.exc.InterfaceError,
+    sa.exc.InternalError,
+    sa.exc.ProgrammingError,
+    sa.exc.TimeoutError,
+)
+
+
+def connect(url: str) -> Engine:
+    """An engine for `sqlite:////path/file.db` or `postgresql://...`. Opens nothing yet."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise StoreUnusable(
+            f'"{url}" is no database address; write sqlite:////path/knowngood.db or postgresql://...'
+        ) from None
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed)
+    if parsed.get_backend_name() == "postgresql":
+        return _postgresql(parsed)
+    raise StoreUnusable(f'"{parsed.get_backend_name()}" databases are not supported; use sqlite or postgresql')
+
+
+def _sqlite(url: sa.URL) -> Engine:
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_S})
+
+    @sa.event.listens_for(engine, "connect")
+    def prepare(connection: SqliteConnection, _record: object) -> None:
+        # The driver must not begin transactions by itself: it begins too late for read-then-write to be safe.
+        connection.isolation_level = None
+        _write_ahead(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A deferred writer that read first fails with "database is locked" when another one wrote in between
+        # (measured: 8 threads x 50 read-then-write units; only IMMEDIATE counted to 400).
+        options = connection.get_execution_options()
+        if options.get(_WRITES, False):
+            wait_ms = int(options.get(_WAIT_S, _BUSY_TIMEOUT_S) * 1000)
+            connection.exec_driver_sql(f"PRAGMA busy_timeout = {wait_ms}")  # connections are used again
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITES, False) else "BEGIN")
+
+    return engine
+
+
+def _write_ahead(connection: SqliteConnection) -> None:
+    """Switch a database to write-ahead logging; of two that switch a new one, SQLite refuses one without waiting."""
+    until = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except SqliteError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _postgresql(url: sa.URL) -> Engine:
+    if url.drivername not in {"postgresql", "postgresql+psycopg"}:
+        raise StoreUnusable(f'"{url.drivername}" names another driver; write postgresql://...')
+    try:
+        engine = sa.create_engine(
+            url,
+            # A connection that the server closed, as when it was started anew, is replaced before it is used.
+            pool_pre_ping=True,
+            pool_size=_CONNECTIONS_KEPT,
+            max_overflow=_CONNECTIONS_MORE,
+            pool_timeout=_CONNECTION_WAIT_S,
+            connect_args=_arguments(url),
+        )
+    except ModuleNotFoundError:
+        raise StoreUnusable(
+            'PostgreSQL needs its driver; install it with `pip install "knowngood[postgres]"`'
+        ) from None
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        wait_s = connection.get_execution_options().get(_WAIT_S, _BUSY_TIMEOUT_S)
+        if wait_s != _BUSY_TIMEOUT_S:
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, round(wait_s * 1000))}")
+
+    return engine
+
+
+def _arguments(url: sa.URL) -> dict[str, str]:
+    """What the driver is told beside the address; where the address says otherwise, it wins."""
+    limits = " ".join(f"-c {name}={value}" for name, value in _LIMITS.items())
+    own = url.query.get("options", "")
+    given = own if isinstance(own, str) else " ".join(own)
+    patience = {name: value for name, value in _PATIENCE.items() if name not in url.query}
+    return {**patience, "options": f"{limits} {given}".strip()}
+
+
+@contextmanager
+def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S) -> Iterator[Session]:
+    """One transaction that writes: committed once when the block ends, rolled back when it raises.
+
+    `wait_s` is how long it waits for another writer before it raises StoreUnusable.
+    """
+    with _session(engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})) as session, session.begin():
+        yield session
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Session]:
+    """One consistent view of the database; nothing is written."""
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+    with _session(engine) as session:
+        yield session
+
+
+@contextmanager
+def _session(engine: Engine) -> Iterator[Session]:
+    try:
+        with Session(engine, autoflush=False) as session:
+            yield session
+    except _FAILED as error:
+        if isinstance(error, sa.exc.ProgrammingError) and _sqlstate(error) not in _NOT_AS_MIGRATED:
+            raise
+        raise StoreUnusable(in_words(engine, error)) from error
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the database to this release's tables; does nothing where it is there already.
+
+    All of it or nothing. Servers may run meanwhile: they wait for it as for any other writer. Two processes that start
+    together wait for each other. Raises StoreUnusable for a foreign or a newer database, and where a table that is to
+    change stays in use.
+    """
+    try:
+        with engine.connect() as connection:
+            refuse_foreign(connection)
+            if revision_of(connection) == _head():
+                return
+        with rebuilding(engine) as connection:
+            refuse_foreign(connection)
+            upgrade_to(connection, "head")
+            holds_none = ~sa.exists(sa.select(cells.c.issue))  # no verdict is of no older rules
+            connection.execute(sa.update(meta).where(meta.c.name == RULES_IN_META, holds_none).values(value=RULES))
+    except DBAPIError as error:
+        raise StoreUnusable(in_words(engine, error)) from error
+
+
+def upgrade_to(connection: Connection, revision: str) -> None:
+    """Run the migrations up to `revision`, in the transaction of `rebuilding`."""
+    command.upgrade(_alembic(connection), revision)
+
+
+def require_current(engine: Engine) -> None:
+    """Refuse a database whose tables, or whose verdicts, are not this release's; say what to do."""
+    try:
+        with engine.connect() as connection:
+            refuse_foreign(connection)
+            revision = revision_of(connection)
+            is_of_older = revision == _head() and is_of_older_rules(connection)
+    except DBAPIError as error:
+        raise StoreUnusable(in_words(engine, error)) from error
+    if revision != _head():
+        state = "has no tables yet" if revision is None else "is of an older release"
+        raise StoreUnusable(f"the database {name_of(engine)} {state}; run `knowngood migrate`")
+    if is_of_older:
+        raise StoreUnusable(
+            f"the database {name_of(engine)} holds verdicts of an older release's rules; run `knowngood migrate`"
+        )
+
+
+def is_of_older_rules(connection: Connection) -> bool:
+    """Whether the store's cells were derived by an older release's rules."""
+    query = sa.select(meta.c.value).where(meta.c.name == RULES_IN_META)
+    rules: int | None = connection.execute(query).scalar_one_or_none()
+    return rules is None or rules < RULES  # a backup of an older release says nothing of rules
+
+
+@contextmanager
+def rebuilding(engine: Engine) -> Iterator[Connection]:
+    """A connection in a transaction of its own that changes tables and that no second one can enter.
+
+    SQLite rebuilds a table by copying and dropping it; with foreign keys enforced that would delete what points to it,
+    and the switch works only outside a transaction.
+    """
+    with engine.execution_options(**{_WRITES: True}).connect() as connection:
+        if engine.dialect.name == "sqlite":
+            driver = cast(SqliteConnection, connection.connection.driver_connection)
+            driver.execute("PRAGMA foreign_keys = OFF")
+            try:
+                with connection.begin():
+                    yield connection
+                    _refuse_broken_references(connection)
+            finally:
+                driver.execute("PRAGMA foreign_keys = ON")
+        else:
+            with connection.begin():
+                for limit in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+                    connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+                connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{_MIGRATION_PATIENCE_S}s'")
+                yield connection
+
+
+def _refuse_broken_references(connection: Connection) -> None:
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").first()
+    if broken is not None:
+        raise StoreUnusable(f"migrating would leave rows of {broken[0]} that point nowhere; nothing was changed")
+
+
+def refuse_foreign(connection: Connection) -> None:
+    """Raise StoreUnusable where the tables are something else's, or of a release that this one does not know."""
+    revision = revision_of(connection)
+    if revision is None:
+        tables = sa.inspect(connection).get_table_names()
+        if tables:
+            raise StoreUnusable(
+                f"the database {name_of(connection.engine)} belongs to something else (it has a table {min(tables)}); "
+                "give Known Good a database of its own"
+            )
+    elif not is_known(revision):
+        raise StoreUnusable(
+            f"the database {name_of(connection.engine)} was written by a newer release of Known Good "
+            f"(its tables are at {revision}, which this release does not know); install that release"
+        )
+
+
+def is_known(revision: str) -> bool:
+    return revision in {script.revision for script in _scripts().walk_revisions()}
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The migration that the tables are at; None where there is none."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _head() -> str | None:
+    return _scripts().get_current_head()
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory(str(_MIGRATIONS))
+
+
+def _alembic(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def name_of(engine: Engine) -> str:
+    """The database as sentences call it, without a password."""
+    return engine.url.database or engine.url.render_as_string(hide_password=True)
+
+
+def in_words(engine: Engine, error: SQLAlchemyError) -> str:
+    """What to say of an error of the driver."""
+    reason: Any = getattr(error, "orig", None) or error
+    first = str(reason).strip().partition("\n")[0]
+    name, state = name_of(engine), _sqlstate(error)
+    if isinstance(error, sa.exc.TimeoutError):
+        return f"every connection to the database {name} that this process may have is in use; try again"
+    if state == _BUSY or "database is locked" in first:
+        return f"the database {name} is busy: another writer held it for longer than this one waits; try again"
+    if state == _TOO_LONG:
+        return f"the database {name} gave a statement up: {first}"
+    if state in _NOT_AS_MIGRATED:
+        return f"the database {name} cannot be used: {_NOT_AS_MIGRATED[state]} ({first})"
+    return f"the database {name} cannot be used: {first}"
+
+
+def _sqlstate(error: SQLAlchemyError) -> str:
+    """PostgreSQL's five signs for what went wrong; empty where there are none."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) or ""

@@ -1,0 +1,1 @@
+"""Attempts, the cells they make, and what was said about them later."""

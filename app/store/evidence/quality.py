@@ -1,0 +1,131 @@
+"""What the project knows of its own evidence: what was asked twice, what said nothing, where the time went."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.app.domain.measuring.job import LOCAL
+from knowngood.app.domain.verdicts.false_changes import Provisioned, Took, Trial
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome
+from knowngood.app.domain.verdicts.verdict import Judged, judge
+from knowngood.app.store import unreadable
+from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.tables import attempts, events
+
+NEWEST = 5000
+"""Of so many attempts the records are read to tell where time went: a page must not grow with the years."""
+
+
+def load_trials(s: Session) -> tuple[Trial, ...]:
+    """Every control and baseline that counts, with the outcome it counts as and without its evidence.
+
+    Its seconds are those from start to finish as the worker saw them, not the record's own.
+    """
+    a = attempts.c
+    columns = (a.issue, a.build, a.hardware, a.binding, a.lock_digest, a.ordinal)
+    of_attempt = (a.id, a.arm, a.variant, a.counts_as, a.machine, a.started_at, a.finished_at)
+    query = sa.select(*columns, *of_attempt).where(a.counts_as.is_not(None), a.arm.in_([CONTROL, BASELINE]))
+    return tuple(
+        Trial(
+            issue=row.issue,
+            build=row.build,
+            hardware=row.hardware,
+            binding=row.binding,
+            lock=row.lock_digest,
+            ordinal=row.ordinal,
+            judged=Judged(
+                attempt=row.id,
+                arm=row.arm,
+                variant=row.variant,
+                outcome=Outcome(row.counts_as),
+                reason="",
+                line="",
+                measured_at=row.finished_at,
+                wall_s=(row.finished_at - row.started_at).total_seconds(),
+                machine=row.machine,
+            ),
+        )
+        for row in s.execute(query.order_by(a.finished_at, a.id))
+    )
+
+
+def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
+    """How many attempts count as each outcome, by hardware class."""
+    grouped = (attempts.c.hardware, attempts.c.counts_as)
+    query = sa.select(*grouped, sa.func.count().label("n")).where(grouped[1].is_not(None))
+    found: dict[str, dict[Outcome, int]] = defaultdict(dict)
+    for row in s.execute(query.group_by(*grouped).order_by(*grouped)):
+        found[row.hardware][Outcome(row.counts_as)] = row.n
+    return {hardware: found[hardware] for hardware in sorted(found)}
+
+
+@dataclass(frozen=True)
+class _Times:
+    """The part of a record that tells of time; the rest of its JSON is passed over."""
+
+    ending: Ending
+    wall_s: float = 0.0
+    own_s: float = 0.0
+
+
+_TIMES = TypeAdapter(_Times)
+_LAST_WORD = frozenset({Ending.RETURNED, Ending.RAISED})  # after its last observation such a process ends at once
+
+
+def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[Took, ...]]:
+    """What the newest attempts that ran took, by hardware class."""
+    a = attempts.c
+    query = sa.select(a.id, a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
+    found: dict[str, list[Took]] = defaultdict(list)
+    rows = ((row.id, row) for row in s.execute(query.limit(newest)))
+    for hardware, took in unreadable.readable("attempts", rows, _took):
+        if took.wall_s:
+            found[hardware].append(took)
+    return {hardware: tuple(found[hardware]) for hardware in sorted(found)}
+
+
+def _took(row: Any) -> tuple[str, Took]:  # noqa: ANN401 - a row of the driver
+    times = _TIMES.validate_json(row.record)
+    return row.hardware, Took(times.wall_s, times.own_s, is_told=times.own_s > 0 and times.ending in _LAST_WORD)
+
+
+def load_provisioned(s: Session) -> Provisioned:
+    """Of the jobs that ran through this store and have an attempt that counts: imported ones bring no time of theirs.
+
+    What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
+    """
+    ready = s.execute(sa.select(events.c.data).where(events.c.kind == "environment_ready")).scalars().all()
+    told = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
+    jobs: Mapping[str, float] = dict(told)
+    if not jobs:
+        return Provisioned()
+    a = attempts.c
+    counted = sa.and_(a.origin == LOCAL, a.counts_as.is_not(None))
+    took = [row for row in s.execute(sa.select(a.job, a.started_at, a.finished_at).where(counted)) if row.job in jobs]
+    of_jobs = {row.job for row in took}
+    return Provisioned(
+        environments=len(of_jobs),
+        seconds=sum(seconds for job, seconds in jobs.items() if job in of_jobs),
+        attempts=len(took),
+        processes_s=sum((row.finished_at - row.started_at).total_seconds() for row in took),
+    )
+
+
+def _ready(data: Mapping[str, Any]) -> tuple[str, float]:
+    return str(data["job"]), float(data["seconds"])
+
+
+def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
+    """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
+    found = [one for one in attempt_codec.load_evidence(s, issue.id, build.id, hardware) if one.void is None]
+    return tuple(
+        (one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log, one.searched))
+        for one in found
+    )

@@ -1,0 +1,194 @@
+"""Taking all results of one worker out of the count, and back in: one action, one transaction, one entry of the log.
+
+The mark on an attempt (`attempts.void`) is the oldest void that covers it and stands. It depends on nothing else: not
+on whether the results or the void came first, and not on how often voids were said and ended meanwhile.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.verdicts.voids import Clock, Span, UnknownVoid, Void, checked_reason, checked_span
+from knowngood.app.store import audit_log
+from knowngood.app.store.evidence.cells import UNVOIDED, VOIDED, CellKey, announce, rederive, touch
+from knowngood.app.store.records import CellChange
+from knowngood.app.store.tables import attempts, tokens, voids
+from knowngood.app.store.tokens import PREFIX
+
+_SPAN = tuple(field.name for field in fields(Span))
+
+
+@dataclass(frozen=True)
+class VoidReport:
+    """What voiding, or taking it back, did: so many attempts were marked (or are no more), of which `counted` count
+    otherwise than before, in so many cells; `changes` are the cells that came out differently.
+    """
+
+    void: Void
+    attempts: int
+    counted: int
+    cells: int
+    changes: tuple[CellChange, ...]
+
+
+def void_results(s: Session, span: Span, reason: str, *, by: Actor, now: datetime) -> VoidReport:
+    """Keep these results from counting, and derive the cells that they are in. Raises BadRequest.
+
+    What is voided already stays with the older void. A span that covers nothing yet is a void all the same: it covers
+    what comes in later.
+    """
+    said, span = checked_reason(reason), checked_span(span, now)
+    touch(s)
+    row = {**asdict(span), "reason": said, "actor": by.name, "at": now, "ended_by": "", "ended_reason": ""}
+    id_: int = s.execute(sa.insert(voids).values(**row).returning(voids.c.id)).scalar_one()
+    marked = sa.and_(attempts.c.void.is_(None), _covered(span))
+    n, places = _concerned(s, marked)
+    counted = _number(s, sa.and_(marked, attempts.c.counts_as.is_not(None)))
+    s.execute(sa.update(attempts).where(marked).values(void=id_, counts_as=None))
+    changes = rederive(s, places, now)
+    told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said, "span": _told(span)}
+    audit_log.note(s, by, "results.void", str(id_), now, **told)
+    announce(s, VOIDED, now, run="", void=id_, by=by.name, **told)
+    return VoidReport(Void(id_, span, said, by.name, now), n, counted, len(places), changes)
+
+
+def unvoid_results(s: Session, id_: int, reason: str, *, by: Actor, now: datetime) -> VoidReport:
+    """Let these results count again, but for those that another void covers. Raises UnknownVoid.
+
+    The cells are then what they would be had it never been said.
+    """
+    said = checked_reason(reason)
+    touch(s)
+    void = load_named_voids(s, {id_}).get(id_)
+    if void is None or void.ended_at is not None:
+        state = f"was ended by {void.ended_by} on {void.ended_at:%Y-%m-%d}" if void and void.ended_at else "is not here"
+        raise UnknownVoid(f"void {id_} {state}; `knowngood void --list` shows those that stand")
+    ended = {"ended_at": now, "ended_by": by.name, "ended_reason": said}
+    s.execute(sa.update(voids).where(voids.c.id == id_).values(**ended))
+    n, places = _concerned(s, attempts.c.void == id_)
+    s.execute(sa.update(attempts).where(attempts.c.void == id_).values(void=_oldest(load_standing_voids(s))))
+    changes = rederive(s, places, now)
+    counted = _number(s, sa.and_(_covered(void.span), attempts.c.counts_as.is_not(None)))
+    told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said}
+    audit_log.note(s, by, "results.unvoid", str(id_), now, **told)
+    announce(s, UNVOIDED, now, run="", void=id_, by=by.name, **told)
+    return VoidReport(Void(**{**vars(void), **ended}), n, counted, len(places), changes)
+
+
+def rehearse_void(s: Session, span: Span, reason: str, *, by: Actor, now: datetime) -> VoidReport:
+    """What `void_results` would do. It is done and taken back, so that nothing is told that would not happen."""
+    with s.begin_nested() as trial:
+        report = void_results(s, span, reason, by=by, now=now)
+        trial.rollback()
+    return report
+
+
+def rehearse_unvoid(s: Session, id_: int, reason: str, *, by: Actor, now: datetime) -> VoidReport:
+    """What `unvoid_results` would do."""
+    with s.begin_nested() as trial:
+        report = unvoid_results(s, id_, reason, by=by, now=now)
+        trial.rollback()
+    return report
+
+
+def load_voids(s: Session) -> tuple[Void, ...]:
+    """All there ever were, the newest first."""
+    return tuple(_void(row) for row in s.execute(sa.select(voids).order_by(voids.c.id.desc())).mappings())
+
+
+def load_named_voids(s: Session, ids: Collection[int | None]) -> Mapping[int | None, Void]:
+    """Those of these numbers; nothing is asked where there is none."""
+    wanted = sorted(id_ for id_ in ids if id_ is not None)
+    if not wanted:
+        return {}
+    rows = s.execute(sa.select(voids).where(voids.c.id.in_(wanted))).mappings()
+    return {row["id"]: _void(row) for row in rows}
+
+
+def load_standing_voids(s: Session) -> tuple[Void, ...]:
+    """What keeps results from counting now, the oldest first."""
+    query = sa.select(voids).where(voids.c.ended_at.is_(None)).order_by(voids.c.id)
+    return tuple(_void(row) for row in s.execute(query).mappings())
+
+
+def void_over(attempt: Attempt, token: str, received_at: datetime, standing: Sequence[Void]) -> int | None:
+    """The void that covers what comes in now; None where none does."""
+    for void in standing:
+        if void.span.covers(attempt.machine, token, attempt.finished_at, received_at):
+            return void.id
+    return None
+
+
+def _void(row: sa.RowMapping) -> Void:
+    fields_of_span = {name: row[name] for name in _SPAN}
+    rest = {name: row[name] for name in ("id", "reason", "actor", "at", "ended_at", "ended_by", "ended_reason")}
+    return Void(span=Span(**{**fields_of_span, "clock": Clock(row["clock"])}), **rest)
+
+
+def _told(span: Span) -> dict[str, object]:
+    return {
+        "machine": span.machine,
+        "token": span.token,
+        "clock": span.clock.value,
+        "from": span.since.isoformat() if span.since else None,
+        "to": span.until.isoformat(),
+    }
+
+
+def _covered(span: Span) -> sa.ColumnElement[bool]:
+    """`Span.covers`, as a condition."""
+    at = attempts.c.finished_at if span.clock is Clock.MEASURED else attempts.c.received_at
+    conditions: list[sa.ColumnElement[bool]] = [at <= span.until]
+    if span.since is not None:
+        conditions.append(at >= span.since)
+    if span.machine:
+        conditions.append(attempts.c.machine == span.machine)
+    if span.token:
+        # Twice the same, so that the index is used: it holds what came through a token alone.
+        conditions += [attempts.c.token == span.token, sa.literal_column("attempts.token <> ''", sa.Boolean)]
+    return sa.and_(*conditions)
+
+
+def _concerned(s: Session, which: sa.ColumnElement[bool]) -> tuple[int, list[CellKey]]:
+    """How many attempts, and the cells that they are in."""
+    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
+    rows = s.execute(sa.select(*place, sa.func.count()).where(which).group_by(*place)).all()
+    return sum(row[3] for row in rows), [CellKey(*row[:3]) for row in rows]
+
+
+def _number(s: Session, which: sa.ColumnElement[bool]) -> int:
+    n: int = s.execute(sa.select(sa.func.count()).select_from(attempts).where(which)).scalar_one()
+    return n
+
+
+def _oldest(standing: Sequence[Void]) -> sa.ColumnElement[Any]:
+    """The oldest void that covers a row, as `void_over` finds it."""
+    covering = [(_covered(void.span), sa.literal(void.id)) for void in standing]
+    return sa.case(*covering, else_=sa.null()) if covering else sa.null()
+
+
+def known_worker(s: Session, machine: str, token: str) -> tuple[str, str]:
+    """A machine's digest and a token's id, of a machine that has sent results and a token (by its name or id) that
+    there is or was; empty where empty. Raises BadRequest: a misspelt name would void nothing and say so in passing.
+    """
+    if machine and s.execute(sa.select(attempts.c.id).where(attempts.c.machine == machine).limit(1)).first() is None:
+        raise BadRequest(f'no results of a machine "{machine[:80]}" are here; /workers lists machines by their digest')
+    return machine, _token_id(s, token) if token else ""
+
+
+def _token_id(s: Session, wanted: str) -> str:
+    named = sa.or_(tokens.c.name == wanted, tokens.c.id == wanted.removeprefix(PREFIX))
+    found: Sequence[str] = s.execute(sa.select(tokens.c.id).where(named).order_by(tokens.c.created_at)).scalars().all()
+    if not found:
+        raise BadRequest(f'no token is or was called "{wanted[:80]}"; `knowngood token list` shows all')
+    if len(found) > 1:
+        several = ", ".join(f"{PREFIX}{id_}" for id_ in found)
+        raise BadRequest(f'{len(found)} tokens were called "{wanted}"; say which: {several}')
+    return found[0]

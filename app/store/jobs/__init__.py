@@ -1,0 +1,1 @@
+"""The queue: runs, jobs, leases, and what workers report."""

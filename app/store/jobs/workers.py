@@ -1,0 +1,81 @@
+"""Who measured, and who does now: what machines have left in jobs and attempts."""
+
+from collections import defaultdict
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.measuring.worker_stats import Doing, Stay, Tally
+from knowngood.app.serialization import codec
+from knowngood.app.store import unreadable
+from knowngood.app.store.records import ArmState, JobState
+from knowngood.app.store.tables import arms, attempts, issues, jobs, machines
+
+
+def load_tallies(s: Session) -> tuple[Tally, ...]:
+    """Attempts whose machine nobody recorded are left out."""
+    a = attempts.c
+    counted = sa.select(a.machine, a.hardware, a.origin, sa.func.count().label("n"), sa.func.max(a.finished_at))
+    grouped = counted.where(a.machine != "").group_by(a.machine, a.hardware, a.origin)
+    found: dict[tuple[str, str], list[tuple[int, datetime, str]]] = defaultdict(list)
+    for machine, hardware, origin, n, last in s.execute(grouped):
+        found[machine, hardware].append((n, last, origin))
+    return tuple(
+        Tally(machine, hardware, sum(n for n, _, _ in some), max(at for _, at, _ in some), _names(some))
+        for (machine, hardware), some in sorted(found.items())
+    )
+
+
+def _names(some: list[tuple[int, datetime, str]]) -> tuple[str, ...]:
+    return tuple(sorted({origin for _, _, origin in some}))
+
+
+def load_machines(s: Session) -> dict[str, Machine]:
+    """Every machine that is still described here, by its digest."""
+    rows = s.execute(sa.select(machines.c.digest, machines.c.doc))
+    return {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
+
+
+def load_stays(s: Session, since: datetime) -> tuple[Stay, ...]:
+    """Attempts at issues that the catalogue has or had which ended since then, on machines that are known."""
+    a = attempts.c
+    query = sa.select(a.machine, a.hardware, a.issue, a.build, a.started_at, a.finished_at)
+    # Each issue by itself: an index leads to the newest of an issue, none to the newest of all.
+    lately = query.where(a.issue.in_(sa.select(issues.c.id)), a.finished_at >= since, a.machine != "")
+    return tuple(Stay(*row) for row in s.execute(lately))
+
+
+def load_doing(s: Session, now: datetime) -> tuple[Doing, ...]:
+    """The jobs that are held, in the order in which they were queued."""
+    held = s.execute(
+        sa.select(jobs).where(jobs.c.state == JobState.LEASED).order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id)
+    ).all()
+    if not held:
+        return ()
+    of_job: dict[str, list[Any]] = defaultdict(list)
+    of_held = sa.select(arms.c.job, arms.c.issue, arms.c.arm, arms.c.state).where(arms.c.job.in_([j.id for j in held]))
+    for row in s.execute(of_held.order_by(arms.c.job, arms.c.position)):
+        of_job[row.job].append(row)
+    return tuple(
+        Doing(
+            job=job.id,
+            run=job.run,
+            machine=job.machine,
+            build=job.build,
+            hardware=job.hardware,
+            arms=tuple(f"{arm.issue} {arm.arm}" for arm in of_job[job.id] if arm.state == ArmState.RUNNING),
+            done=sum(arm.state == ArmState.DONE for arm in of_job[job.id]),
+            total=len(of_job[job.id]),
+            is_held=job.lease_until is not None and job.lease_until > now,
+        )
+        for job in held
+    )
+
+
+def load_queued(s: Session) -> dict[str, int]:
+    """How many jobs wait, by hardware class."""
+    waiting = sa.select(jobs.c.hardware, sa.func.count()).where(jobs.c.state == JobState.QUEUED)
+    return dict(sorted(s.execute(waiting.group_by(jobs.c.hardware)).all()))

@@ -1,0 +1,426 @@
+"""Every question that pages, the command line and the planner ask. Frozen values out; nothing is written here."""
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.orm import Session
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.measuring.job import LOCAL
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.measuring.planning import ArmKey, Known
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.voids import Void
+from knowngood.app.serialization import codec
+from knowngood.app.store import unreadable
+from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.evidence.voids import load_named_voids
+from knowngood.app.store.records import (
+    ArmState,
+    AttemptDetail,
+    AttemptRow,
+    EventRow,
+    JobRow,
+    JobState,
+    Lease,
+    Reception,
+    RunRow,
+    RunState,
+    UnknownAttempt,
+    UnknownRun,
+)
+from knowngood.app.store.tables import (
+    arms,
+    attempts,
+    builds,
+    cells,
+    environments,
+    events,
+    issues,
+    jobs,
+    leases,
+    locks,
+    logs,
+    machines,
+    meta,
+    runs,
+    tokens,
+)
+
+__all__ = [
+    "ArmState",
+    "AttemptDetail",
+    "AttemptRow",
+    "EventRow",
+    "JobRow",
+    "JobState",
+    "Lease",
+    "Reception",
+    "RunRow",
+    "RunState",
+    "UnknownAttempt",
+    "UnknownRun",
+    "load_active_run",
+    "load_attempt",
+    "load_attempts",
+    "load_builds",
+    "load_cells",
+    "load_durations",
+    "load_events",
+    "load_generation",
+    "load_hardware",
+    "load_issue",
+    "load_issues",
+    "load_known_attempts",
+    "load_last_event",
+    "load_lease",
+    "load_measured_builds",
+    "load_recent_attempts",
+    "load_run",
+    "load_runs",
+    "refuse_unreadable_build",
+]
+
+
+def load_generation(s: Session) -> int:
+    """A number that grows with every write that pages can see."""
+    query = sa.select(meta.c.value).where(meta.c.name == "generation")
+    generation: int = s.execute(query).scalar_one()
+    return generation
+
+
+def load_issues(s: Session) -> tuple[Issue, ...]:
+    """The catalogue's issues by id, less those that cannot be read."""
+    rows = s.execute(sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present))
+    found = unreadable.readable("issues", rows, attempt_codec.parse_issue)
+    return tuple(sorted(found, key=lambda issue: issue.id))
+
+
+def load_issue(s: Session, id_: str) -> Issue:
+    """Raises UnknownIssue, also for one that has left the catalogue, and Unreadable."""
+    doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
+    if doc is None:
+        raise UnknownIssue(f'no issue "{id_}" in the catalogue')
+    return unreadable.read("issues", id_, attempt_codec.parse_issue, doc)
+
+
+def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
+    """The catalogue's builds in release order, mismatched Triton and other Pythons after the plain build; less those
+    that cannot be read: with `whole` Unreadable is raised.
+    """
+    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present))
+    found = unreadable.readable("builds", rows, attempt_codec.parse_build, whole=whole)
+    return tuple(sorted(found, key=lambda build: build.build_id))
+
+
+def refuse_unreadable_build(s: Session, id_: str) -> None:
+    """Raises Unreadable where the catalogue has this build and it cannot be read."""
+    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))
+    list(unreadable.readable("builds", rows, attempt_codec.parse_build, whole=True))
+
+
+def load_cells(
+    s: Session,
+    *,
+    issues: Collection[str] | None = None,
+    builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+) -> tuple[Cell, ...]:
+    """Cells with evidence, by issue, build and class; None means all. One query over one table, however long the
+    history: verdicts are derived when evidence comes in.
+    """
+    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
+    wanted = ((cells.c.issue, issues), (cells.c.build, builds), (cells.c.hardware, hardware))
+    for column, words in wanted:
+        if words is not None:
+            query = query.where(column.in_(sorted(words)))
+    # Row by row takes twice as long.
+    found = [attempt_codec.read_cell((issue, build, of), doc) for issue, build, of, doc in s.execute(query).all()]
+    # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
+    return tuple(sorted(found, key=attrgetter("issue", "build", "hardware")))
+
+
+def load_hardware(s: Session) -> tuple[str, ...]:
+    """The hardware classes that any cell was measured on."""
+    return tuple(sorted(s.execute(sa.select(cells.c.hardware).distinct()).scalars()))
+
+
+def load_measured_builds(s: Session, hardware: str) -> frozenset[str]:
+    """Ids of the builds with any evidence on one hardware class."""
+    query = sa.select(cells.c.build).where(cells.c.hardware == hardware).distinct()
+    return frozenset(s.execute(query).scalars())
+
+
+def load_attempts(
+    s: Session, issue: str, build: str, hardware: str, newest: int | None = None
+) -> tuple[AttemptRow, ...]:
+    """A cell's evidence (or the newest so many), newest first, superseded and voided attempts too. Empty for what the
+    catalogue does not know.
+    """
+    known = _issue_and_build(s, issue, build)
+    if known is None:
+        return ()
+    bindings = attempt_codec.current_bindings(*known)
+    found = attempt_codec.load_evidence(s, issue, build, hardware, newest)
+    voids = load_named_voids(s, {one.void for one in found})
+    return tuple(_attempt_row(one, *known, bindings, voids) for one in found)
+
+
+def _attempt_row(
+    one: attempt_codec.Stored,
+    issue: Issue,
+    build: Build,
+    bindings: Mapping[tuple[str, str], str],
+    voids: Mapping[int | None, Void],
+) -> AttemptRow:
+    return AttemptRow(
+        one.attempt,
+        attempt_codec.judgement_of(one.attempt, issue, build, one.log, one.searched),
+        one.void is None and attempt_codec.counts(one.attempt, bindings),
+        voids.get(one.void),
+    )
+
+
+def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
+    s: Session,
+    issue: str,
+    limit: int,
+    *,
+    builds: Collection[str] | None = None,
+    hardware: Collection[str] | None = None,
+    counts_as: Collection[Outcome] | None = None,
+    after: tuple[datetime, str] | None = None,
+) -> tuple[AttemptRow, ...]:
+    """An issue's evidence, newest first, of builds in the catalogue; superseded attempts too unless `counts_as` is
+    given: then those that count with one of these outcomes. `after` is the (finished_at, id) of one to go on from.
+    Raises UnknownIssue.
+    """
+    one = load_issue(s, issue)
+    known = {build.id: build for build in load_builds(s)}
+    wanted = sorted(known) if builds is None else sorted(known.keys() & set(builds))
+    query = sa.select(attempts.c.id).where(attempts.c.issue == issue, attempts.c.build.in_(wanted))
+    if hardware is not None:
+        query = query.where(attempts.c.hardware.in_(sorted(hardware)))
+    if counts_as is not None:
+        query = query.where(attempts.c.counts_as.in_(sorted(counts_as)))
+    if after is not None:
+        query = query.where(_older(attempts.c.finished_at, attempts.c.id, after))
+    newest = query.order_by(attempts.c.finished_at.desc(), attempts.c.id).limit(limit)
+    found = attempt_codec.load_named(s, newest)
+    bindings = {id_: attempt_codec.current_bindings(one, known[id_]) for id_ in {each.attempt.build for each in found}}
+    voids = load_named_voids(s, {each.void for each in found})
+    return tuple(
+        _attempt_row(each, one, known[each.attempt.build], bindings[each.attempt.build], voids) for each in found
+    )
+
+
+def load_attempt(s: Session, id_: str) -> AttemptDetail:
+    """Raises UnknownAttempt and Unreadable."""
+    row = s.execute(
+        sa.select(
+            attempts,
+            logs.c.zlib,
+            locks.c.zlib.label("lock"),
+            environments.c.packages,
+            machines.c.doc,
+            tokens.c.name.label("token_name"),
+        )
+        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
+        .join(locks, locks.c.digest == attempts.c.lock_digest, isouter=True)
+        .join(environments, environments.c.lock_digest == attempts.c.lock_digest, isouter=True)
+        .join(machines, machines.c.digest == attempts.c.machine, isouter=True)
+        .join(tokens, tokens.c.id == attempts.c.token, isouter=True)
+        .where(attempts.c.id == id_)
+    ).mappings()
+    found = row.one_or_none()
+    known = _issue_and_build(s, found["issue"], found["build"]) if found else None
+    if found is None or known is None:
+        raise UnknownAttempt(f'no attempt "{id_}" of an issue and build in the catalogue')
+    attempt = unreadable.read("attempts", id_, attempt_codec.parse_attempt, found)
+    log = attempt_codec.unpack(found["zlib"])
+    is_current = attempt_codec.counts(attempt, attempt_codec.current_bindings(*known))
+    return AttemptDetail(
+        attempt=attempt,
+        judgement=attempt_codec.judgement_of(attempt, *known, log, attempt_codec.parse_searched(found["searched"])),
+        counted=found["void"] is None and is_current,
+        void=load_named_voids(s, {found["void"]}).get(found["void"]),
+        log=log,
+        lock=attempt_codec.unpack(found["lock"]),
+        packages=found["packages"] or {},
+        machine=_machine(found["machine"], found["doc"]),
+        reception=Reception(found["received_at"], found["token"], found["token_name"] or ""),
+    )
+
+
+def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] | None:
+    docs = s.execute(
+        sa.select(issues.c.doc, builds.c.doc.label("build"))
+        .join_from(issues, builds, builds.c.id == build)
+        .where(issues.c.id == issue)
+    ).one_or_none()
+    if docs is None:
+        return None
+    return (
+        unreadable.read("issues", issue, attempt_codec.parse_issue, docs.doc),
+        unreadable.read("builds", build, attempt_codec.parse_build, docs.build),
+    )
+
+
+def _machine(digest: str, doc: str | None) -> Machine | None:
+    """None where it was pruned, or cannot be read."""
+    return next(unreadable.readable("machines", [(digest, doc)] if doc else [], codec.MACHINE.validate_json), None)
+
+
+def load_runs(s: Session, limit: int, *, after: tuple[datetime, str] | None = None) -> tuple[RunRow, ...]:
+    """The newest runs first; with `after`, those that stand after the run of this time and id."""
+    newest = sa.select(runs).order_by(runs.c.created_at.desc(), runs.c.id).limit(limit)
+    if after is not None:
+        newest = newest.where(_older(runs.c.created_at, runs.c.id, after))
+    return _with_jobs(s, s.execute(newest).mappings().all())
+
+
+def _older(time: sa.Column[datetime], id_: sa.Column[str], after: tuple[datetime, str]) -> sa.ColumnElement[bool]:
+    """What stands after `after` where rows stand newest first, those of one moment by id."""
+    return sa.or_(time < after[0], sa.and_(time == after[0], id_ > after[1]))
+
+
+def load_active_run(s: Session) -> RunRow | None:
+    """The newest run that has not ended. Its arms are counted, which takes as long as it is large; where there is none,
+    nothing is.
+    """
+    newest = sa.select(runs).where(runs.c.finished_at.is_(None)).order_by(runs.c.created_at.desc(), runs.c.id).limit(1)
+    found = s.execute(newest).mappings().all()
+    return _with_jobs(s, found)[0] if found else None
+
+
+def load_run(s: Session, id_: str) -> RunRow:
+    """Raises UnknownRun."""
+    found = s.execute(sa.select(runs).where(runs.c.id == id_)).mappings().all()
+    if not found:
+        raise UnknownRun(f'no run "{id_}" in this store')
+    return _with_jobs(s, found)[0]
+
+
+def _with_jobs(s: Session, found: Sequence[Any]) -> tuple[RunRow, ...]:
+    done = sa.func.count(sa.case((arms.c.state == ArmState.DONE, 1)))
+    query = (
+        sa.select(jobs, sa.func.count(arms.c.attempt).label("arms_total"), done.label("arms_done"))
+        .join(arms, arms.c.job == jobs.c.id)
+        .where(jobs.c.run.in_([run["id"] for run in found]))
+        .group_by(jobs.c.id)
+        .order_by(jobs.c.position)
+    )
+    by_run: dict[str, list[JobRow]] = defaultdict(list)
+    for row in s.execute(query).mappings():
+        by_run[row["run"]].append(_job_row(row))
+    return tuple(_run_row(run, tuple(by_run[run["id"]])) for run in found)
+
+
+def _job_row(row: Any) -> JobRow:  # noqa: ANN401 - a row of the driver
+    return JobRow(
+        id=row["id"],
+        build=row["build"],
+        hardware=row["hardware"],
+        state=JobState(row["state"]),
+        try_no=row["try_no"],
+        arms_total=row["arms_total"],
+        arms_done=row["arms_done"],
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        problem=row["problem"],
+    )
+
+
+def _run_row(run: Any, of_run: tuple[JobRow, ...]) -> RunRow:  # noqa: ANN401 - a row of the driver
+    return RunRow(
+        id=run["id"],
+        state=_run_state(run["finished_at"], run["cancelled_at"], of_run),
+        created_at=run["created_at"],
+        finished_at=run["finished_at"],
+        request=run["request"],
+        arms_total=sum(job.arms_total for job in of_run),
+        arms_done=sum(job.arms_done for job in of_run),
+        jobs=of_run,
+    )
+
+
+def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_run: Sequence[JobRow]) -> RunState:
+    if finished_at is not None:
+        return RunState.CANCELLED if cancelled_at else RunState.DONE
+    if cancelled_at is not None:
+        return RunState.CANCELLING
+    untouched = all(job.state is JobState.QUEUED and job.try_no == 0 for job in of_run)
+    return RunState.QUEUED if untouched else RunState.RUNNING
+
+
+def load_events(
+    s: Session, after: int, run: str | None, limit: int, *, kinds: Collection[str] | None = None
+) -> tuple[EventRow, ...]:
+    """What happened after event `after`, oldest first. Safe to poll: an id never appears below one seen before."""
+    query = sa.select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
+    if run is not None:
+        query = query.where(events.c.run == run)
+    if kinds is not None:
+        query = query.where(events.c.kind.in_(sorted(kinds)))
+    return tuple(EventRow(row.id, row.at, row.kind, row.run, row.data) for row in s.execute(query))
+
+
+def load_last_event(s: Session) -> int:
+    """The id to follow from; 0 before anything happened."""
+    return s.execute(sa.select(sa.func.max(events.c.id))).scalar_one() or 0
+
+
+def load_lease(s: Session, name: str) -> Lease | None:
+    row = s.execute(sa.select(leases.c.holder, leases.c.until).where(leases.c.name == name)).one_or_none()
+    return Lease(row.holder, row.until) if row else None
+
+
+def load_known_attempts(s: Session, *, only_local: bool = False) -> Known:
+    """What the planner must know: counted outcomes, the highest ordinal given out per key (planned ones too), cells.
+
+    With `only_local`, outcomes that came in a bundle are not known: they were measured on another machine.
+    """
+    outcomes: dict[ArmKey, list[Outcome]] = defaultdict(list)
+    ordinals: dict[ArmKey, int] = defaultdict(int)
+    for *key, counts_as, origin, ordinal, n in s.execute(_attempted()):
+        ordinals[ArmKey(*key)] = max(ordinals[ArmKey(*key)], ordinal)
+        if counts_as is not None and (origin == LOCAL or not only_local):
+            outcomes[ArmKey(*key)] += [Outcome(counts_as)] * n
+    for *key, ordinal in s.execute(_planned()):
+        ordinals[ArmKey(*key)] = max(ordinals[ArmKey(*key)], ordinal)
+    known_cells = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells(s)}
+    return Known(outcomes=dict(outcomes), ordinals=dict(ordinals), cells=known_cells)
+
+
+def _attempted() -> sa.Select[Any]:
+    a = attempts.c
+    grouped = (a.issue, a.build, a.hardware, a.arm, a.variant, a.binding, a.counts_as, a.origin)
+    return sa.select(*grouped, sa.func.max(a.ordinal), sa.func.count()).group_by(*grouped)
+
+
+def _planned() -> sa.Select[Any]:
+    grouped = (arms.c.issue, jobs.c.build, jobs.c.hardware, arms.c.arm, arms.c.variant, arms.c.binding)
+    return sa.select(*grouped, sa.func.max(arms.c.ordinal)).join(jobs, jobs.c.id == arms.c.job).group_by(*grouped)
+
+
+def load_durations(s: Session) -> dict[tuple[str, str, str], float]:
+    """Seconds that the newest attempt of each (issue, arm, variant) took, on whatever build."""
+    a = attempts.c
+    newest = (
+        sa.select(a.issue, a.arm, a.variant, sa.func.max(a.finished_at).label("at"))
+        .where(a.counts_as.is_not(None))
+        .group_by(a.issue, a.arm, a.variant)
+        .subquery()
+    )
+    same = sa.and_(
+        a.issue == newest.c.issue, a.arm == newest.c.arm, a.variant == newest.c.variant, a.finished_at == newest.c.at
+    )
+    rows = s.execute(sa.select(a.issue, a.arm, a.variant, a.started_at, a.finished_at).join(newest, same))
+    return {(row.issue, row.arm, row.variant): (row.finished_at - row.started_at).total_seconds() for row in rows}

@@ -1,0 +1,20 @@
+"""`/api/v1/whoami`: does my token count, and for what."""
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.web.auth.schemas import WhoBody
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter()
+
+
+@router.get("/whoami", response_model=WhoBody)
+async def whoami(visit: Visiting) -> Response:
+    """A token that does not count is answered with 401."""
+    token = visit.reader.token
+    reads = "token" if visit.house.rules.reads_need_token else "open"
+    if token is None:
+        body = WhoBody(name=None, scopes=[], expires_at=None, reads=reads)
+    else:
+        body = WhoBody(name=token.name, scopes=list(token.scopes), expires_at=token.expires_at, reads=reads)
+    return Response(body.model_dump_json(), media_type="application/json", headers={"Cache-Control": "no-store"})

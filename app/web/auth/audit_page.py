@@ -1,0 +1,76 @@
+"""`/audit`: who changed tokens, watch lists, webhooks, results or what people say of cells. For administrators."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from knowngood.app.domain.access import Scope
+from knowngood.app.store.audit_log import AuditRow, load_audit
+from knowngood.app.store.engine import reading
+from knowngood.app.web.auth.principal import require
+from knowngood.app.web.auth.sign_in_page import led_to_sign_in
+from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.urls import API
+
+router = APIRouter(include_in_schema=False)
+
+SHOWN = 100
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """`details` are what the row holds beside its subject, as `name: value`."""
+
+    row: AuditRow
+    details: str
+
+
+@dataclass(frozen=True)
+class AuditPage:
+    """`older_address` is empty on the last page."""
+
+    lines: tuple[AuditLine, ...]
+    older_address: str
+    is_newest: bool
+    json_address: str
+
+
+@router.get("/audit")
+def audit(visit: Visiting, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+    if visit.reader.token is None:
+        return led_to_sign_in(visit)
+    require(request, Scope.ADMIN)
+    with reading(visit.house.engine) as session:
+        rows = load_audit(session, SHOWN + 1, before)
+    shown = rows[:SHOWN]
+    page = AuditPage(
+        lines=tuple(AuditLine(row, _details(row.data)) for row in shown),
+        older_address=f"/audit?before={shown[-1].id}" if len(rows) > SHOWN else "",
+        is_newest=before is None,
+        json_address=f"{API}/audit" + (f"?before={before}" if before else ""),
+    )
+    response = visit.page("audit.html", page)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _details(data: Mapping[str, object]) -> str:
+    said = {name: _told(value) for name, value in data.items()}
+    return "; ".join(f"{name}: {value}" for name, value in said.items() if value)
+
+
+def _told(value: object) -> str:
+    """Whatever an entry holds: entries of one action have lists, of ids or of clashes, those of another a span of times
+    by its parts.
+    """
+    match value:
+        case list():
+            return ", ".join(map(_told, value))
+        case Mapping():
+            return ", ".join(f"{name} {told}" for name, part in value.items() if (told := _told(part)))
+        case None:
+            return ""
+        case _:
+            return str(value)

@@ -1,0 +1,1 @@
+"""Templates, status labels, Markdown, translation."""

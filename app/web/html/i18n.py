@@ -1,0 +1,71 @@
+"""The interface's words in Chinese (a gettext catalogue, by the English words of pages), and words for times and sizes.
+
+Only the interface: what an issue says comes from its own `*_zh` fields, evidence stays as it was measured. The source
+is locale/zh/LC_MESSAGES/knowngood.po; `make words` gathers what pages say and compiles it (knowngood.mo, which is kept
+beside it so that nobody needs a build step; a test compares the two).
+"""
+
+import gettext
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+DOMAIN = "knowngood"
+CATALOGUES = Path(__file__).parents[1] / "locale"
+CHINESE: gettext.NullTranslations = gettext.translation(DOMAIN, CATALOGUES, languages=["zh"])
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_ABSURD_S, _ABSURD_BYTES = 1e10, 1e16  # three hundred years, ten thousand terabytes
+
+
+class Language(StrEnum):
+    ENGLISH = "en"
+    CHINESE = "zh"
+
+
+def say(words: str, language: Language, **values: object) -> str:
+    """`words` in the reader's language, with `{name}` filled in. Words without a translation stay English."""
+    chosen = CHINESE.gettext(words) if words and language is Language.CHINESE else words  # "" would give its header
+    return chosen.format(**values) if values else chosen
+
+
+def ago(then: datetime, now: datetime, language: Language) -> str:
+    """How long ago, in the largest whole unit; a time in the future (clocks differ) counts as now."""
+    seconds = max(0, int((now - then).total_seconds()))
+    if seconds < _MINUTE:
+        return say("just now", language)
+    if seconds < _HOUR:
+        return say("{n} min ago", language, n=seconds // _MINUTE)
+    if seconds < 2 * _DAY:
+        return say("{n} h ago", language, n=seconds // _HOUR)
+    return say("{n} days ago", language, n=seconds // _DAY)
+
+
+def exact(then: datetime) -> str:
+    return f"{then:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`: two figures that matter. Of what no clock can have said, `?`."""
+    if not 0 <= seconds < _ABSURD_S:
+        return "?"
+    if seconds < 10:  # noqa: PLR2004 - below ten seconds the tenth matters
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 2 * _MINUTE:
+        return f"{whole} s"
+    if whole < 2 * _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def size(count: int) -> str:
+    """Bytes in the unit a person reads: `512 B`, `3.4 kB`, `1.2 GB` (decimal units). Of what no machine has, `?`."""
+    if not 0 <= count < _ABSURD_BYTES:
+        return "?"
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:  # noqa: PLR2004 - decimal units
+            return f"{amount:.0f} {unit}" if amount >= 100 or unit == "B" else f"{amount:.1f} {unit}"  # noqa: PLR2004
+        amount /= 1000
+    return f"{amount:.1f} GB"

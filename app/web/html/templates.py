@@ -1,0 +1,32 @@
+"""The template environment: undefined names are errors, text is escaped, static files go by their digest."""
+
+from collections.abc import Mapping
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.templating import Jinja2Templates
+
+from knowngood.app.query.search_box import EXAMPLES
+from knowngood.app.web.html import i18n
+from knowngood.app.web.html.grid import drawn
+from knowngood.app.web.html.markdown import coded, uncoded
+from knowngood.app.web.html.static_files import TEMPLATES, Asset
+from knowngood.app.web.html.status_labels import said_beside
+
+
+def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.globals["static"] = {name: asset.address for name, asset in assets.items()}
+    # The sprite stands in every page: signs are there with the first byte, and in a page that was saved or printed.
+    environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
+    environment.globals["query_examples"] = EXAMPLES
+    environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside}
+    environment.filters |= {"drawn": drawn, "exact": i18n.exact, "duration": i18n.duration, "size": i18n.size}
+    return Jinja2Templates(env=environment)

@@ -1,0 +1,41 @@
+"""`/metrics`: for Prometheus. Whoever may read pages may read it; it holds counts and digests, no name and no text."""
+
+import structlog
+from fastapi import APIRouter, Response
+
+from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.store.engine import reading
+from knowngood.app.store.gauges import Gauges, load_gauges
+from knowngood.app.web.api_responses import REFUSALS
+from knowngood.app.web.metrics.collector import write_metrics
+from knowngood.app.web.request_context import Visiting
+
+router = APIRouter(tags=["health"])
+
+METRICS = "/metrics"
+
+logger = structlog.get_logger(__name__)
+
+_TEXT = {"text/plain": {"schema": {"type": "string"}}, "application/openmetrics-text": {"schema": {"type": "string"}}}
+
+
+@router.get(METRICS, response_class=Response, responses={200: {"content": _TEXT}, 503: REFUSALS[503]})
+def metrics(visit: Visiting) -> Response:
+    """The installation in numbers, in the text form of Prometheus or of OpenMetrics, as `Accept` asks."""
+    text, media = write_metrics(
+        visit.house.instruments,
+        _gauges(visit),
+        visit.request.app.version,
+        visit.request.headers.get("accept", ""),
+    )
+    return Response(text, media_type=media, headers={"Cache-Control": "no-store"})
+
+
+def _gauges(visit: Visiting) -> Gauges | None:
+    """None where the store cannot be read: what the processes counted is told all the same."""
+    try:
+        with reading(visit.house.engine) as session:
+            return load_gauges(session, visit.now)
+    except StoreUnusable as error:
+        logger.warning("the store cannot be read for metrics", reason=str(error))
+        return None

@@ -1,0 +1,30 @@
+"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release, follows it, and goes on."""
+
+from fastapi import APIRouter, Request
+
+from knowngood.app.store.engine import require_current
+from knowngood.app.web.api_responses import REFUSALS
+from knowngood.app.web.errors import Stopping
+from knowngood.app.web.metrics.health_schemas import HealthBody
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/healthz")
+async def healthz() -> HealthBody:
+    """Asks nobody and waits for no thread: all of them may be busy with the store, and the process lives."""
+    return HealthBody(status="ok")
+
+
+@router.get("/readyz", responses={503: REFUSALS[503]})
+def readyz(request: Request) -> HealthBody:
+    house = request.app.state.house
+    if house.streams.is_stopping:
+        raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
+    require_current(house.engine)
+    house.knowledge.now()
+    if house.knowledge.is_behind:
+        return HealthBody(
+            status=f"ready, but the gate knows nothing newer than {house.knowledge.known_at}; see the log"
+        )
+    return HealthBody(status="ready")

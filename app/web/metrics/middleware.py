@@ -1,0 +1,99 @@
+"""Watches every request: one line of the log and the counters of `metrics`. Says templates, never what was asked for.
+
+Neither the path nor its query is written down: people paste tokens, and texts that are nobody's business, into both.
+"""
+
+import time
+
+import structlog
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from knowngood.app.web.metrics.collector import Instruments
+from knowngood.app.web.urls import API, DECISION, RESULTS
+
+UNROUTED = "(none)"
+"""The template of what no route answered: there is none, or the doorkeeper was before it."""
+
+_DECISION = DECISION.lower().encode()
+_GATE = f"{API}/gate"
+# Answered before or beside the routes; their path is all of their template.
+_WITHOUT_ROUTE = frozenset({_GATE, RESULTS, "/openapi.json"})
+_STREAM = b"text/event-stream"
+_UNANSWERED = 499  # nginx' word for a client that left before its answer began
+
+logger = structlog.get_logger(__name__)
+
+
+class Watcher:
+    """Stands within `RequestId`, so that its line carries the name, and around all else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        seen = _Seen()
+        began = time.perf_counter()
+        try:
+            await self.app(scope, seen.hearing(receive), seen.saying(send))
+        except Exception:
+            seen.status = 500  # the outermost middleware answers
+            raise
+        finally:
+            seen.tell(scope, time.perf_counter() - began)
+
+
+class _Seen:
+    """What came by of one request."""
+
+    def __init__(self) -> None:
+        self.status = _UNANSWERED
+        self.received = 0
+        self.decision = ""
+        self.is_stream = False
+
+    def hearing(self, receive: Receive) -> Receive:
+        async def hear() -> Message:
+            message = await receive()
+            self.received += len(message.get("body", b""))
+            return message
+
+        return hear
+
+    def saying(self, send: Send) -> Send:
+        async def say(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._begin(message)
+            await send(message)
+
+        return say
+
+    def _begin(self, message: Message) -> None:
+        self.status = int(message["status"])
+        for name, value in message.get("headers", ()):
+            if name == _DECISION:
+                self.decision = value.decode()
+            elif name == b"content-type":
+                self.is_stream = value.startswith(_STREAM)
+
+    def tell(self, scope: Scope, seconds: float) -> None:
+        instruments: Instruments = scope["app"].state.house.instruments
+        method, route = scope["method"], template_of(scope)
+        instruments.answered(method, route, self.status, None if self.is_stream else seconds)
+        if self.decision:
+            instruments.decided(self.decision)
+        if method == "POST" and route == RESULTS:
+            instruments.took_in(self.received, self.status)
+        logger.info("request", method=method, route=route, status=self.status, ms=round(seconds * 1000, 1))
+
+
+def template_of(scope: Scope) -> str:
+    """The template of the route that answered, with the prefix that routers of the API are included under."""
+    path: str = scope["path"]
+    found = getattr(scope.get("route"), "path", None)
+    if found is None:
+        return path if path in _WITHOUT_ROUTE else UNROUTED
+    prefixed = path.startswith(f"{API}/") and not found.startswith(f"{API}/")
+    return f"{API}{found}" if prefixed else str(found)

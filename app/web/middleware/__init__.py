@@ -1,0 +1,1 @@
+"""Limits on requests: rates, bodies, connections, headers."""

@@ -1,0 +1,92 @@
+"""Addresses of our own pages, so that no template builds one by hand. A `+` in a build id goes out as %2B."""
+
+from functools import lru_cache
+from urllib.parse import quote, urlencode
+
+DECISION = "Knowngood-Decision"
+
+
+API = "/api/v1"
+RESULTS = f"{API}/results"
+
+
+@lru_cache(maxsize=4096)
+def part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def issue_address(issue: str, build: str = "", hardware: str = "") -> str:
+    asked = {name: value for name, value in (("build", build), ("hardware", hardware)) if value}
+    query = f"?{urlencode(asked)}" if asked else ""
+    return f"/issues/{part(issue)}{query}"
+
+
+def badge_address(issue: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
+    """`kind` is `svg`, or `json` for shields.io."""
+    asked = {name: value for name, value in (("build", build), ("hardware", hardware)) if value}
+    return f"/badge/{part(issue)}.{kind}" + (f"?{urlencode(asked)}" if asked else "")
+
+
+def list_badge_address(name: str, build: str = "", hardware: str = "", *, kind: str = "svg") -> str:
+    """Of a watch list."""
+    return f"/badge/watchlists{badge_address(name, build, hardware, kind=kind).removeprefix('/badge')}"
+
+
+def build_address(build: str, hardware: str = "") -> str:
+    return f"/builds/{part(build)}" + (f"?hardware={part(hardware)}" if hardware else "")
+
+
+def cell_address(issue: str, build: str, hardware: str) -> str:
+    return f"/cells/{part(issue)}/{part(build)}?hardware={part(hardware)}"
+
+
+def attempt_address(attempt: str) -> str:
+    return f"/attempts/{part(attempt)}"
+
+
+def pins_address(attempt: str) -> str:
+    """Its lock as hashed requirements."""
+    return f"{attempt_address(attempt)}/requirements.txt"
+
+
+def run_address(run: str) -> str:
+    return f"/runs/{part(run)}"
+
+
+def watch_list_address(name: str) -> str:
+    return f"/watchlists/{part(name)}"
+
+
+def watch_list_edit_address(name: str) -> str:
+    return f"{watch_list_address(name)}/edit"
+
+
+def notes_address(issue: str, build: str, hardware: str) -> str:
+    """Where people say something of a cell."""
+    return f"/cells/{part(issue)}/{part(build)}/notes?hardware={part(hardware)}"
+
+
+CHANGES_FEED = "/feeds/changes.atom"
+
+
+def issue_feed(issue: str) -> str:
+    return f"/feeds/issues/{part(issue)}.atom"
+
+
+def component_feed(component: str) -> str:
+    return f"/feeds/components/{part(component)}.atom"
+
+
+def line_feed(line: str) -> str:
+    """`line` is the minor release of torch: `2.8` for 2.8.x."""
+    return f"/feeds/lines/{part(line)}.atom"
+
+
+def watch_list_feed(name: str) -> str:
+    return f"/feeds/watchlists/{part(name)}.atom"
+
+
+def compare_address(before: str = "", after: str = "", **asked: str) -> str:
+    """What is empty is left out: without one of the two builds the page asks for it."""
+    said = {name: value for name, value in (("a", before), ("b", after), *asked.items()) if value}
+    return f"/compare?{urlencode(said)}" if said else "/compare"

@@ -1,0 +1,1 @@
+"""Which PyTorch build is known good for the bugs you care about."""

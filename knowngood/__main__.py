@@ -1,0 +1,3 @@
+from knowngood.app.entry import main
+
+main()

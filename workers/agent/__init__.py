@@ -1,0 +1,1 @@
+"""One job: provision, isolate, run each arm, report."""

@@ -1,0 +1,489 @@
+"""Run one job on this host: provision its environment, run its arms, say what happens while it happens.
+
+`run_job` is what every carrier runs. `python -m
+knowngood.workers.agent.agent` is the same behind a pipe: one line of JSON on standard
+input (`{"spec": .., "workplace": ..}`), events as lines on standard output, SIGTERM to cancel; when standard input ends
+or its starter dies, everything it started dies with it. No database, no credential, no setting is read here.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from knowngood.app.domain.issue import CONTROL
+from knowngood.app.domain.measuring.isolation import Isolation, isolation_of, too_little
+from knowngood.app.domain.measuring.job import (
+    ArmFinished,
+    ArmSpec,
+    ArmStarted,
+    EnvironmentReady,
+    Event,
+    JobEnded,
+    JobSpec,
+    JobStarted,
+    Provisioning,
+)
+from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
+from knowngood.app.serialization import codec
+from knowngood.app.serialization.bounds import LONGEST_SAYING
+from knowngood.workers.agent.arm_runner import (
+    Execution,
+    Limits,
+    Place,
+    Zygote,
+    arm_environment,
+    execute,
+    scratch_folder,
+    sweep_scratch,
+)
+from knowngood.workers.agent.process_guard import (
+    end_with_everything,
+    run_guarded,
+    take_stdout,
+    watch_stdin,
+    write_whole,
+)
+from knowngood.workers.agent.sandbox_policy import (
+    OPEN,
+    Fence,
+    Premises,
+    Reach,
+    inside,
+    packages_of,
+    reach,
+    reach_groups,
+    reach_of_host,
+)
+from knowngood.workers.host.diagnostics import kernel_trouble
+from knowngood.workers.host.gpu_lock import Gpus, Held, open_gpus
+from knowngood.workers.host.machine_info import code_trouble, describe_machine, driver_trouble
+from knowngood.workers.provision.provisioner import (
+    Cancelled,
+    Environment,
+    Provisioner,
+    ProvisionFailure,
+    choose_cache,
+    host_trouble,
+)
+from knowngood.workers.standalone import cgroup
+from knowngood.workers.standalone.sandbox import be_private
+
+_POLL_S = 0.1
+_TRIES_ON_GPU = 2
+_CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where and how this host works. `root` holds environments and scratch; `slots` arms run side by side.
+
+    `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
+    imported torch once, where that changes nothing (harness). Arms are shut off as far as the kernel allows, up to
+    `max_isolation`, those on a GPU up to `max_gpu_isolation` too; below `min_isolation` nothing is run. `adopted` maps
+    builds to interpreters of this host that hold them already. `settle_s` is the time in which a GPU must become idle
+    before and after an arm. `gpus` are the GPUs that jobs may use, by their numbers here; all of them where it is None.
+    """
+
+    root: Path
+    slots: int
+    envs_limit_bytes: int
+    memory_limit_bytes: int
+    zygote: bool = True
+    min_isolation: Isolation = Isolation.NONE
+    max_isolation: Isolation = Isolation.FILTERED
+    max_gpu_isolation: Isolation = Isolation.FILTERED
+    adopted: Mapping[str, Path] = field(default_factory=dict)
+    process_limit: int = 512
+    log_limit_bytes: int = 512 * 1024
+    file_limit_bytes: int = 16 * 1024**3
+    scratch_limit_bytes: int = 32 * 1024**3
+    grace_s: float = 2.0
+    settle_s: float = 15.0
+    gpus: tuple[int, ...] | None = None
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            memory_bytes=self.memory_limit_bytes,
+            processes=self.process_limit,
+            log_bytes=self.log_limit_bytes,
+            file_bytes=self.file_limit_bytes,
+            scratch_bytes=self.scratch_limit_bytes,
+            grace_s=self.grace_s,
+        )
+
+    @property
+    def scratch(self) -> Path:
+        return self.root / "scratch"
+
+
+def run_job(spec: JobSpec, workplace: Workplace, is_cancelled: Callable[[], bool]) -> Iterator[Event]:
+    """Do the job, yielding events as they happen; the last is JobEnded.
+
+    Every arm gets one ArmFinished, also where its environment cannot be made, unless the job is cancelled: an attempt
+    that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
+    """
+    host = reach_of_host(workplace.root, workplace.max_isolation)
+    machine = describe_machine(sandbox=host.fence.steps)
+    yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
+    job = _Job(spec, workplace, machine, host)
+    worker = threading.Thread(target=job.run, name=f"job-{spec.job}")
+    worker.start()
+    try:
+        while True:
+            if is_cancelled():
+                job.stop.set()
+            with contextlib.suppress(queue.Empty):
+                event = job.events.get(timeout=_POLL_S)
+                yield event
+                if isinstance(event, JobEnded):
+                    return
+    finally:
+        job.stop.set()
+        worker.join()
+
+
+class _TooOpen(Exception):
+    """An arm was less shut off than this worker must; what it left is thrown away."""
+
+
+class _Job:
+    """One job under way. Its threads write events; whoever runs the job reads them."""
+
+    def __init__(self, spec: JobSpec, workplace: Workplace, machine: Machine, host: Reach) -> None:
+        self.events: queue.Queue[Event] = queue.Queue()
+        self.stop = threading.Event()
+        self._spec = spec
+        self._workplace = workplace
+        self._machine = machine
+        self._host = host
+        self._asking = threading.Lock()
+        self._kernels: tuple[Trouble | None] | None = None  # None: not asked yet
+        self._groups = ""
+        self._needs_gpu = spec.hardware.startswith("cuda-")
+        self._gpus = tuple(
+            gpu
+            for gpu in machine.gpus
+            if gpu.hardware == spec.hardware and (workplace.gpus is None or gpu.index in workplace.gpus)
+        )
+
+    @property
+    def _width(self) -> int:
+        """How many arms run side by side: one on each GPU of the class; on the CPU class as many as there are slots,
+        less one for each GPU of the host, whose arms compile on the CPU too.
+        """
+        if self._needs_gpu:
+            return len(self._gpus)
+        return max(1, self._workplace.slots - len(self._machine.gpus))
+
+    def run(self) -> None:
+        """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""
+        try:
+            problem = self._work()
+        except _TooOpen as refused:
+            problem = str(refused)
+        except Exception as failure:  # noqa: BLE001 - nobody is above who could answer it
+            problem = f"the agent failed: {type(failure).__name__}: {failure}"
+        self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem[:LONGEST_SAYING]))
+
+    def _work(self) -> str:
+        problem = self._too_open(self._host)
+        if problem:
+            return problem
+        trouble = self._no_gpu() or driver_trouble(self._spec.build, self._machine, self._spec.hardware)
+        if trouble:
+            self._leave_undone(trouble, lock_digest="")
+            return ""
+        sweep_scratch(self._workplace.scratch)
+        self._groups, _ = reach_groups()
+        cgroup.sweep(self._groups)
+        place = self._workplace
+        provisioner = Provisioner(place.root, limit_bytes=place.envs_limit_bytes, adopted=place.adopted)
+        try:
+            environment = provisioner.provision(
+                self._spec.build, self._spec.request, self._progress, is_cancelled=self.stop.is_set
+            )
+        except ProvisionFailure as failure:
+            self._leave_undone(failure.trouble, lock_digest="")
+            return ""
+        except Cancelled:
+            return _CANCELLED
+        with environment:
+            self._say_ready(environment)
+            trouble = code_trouble(self._spec.hardware, environment.imported.get("arch", ""))
+            if trouble:
+                self._leave_undone(trouble, environment.lock_digest)
+            else:
+                reached = self._reach(environment)
+                problem = self._too_open(reached)
+                if problem:
+                    return problem
+                self._run_arms(environment, reached.fence)
+        return _CANCELLED if self.stop.is_set() else ""
+
+    def _reach(self, environment: Environment) -> Reach:
+        """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""
+        place = self._workplace
+        is_ours = environment.root.is_relative_to(place.root.resolve())
+        premises = Premises(
+            python=environment.python,
+            root=place.root.resolve(),
+            memory_bytes=place.memory_limit_bytes,
+            sees_gpu=self._needs_gpu,
+            interpreter=environment.interpreter,
+            cache=choose_cache(place.root.absolute(), os.environ).resolve(),
+            is_mutable=self._spec.request.mutates,
+            extra=() if is_ours else packages_of(environment.python),
+        )
+        limits = [self._host.level, place.max_gpu_isolation] if self._needs_gpu else [self._host.level]
+        with scratch_folder(place.scratch) as folder:
+            return reach(premises, folder, min(limits, key=lambda level: level.rank))
+
+    def _too_open(self, reached: Reach) -> str:
+        return too_little(reached.level, self._workplace.min_isolation, reached.why_not)
+
+    def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
+        told = detail[:LONGEST_SAYING]
+        self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, told, done, total))
+
+    def _say_ready(self, environment: Environment) -> None:
+        self.events.put(
+            EnvironmentReady(
+                job=self._spec.job,
+                try_no=self._spec.try_no,
+                lock=environment.lock,
+                lock_digest=environment.lock_digest,
+                packages=environment.packages,
+                imported=environment.imported,
+                seconds=environment.seconds,
+                reused=environment.reused,
+            )
+        )
+
+    def _no_gpu(self) -> Trouble | None:
+        if self._gpus or not self._needs_gpu:
+            return None
+        return Trouble(TroubleCode.GPU_LOST, f"no GPU of {self._spec.hardware} is to be seen here; ask nvidia-smi why")
+
+    def _leave_undone(self, trouble: Trouble, lock_digest: str) -> None:
+        """Without an environment every arm has the same evidence: the trouble."""
+        for arm in self._spec.arms:
+            self._say_finished(arm, _never_made(trouble), lock_digest)
+
+    def _run_arms(self, environment: Environment, fence: Fence) -> None:
+        """As many side by side as this host bears; each issue's control before its other arms."""
+        arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
+        for arm in in_running_order(self._spec.arms):
+            arms.put(arm)
+        failures: list[Exception] = []
+        with self._open_gpus() as gpus, self._zygote(environment) as zygote:
+            stage = _Stage(environment, fence, zygote, gpus)
+            workers = [
+                threading.Thread(target=self._run_queued, args=(arms, stage, failures)) for _ in range(self._width)
+            ]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        if failures:
+            raise failures[0]
+
+    def _run_queued(self, arms: "queue.SimpleQueue[ArmSpec]", stage: "_Stage", failures: list[Exception]) -> None:
+        try:
+            while not self.stop.is_set():
+                self._attempt(arms.get_nowait(), stage)
+        except queue.Empty:
+            pass
+        except Exception as failure:  # noqa: BLE001 - raised again by the job's own thread
+            failures.append(failure)
+            self.stop.set()
+
+    def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
+        pins, limits = tuple(self._spec.request.pins), self._workplace.limits
+        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter, self._groups)
+
+    def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
+        if not self._needs_gpu:
+            return contextlib.nullcontext()
+        return open_gpus(self._gpus, settle_s=self._workplace.settle_s)
+
+    @contextlib.contextmanager
+    def _zygote(self, environment: Environment) -> Iterator[Zygote | None]:
+        """One for the bare environment of a build, where at least two arms can come from it; else None.
+
+        It sees a GPU where its arms will: what torch finds out while it is imported is then the same as in a fresh one.
+        """
+        request = self._spec.request
+        is_bare = not (request.requirements or request.no_deps or request.mutates)
+        forkable = sum(not arm.env for arm in self._spec.arms)
+        if not (self._workplace.zygote and is_bare and forkable > 1):
+            yield None
+            return
+        place = self._place(environment, str(self._gpus[0].index) if self._gpus else "")
+        with scratch_folder(self._workplace.scratch) as folder, Zygote(place, folder) as zygote:
+            yield zygote
+
+    def _attempt(self, arm: ArmSpec, stage: "_Stage") -> None:
+        made = self._make(arm, stage, gpu="") if stage.gpus is None else self._make_on_gpu(arm, stage, stage.gpus)
+        if made is None:
+            return
+        record = made.done.record
+        if record.ending is Ending.NOT_STARTED and self.stop.is_set():
+            return  # its keeper was ended with the job before it could say a word
+        if record.ending is not Ending.NOT_STARTED:  # what was tried once may be refused later
+            problem = too_little(isolation_of(record.sandbox), self._workplace.min_isolation, "")
+            if problem:
+                raise _TooOpen(problem)
+        if record.ending is not Ending.CANCELLED:
+            self._say_finished(arm, made, stage.environment.lock_digest)
+
+    def _make_on_gpu(self, arm: ArmSpec, stage: "_Stage", gpus: Gpus) -> "_Made | None":
+        """The attempt on a GPU that nobody else uses meanwhile; None where it was cut short.
+
+        One that leaves its GPU unsound is doubtful: it is made once more, on a sound GPU where there is one, and the
+        last is what counts.
+        """
+        made: _Made | None = None
+        for _ in range(_TRIES_ON_GPU):
+            held = gpus.hold(self.stop.is_set, self._say_waiting)
+            if not isinstance(held, Held):
+                return made or (_never_made(held) if held else None)
+            with held:
+                made = self._make(arm, stage, held.index)
+                trouble = held.wait_until_sound(self.stop.is_set)
+            if trouble is None:
+                return made
+            if self.stop.is_set():  # it was not given the time to become sound
+                return None
+            made = made.with_trouble(trouble)
+        return made
+
+    def _say_waiting(self) -> None:
+        self._progress("wait", "for a GPU that another job holds", 0, 0)
+
+    def _make(self, arm: ArmSpec, stage: "_Stage", gpu: str) -> "_Made":
+        started_at = datetime.now(UTC)
+        self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
+        environment, script = stage.environment, self._spec.scripts[arm.script]
+        place = self._place(environment, gpu, stage.fence)
+        try:
+            with scratch_folder(self._workplace.scratch) as scratch:
+                done = execute(
+                    arm, script, place=place, scratch=scratch, zygote=stage.zygote, is_cancelled=self.stop.is_set
+                )
+                done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
+        except OSError as failure:
+            done = Execution(_unplaced(failure, environment, self._workplace.root), log="")
+        return _Made(done, started_at, datetime.now(UTC))
+
+    def _with_trouble(
+        self, record: RunRecord, arm: ArmSpec, environment: Environment, place: Place, scratch: Path
+    ) -> RunRecord:
+        """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
+        if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
+            return record
+        # The arm's own variables may name any compiler, and its folder may hold anything: asked from inside, like it.
+        within = inside(place.fence.around(scratch))
+        seen = arm_environment(place, scratch, arm.env)
+        trouble = host_trouble(environment, scratch, arm.exercises, seen, within)
+        if trouble is None and record.ending is Ending.SIGNALLED and "inductor_cpp" in arm.exercises:
+            with self._asking:  # once for the job: the answer is the host's and the build's
+                if self._kernels is None:
+                    own = arm_environment(place, scratch, {})
+                    self._kernels = (kernel_trouble(environment, scratch, own, within),)
+                (trouble,) = self._kernels
+        return replace(record, trouble=trouble)
+
+    def _say_finished(self, arm: ArmSpec, made: "_Made", lock_digest: str) -> None:
+        self.events.put(
+            ArmFinished(
+                job=self._spec.job,
+                try_no=self._spec.try_no,
+                attempt=arm.attempt,
+                record=made.done.record,
+                log=made.done.log,
+                lock_digest=lock_digest,
+                machine=self._machine.digest,
+                started_at=made.started_at,
+                finished_at=made.finished_at,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What the arms of a job share; `gpus` is None on the CPU class."""
+
+    environment: Environment
+    fence: Fence
+    zygote: Zygote | None
+    gpus: Gpus | None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """An attempt, and when it was made."""
+
+    done: Execution
+    started_at: datetime
+    finished_at: datetime
+
+    def with_trouble(self, trouble: Trouble) -> "_Made":
+        return replace(self, done=replace(self.done, record=replace(self.done.record, trouble=trouble)))
+
+
+def _never_made(trouble: Trouble) -> _Made:
+    now = datetime.now(UTC)
+    return _Made(Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log=""), now, now)
+
+
+def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
+    """The order given, but each issue's control first."""
+    issues = list(dict.fromkeys(arm.issue for arm in arms))
+    return sorted(arms, key=lambda arm: (issues.index(arm.issue), arm.arm != CONTROL))
+
+
+def _unplaced(failure: OSError, environment: Environment, root: Path) -> RunRecord:
+    """The attempt had no place to run: most often a full disk, which the host's probe tells better."""
+    trouble = host_trouble(environment, root) or Trouble(
+        TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
+    )
+    return RunRecord(Ending.NOT_STARTED, trouble=trouble)
+
+
+def main() -> None:
+    run_guarded(_serve)
+
+
+def _serve() -> None:
+    be_private()
+    cancelled = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
+    words = take_stdout()
+    order = json.loads(sys.stdin.buffer.readline())
+    spec = codec.load_spec(order["spec"])
+    workplace = TypeAdapter(Workplace).validate_python(order["workplace"])
+    finished = threading.Event()
+    threading.Thread(target=watch_stdin, args=(finished.is_set,), name="stdin", daemon=True).start()
+    try:
+        for event in run_job(spec, workplace, cancelled.is_set):
+            if isinstance(event, JobEnded):
+                finished.set()
+            write_whole(words, codec.dump_event(event) + b"\n")
+    except BrokenPipeError:
+        end_with_everything()
+
+
+if __name__ == "__main__":
+    main()

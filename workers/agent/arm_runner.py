@@ -1,0 +1,495 @@
+"""Run one arm in a process of its own and bring back what was seen: a RunRecord and its log.
+
+Here: the arm's folder, its environment variables, the talk with keeper and harness, and the zygote. Not here: which
+arms to run (agent), what may stay alive (keeper), what an ending means (the domain).
+
+What is fresh for every attempt, and why: Inductor's and Triton's caches, TMPDIR and HOME. A shared Inductor cache gave
+a false pass (its key leaves the thread count out), and switched-off caches hide real bugs (both measured 2026-11); so
+the caches stand at their defaults, in folders that no other attempt has seen.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any, Self
+
+from knowngood.app.domain.measuring.job import ArmSpec
+from knowngood.app.domain.verdicts.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.workers.agent.sandbox_policy import MOUNT, Fence
+from knowngood.workers.common.atomic_write import read_regular
+from knowngood.workers.common.trees import remove_tree
+from knowngood.workers.standalone import cgroup, supervisor
+from knowngood.workers.standalone.sandbox import is_apart
+
+_KEEPER = Path(supervisor.__file__)
+_HARNESS = _KEEPER.with_name("harness.py")
+
+# What an arm may know of the worker's own environment: where programs, libraries and compilers are. Everything else is
+# left behind, tokens and addresses above all.
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "CC", "CXX", "CUDA_HOME", "CUDA_PATH")
+
+# What every attempt has anew: the variable and its folder.
+_FRESH = {
+    "HOME": "home",
+    "TMPDIR": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCH_EXTENSIONS_DIR": "extensions",
+}
+
+_USER = "knowngood"  # torch asks for a name, and a container's user may have none
+
+_ZYGOTE_START_S = 180.0
+_REPORT_S = 90.0  # what a keeper is given beyond an arm's own time to stop, reap and report
+_POLL_S = 0.1
+_STALE_S = 60.0
+
+_OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
+_TEARDOWN_BYTES = 16 * 1024  # of what a forked arm wrote while its interpreter was torn down (see harness)
+_MOST = 1 << 53  # what every reader of JSON takes for a number
+
+_FIT = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
+
+_CANCELLED = "cancelled"
+_REASONS = {
+    "timed_out": Ending.TIMED_OUT,
+    "over_memory": Ending.OVER_MEMORY,
+    "over_processes": Ending.OVER_PROCESSES,
+    "over_disk": Ending.OVER_DISK,
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one attempt may take. `grace_s` lies between being asked to end and being killed."""
+
+    memory_bytes: int
+    processes: int = 512
+    log_bytes: int = 512 * 1024
+    file_bytes: int = 16 * 1024**3
+    scratch_bytes: int = 32 * 1024**3
+    grace_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), what
+    shuts them off from the host, the interpreter that an environment of ours was made of, and the control group below
+    which each gets one of its own (empty: the kernel limits none).
+    """
+
+    python: Path
+    packages: tuple[str, ...]
+    limits: Limits
+    gpu: str = ""
+    fence: Fence = field(default_factory=Fence)
+    interpreter: Path | None = None
+    groups: str = ""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """`log` is what the process wrote: UTF-8, the middle cut where it was longer than the limit."""
+
+    record: RunRecord
+    log: str
+
+
+@contextlib.contextmanager
+def scratch_folder(root: Path) -> Iterator[Path]:
+    """A folder for one attempt with all that must be fresh in it, locked while in use and gone afterwards.
+
+    Its name is short: sockets are made below it, and the path of one may have 107 signs.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="kg-", dir=root.resolve()))
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for name in (*_FRESH.values(), MOUNT):
+            (folder / name).mkdir()
+        yield folder
+    finally:
+        remove_tree(folder)
+        os.close(lock)
+
+
+def sweep_scratch(root: Path) -> None:
+    """Remove what was left by agents that were killed: folders whose lock nobody holds."""
+    for folder in root.iterdir() if root.exists() else ():
+        with contextlib.suppress(OSError):
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if abs(time.time() - os.fstat(lock).st_mtime) > _STALE_S:  # an arm may have set it to the future
+                    remove_tree(folder)
+            finally:
+                os.close(lock)
+
+
+def arm_environment(place: Place, scratch: Path, own: Mapping[str, str]) -> dict[str, str]:
+    """All variables of an arm: a few of the worker's, the fresh places, the GPU it may see, the arm's `own` last."""
+    passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    path = [str(place.python.parent), passed.get("PATH", os.defpath)]
+    return {
+        **passed,
+        "PATH": os.pathsep.join(path),
+        "LANG": "C.UTF-8",
+        "TZ": "UTC",
+        "USER": _USER,
+        "LOGNAME": _USER,
+        "PYTHONNOUSERSITE": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of NVML, by which the worker names GPUs
+        "CUDA_VISIBLE_DEVICES": place.gpu,
+        **{name: str(scratch / folder) for name, folder in _FRESH.items()},
+        **own,
+    }
+
+
+class Zygote:
+    """A process of the build that has imported torch and Inductor, and forks arms. It is waited for when first needed.
+
+    Where it turns out unfit (a thread, a child, a GPU opened), it ends, `connect` says no and arms start fresh. It also
+    ends when its channel closes, so with this process too.
+    """
+
+    def __init__(self, place: Place, scratch: Path) -> None:
+        self._scratch = scratch
+        self._shows_gpu = bool(place.gpu)
+        self._lock = threading.Lock()
+        self._is_fit: bool | None = None
+        self._files: set[str] = set()
+        self._channel, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [place.python, _HARNESS, "--zygote", str(theirs.fileno()), _KEEPER, scratch],
+                env=arm_environment(place, scratch, {}),
+                cwd=scratch,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._channel.close()
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def scratch(self) -> Path:
+        """Its own home, caches and temporary files, of which each arm takes a copy."""
+        return self._scratch
+
+    def connect(self, theirs: socket.socket, is_cancelled: Callable[[], bool]) -> bool:
+        """Have an arm forked that speaks through `theirs`; False where this zygote cannot be used."""
+        with self._lock:
+            if self._is_fit is None:
+                self._is_fit = self._found_fit(self._told_fitness(is_cancelled))
+                self._files = self._list_files()
+            # An arm that left something in the zygote's own folders would share it with later ones: fork no more.
+            self._is_fit = self._is_fit and self._list_files() == self._files
+            if self._is_fit:
+                try:
+                    socket.send_fds(self._channel, [b"!"], [theirs.fileno()])
+                except OSError:
+                    self._is_fit = False
+            return self._is_fit
+
+    def _found_fit(self, told: Mapping[str, int] | None) -> bool:
+        """Judge it, and end one of no use: it may hold a GPU open. That it asked matters only where one is shown."""
+        asked = 0 if self._shows_gpu or told is None else told["asked_cuda"]
+        is_fit = told == {**_FIT, "asked_cuda": asked}
+        if not is_fit:
+            self._process.kill()
+        return is_fit
+
+    def _told_fitness(self, is_cancelled: Callable[[], bool]) -> Mapping[str, int] | None:
+        """What the zygote counted; None where it died, was too slow, or nobody waits for it any more."""
+        until = time.monotonic() + _ZYGOTE_START_S
+        while time.monotonic() < until and not is_cancelled():
+            if select.select([self._channel], [], [], _POLL_S)[0]:
+                told: dict[str, int] | None = json.loads(self._channel.recv(4096) or b"null")
+                return told
+        return None
+
+    def _list_files(self) -> set[str]:
+        return {os.path.join(folder, name) for folder, _, names in os.walk(self._scratch) for name in names}  # noqa: PTH118
+
+
+def execute(
+    arm: ArmSpec,
+    script: str,
+    *,
+    place: Place,
+    scratch: Path,
+    zygote: Zygote | None,
+    is_cancelled: Callable[[], bool],
+) -> Execution:
+    """Make one attempt in `scratch` and say how it ended. Whatever it started is dead when this returns.
+
+    Arms with variables of their own never come from a zygote: torch reads some of them while it is imported.
+    """
+    path = scratch / "repro.py"
+    path.write_text(script, encoding="utf-8")
+    ours, theirs = socket.socketpair()
+    with ours, cgroup.group_for_arm(place.groups, place.limits.memory_bytes, place.fence.tasks) as group:
+        order = {**_order(arm, path, place, scratch, zygote), "group": group}
+        with theirs:
+            is_forked = zygote is not None and not arm.env and zygote.connect(theirs, is_cancelled)
+            started = None if is_forked else _start_keeper(theirs)
+        report = _supervised(ours, order, arm, is_cancelled)
+    if started is not None:
+        _wait_for(started, is_done=report is not None)
+    if report is None:
+        _end_by_mark(scratch)
+        return Execution(_unreported(arm), log="")
+    report = _without_places(report, place, scratch)
+    record, log = _record(report, list(_observations(report["observations"]))), report["log"]
+    if is_forked:
+        record = replace(record, sandbox=(*record.sandbox, "forked"))
+        log += "" if record.ending in _OWN_END else read_regular(scratch / "teardown.txt", _TEARDOWN_BYTES)
+    return Execution(record, _storable(log))
+
+
+def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygote | None) -> dict[str, Any]:
+    """What keeper and harness are told, as JSON."""
+    limits = place.limits
+    also = () if zygote is None else (zygote.scratch,)
+    return {
+        "argv": [str(place.python), str(_HARNESS), "--arm"],
+        "env": arm_environment(place, scratch, arm.env),
+        "cwd": str(scratch),
+        "limits": {
+            "timeout_s": arm.timeout_s,
+            "memory_bytes": limits.memory_bytes,
+            "processes": limits.processes,
+            "log_bytes": limits.log_bytes,
+            "file_bytes": limits.file_bytes,
+            "scratch_bytes": limits.scratch_bytes,
+            "grace_s": limits.grace_s,
+        },
+        "fence": place.fence.around(scratch, also),
+        "arm": {
+            "script": str(script),
+            "function": arm.arm,
+            "params": dict(arm.params),
+            "exercises": list(arm.exercises),
+            "packages": list(place.packages),
+            "dump_signal": int(supervisor.DUMP_SIGNAL),
+            "is_private": not is_apart(place.fence.steps),
+        },
+    }
+
+
+def _start_keeper(theirs: socket.socket) -> subprocess.Popen[bytes]:
+    """A keeper of the worker's own Python, which knows nothing but what it is told."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", _KEEPER, str(theirs.fileno())],
+        env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+        cwd="/",
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _wait_for(started: subprocess.Popen[bytes], *, is_done: bool) -> None:
+    if not is_done:
+        started.kill()
+    started.wait()
+
+
+def _supervised(
+    keeper_socket: socket.socket, order: Mapping[str, Any], arm: ArmSpec, is_cancelled: Callable[[], bool]
+) -> dict[str, Any] | None:
+    """Give the order, pass a cancellation on, take the report.
+
+    None where there is none, or none that counts: a keeper that lost its zygote stops its arm without being asked to.
+    """
+    received = bytearray()
+    is_told = False
+    until = time.monotonic() + arm.timeout_s + _REPORT_S
+    try:
+        keeper_socket.sendall(json.dumps(order).encode() + b"\n")
+        while time.monotonic() < until:
+            if is_cancelled() and not is_told:
+                keeper_socket.sendall(b"cancel\n")
+                is_told = True
+            if select.select([keeper_socket], [], [], _POLL_S)[0]:
+                data = keeper_socket.recv(1 << 20)
+                if not data:
+                    break
+                received += data
+    except OSError:
+        return None
+    try:
+        report: dict[str, Any] = json.loads(received)
+    except json.JSONDecodeError:
+        return None
+    return None if report["reason"] == _CANCELLED and not is_told else report
+
+
+def _unreported(arm: ArmSpec) -> RunRecord:
+    sentence = f"the keeper of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
+    return RunRecord(Ending.NOT_STARTED, trouble=Trouble(TroubleCode.HARNESS, sentence))
+
+
+def _end_by_mark(scratch: Path) -> None:
+    """Without its keeper, what an arm left is known by its environment: every process of it has the folder's name."""
+    mark = os.fsencode(scratch)
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if mark in (folder / "environ").read_bytes():
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
+# What each kind of observation holds. The arm's process can write to the pipe whatever it likes, as it can observe
+# whatever it likes; what is no observation must not end the agent, which would take the other arms with it.
+_SHAPES: Mapping[str, Mapping[str, type]] = {
+    "imported": {"versions": dict, "threads": int},
+    "started": {},
+    "probe": {"name": str},
+    "probes": {"counts": dict},
+    "returned": {"observed": dict},
+    "raised": {"kind": str, "message": str, "text": str, "marked": str},
+    "left": {"code": str},
+    "unable": {"why": str},
+}
+
+
+def _observations(text: str) -> Iterator[dict[str, Any]]:
+    """One a line; the last line of a process that was killed may be half of one. What has no known shape is skipped."""
+    for line in text.split("\n"):
+        with contextlib.suppress(ValueError, RecursionError):
+            told = json.loads(line)
+            if _is_observation(told):
+                yield _storable(told)
+
+
+def _is_observation(told: object) -> bool:
+    if not isinstance(told, dict) or not isinstance(told.get("at"), float) or not isfinite(told["at"]):
+        return False
+    shape = _SHAPES.get(told["saw"]) if isinstance(told.get("saw"), str) else None
+    if shape is None or not all(isinstance(told.get(name), kind) for name, kind in shape.items()):
+        return False
+    texts = {**told.get("versions", {}), **told.get("observed", {})}.values()
+    numbers = (told.get("threads", 0), *told.get("counts", {}).values())
+    return all(isinstance(one, str) for one in texts) and all(type(one) is int and 0 <= one < _MOST for one in numbers)
+
+
+def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
+    """The same without what no database and no JSON reader takes: NUL, and halves of surrogate pairs."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if isinstance(value, dict):
+        return {_storable(name): _storable(inner) for name, inner in value.items()}
+    return [_storable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> dict[str, Any]:
+    """The report with this host's own paths by name: evidence is shipped, and reads alike wherever it was made."""
+    names = {  # the later one stands where two are the same: an interpreter of /usr has no home of its own
+        str(_interpreter_home(place)): "$PYTHON",
+        str(place.python.parents[1]): "$ENVIRONMENT",
+        str(_HARNESS.parent): "$WORKER",
+        str(scratch): "$SCRATCH",
+    }
+
+    def named(text: str) -> str:
+        for path in sorted(names, key=len, reverse=True):
+            text = text.replace(path, names[path])
+        return text
+
+    return {**report, "log": named(report["log"]), "observations": named(report["observations"])}
+
+
+def _interpreter_home(place: Place) -> Path:
+    """Where the environment's interpreter is installed; of one that is not ours, as its pyvenv.cfg says. /usr tells
+    nothing.
+    """
+    environment, home = place.python.parents[1], Path("/usr")
+    if place.interpreter is not None:
+        home = place.interpreter.parents[1]
+    else:
+        parts = (line.partition("=") for line in read_regular(environment / "pyvenv.cfg").splitlines())
+        home = next((Path(value.strip()).parent for key, _, value in parts if key.strip() == "home"), home)
+    return environment if home == Path("/usr") else home
+
+
+def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]) -> RunRecord:
+    saw = {one["saw"]: one for one in observations}
+    imported, returned = saw.get("imported", {}), saw.get("returned", {})
+    own_s = observations[-1]["at"] - imported["at"] if imported else 0.0
+    first_seen = {one["name"]: 1 for one in observations if one["saw"] == "probe"}
+    return RunRecord(
+        ending=_ending(report, saw),
+        exit_code=report["exit_code"],
+        signal=report["signal"],
+        observed=returned.get("observed", {}),
+        probes=saw["probes"]["counts"] if "probes" in saw else first_seen,
+        raised=_raised(saw["raised"]) if "raised" in saw else None,
+        trouble=_trouble(report, saw),
+        imported=imported.get("versions", {}),
+        wall_s=round(report["wall_s"], 3),
+        own_s=round(own_s, 3),
+        peak_bytes=report["peak_bytes"],
+        threads=imported.get("threads", 0),
+        sandbox=tuple(report["sandbox"]),
+        log_cut_bytes=report["log_cut_bytes"],
+    )
+
+
+def _ending(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> Ending:
+    """An exception that was seen is the arm's own end, whatever became of the process afterwards; a return is not: a
+    process that dies or hangs on its way out has died or hung.
+    """
+    if report["reason"] == _CANCELLED:
+        return Ending.CANCELLED
+    if "unable" in saw:
+        return Ending.NOT_STARTED
+    if "raised" in saw:
+        return Ending.RAISED
+    if report["reason"]:
+        return _REASONS[report["reason"]]
+    if report["signal"]:
+        return Ending.SIGNALLED
+    return Ending.RETURNED if "returned" in saw else Ending.EXITED
+
+
+def _raised(saw: Mapping[str, Any]) -> Raised:
+    return Raised(kind=saw["kind"], message=saw["message"], text=saw["text"], marked=saw["marked"])
+
+
+def _trouble(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> Trouble | None:
+    if "unable" in saw:
+        return Trouble(TroubleCode.HARNESS, f"the arm's process could not be set up: {saw['unable']['why']}")
+    if report["survivors"]:
+        return Trouble(
+            TroubleCode.HARNESS,
+            f"{report['survivors']} processes of this attempt could not be killed; look at the machine (a lost GPU?)",
+        )
+    return None

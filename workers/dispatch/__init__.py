@@ -1,0 +1,1 @@
+"""Jobs from the queue to agents, on this machine or another."""

@@ -1,0 +1,214 @@
+"""Carriers bring a job to an agent and its events back. Here is the local one: a subprocess, no server, no setting.
+
+A carrier promises four things: events arrive in order as they happen; an agent that dies before its last word raises
+`Lost`; `cancel` asks and `kill` forces; an agent never outlives the process that started it.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO, Any, Protocol, cast
+
+import orjson
+
+from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.measuring.job import Event, JobEnded, JobSpec
+from knowngood.app.serialization import codec
+from knowngood.workers.agent.process_guard import settle
+
+_LINE_LIMIT_BYTES = 64 << 20
+_LAST_LINES = 20
+_LAST_LINE_BYTES = 500
+_FAREWELL_S = 10.0
+
+
+class Lost(KnownGoodError):
+    """The agent is gone, or talks nonsense, before its job ended. What it had not said did not happen."""
+
+
+class GivenBack(Lost):
+    """Nothing is wrong with the job: nobody began it, or its worker took leave. It is queued again; no loss counts."""
+
+
+class Handle(Protocol):
+    """One job on its way."""
+
+    def events(self) -> Generator[Event]:
+        """Events as they happen, up to JobEnded. Raises Lost, or GivenBack where no loss is to be counted."""
+
+    def cancel(self) -> None:
+        """Ask the agent to end soon; it may still say what it was doing."""
+
+    def kill(self) -> None:
+        """End the agent and all it started, now."""
+
+
+class Carrier(Protocol):
+    def start(self, spec: JobSpec) -> Handle:
+        """Bring a job on its way. Raises Lost where no agent can be started, GivenBack where no worker is left."""
+
+
+# What an agent may see of our environment: enough to find programs, caches, certificates and proxies, the settings of
+# uv and pip that say where packages come from, and which GPUs it may use. Nothing of ours, no token, no database.
+_ALLOWED = frozenset(
+    {
+        "CC",
+        "CUDA_HOME",
+        "CUDA_VISIBLE_DEVICES",
+        "CXX",
+        "HOME",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "NO_PROXY",
+        "NVIDIA_VISIBLE_DEVICES",
+        "PATH",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "XDG_DATA_HOME",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+    }
+)
+_ALLOWED_PREFIXES = ("UV_", "PIP_")
+
+
+def agent_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that an agent is given."""
+    return {
+        name: value for name, value in environment.items() if name in _ALLOWED or name.startswith(_ALLOWED_PREFIXES)
+    }
+
+
+@dataclass(frozen=True)
+class LocalCarrier:
+    """Runs each job in an agent process of its own on this host.
+
+    `workplace` is handed to the agent as it is; `command` is how an agent is started.
+    """
+
+    workplace: Mapping[str, Any]
+    command: Sequence[str] = (sys.executable, "-m", "knowngood.workers.agent.agent")
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def start(self, spec: JobSpec) -> "LocalHandle":
+        settle()
+        try:
+            process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=agent_environment(self.environment),
+                # Ctrl-C in a terminal is for the dispatcher, which then asks its agents to stop.
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Lost(f"no agent could be started: {error}") from None
+        order = b'{"spec":%s,"workplace":%s}\n' % (codec.dump_spec(spec), orjson.dumps(self.workplace))
+        return LocalHandle(process, order)
+
+
+class LocalHandle:
+    """An agent process. Its standard input stays open for as long as we live: its end tells the agent that we died."""
+
+    def __init__(self, process: subprocess.Popen[bytes], order: bytes) -> None:
+        self._process = process
+        self._order = order
+        self._last_words: deque[bytes] = deque(maxlen=_LAST_LINES)
+        self._reaping = threading.Lock()
+        self._listener = threading.Thread(target=self._listen, name=f"agent-{process.pid}-words", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name=f"agent-{process.pid}-death", daemon=True)
+        self._listener.start()
+        self._watcher.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def events(self) -> Generator[Event]:
+        try:
+            self._send()
+            yield from self._received()
+            self._hang_up()
+            self._watcher.join(_FAREWELL_S)
+        finally:
+            self.kill()
+            self._watcher.join()
+            self._hang_up()
+            cast(IO[bytes], self._process.stdout).close()
+
+    def cancel(self) -> None:
+        """Only the agent itself is told: what it runs, it ends in its own order."""
+        with self._reaping:
+            if self._process.returncode is None:
+                self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        with self._reaping:
+            if self._process.returncode is None:
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _send(self) -> None:
+        stdin = cast(IO[bytes], self._process.stdin)
+        # An agent that is dead already breaks the pipe; reading from it then tells how it died.
+        with suppress(BrokenPipeError):
+            stdin.write(self._order)
+            stdin.flush()
+
+    def _hang_up(self) -> None:
+        with suppress(BrokenPipeError):
+            cast(IO[bytes], self._process.stdin).close()
+
+    def _received(self) -> Iterator[Event]:
+        stdout = cast(IO[bytes], self._process.stdout)
+        while line := stdout.readline(_LINE_LIMIT_BYTES):
+            try:
+                event = codec.load_event(line)
+            except codec.BadLine as error:
+                raise Lost(f"the agent said what is no event: {error}") from None
+            yield event
+            if isinstance(event, JobEnded):
+                return
+        self._watcher.join(_FAREWELL_S)
+        self.kill()
+        self._watcher.join()
+        raise Lost(self._how_it_died())
+
+    def _watch(self) -> None:
+        """Wait for the agent's end, then end what is left of its process group, and only then let its number go.
+
+        As long as the agent is a zombie its number cannot name anybody else, so the signal reaches nobody but its own.
+        """
+        os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOWAIT)
+        with self._reaping:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def _listen(self) -> None:
+        with cast(IO[bytes], self._process.stderr) as stderr:
+            for line in stderr:
+                self._last_words.append(line[-_LAST_LINE_BYTES:])
+
+    def _how_it_died(self) -> str:
+        self._listener.join(_FAREWELL_S)
+        code = self._process.returncode
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        words = b"".join(self._last_words).decode(errors="replace").strip()
+        return f"the agent {how} before its job had ended" + (f"; it said: {words}" if words else "")

@@ -1,0 +1,230 @@
+"""What this host is, as far as results depend on it: read from the kernel, the compiler and the driver, never guessed.
+
+Nothing here needs torch, and nothing here touches a GPU: NVML answers without a CUDA context.
+"""
+
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from math import ceil
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+import pynvml
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.measuring.machine import Gpu, Machine
+from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood.workers.common.atomic_write import read_any
+
+_T = TypeVar("_T")
+
+_PROBE_S = 20
+
+
+def describe_machine(environ: Mapping[str, str] = os.environ, sandbox: tuple[str, ...] = ("process",)) -> Machine:
+    """`sandbox` is what shuts arms off here (see isolation), which takes longer to find out than all the rest."""
+    model, isa = parse_cpuinfo(read_any(Path("/proc/cpuinfo")))
+    limits = read_cgroup_limits(Path("/sys/fs/cgroup"), read_any(Path("/proc/self/cgroup")))
+    driver, driver_cuda, gpus = read_gpus(environ)
+    return Machine(
+        cpu_model=model,
+        isa=isa,
+        cores=min(len(os.sched_getaffinity(0)), limits.get("cores", sys.maxsize)),
+        memory_bytes=min(psutil.virtual_memory().total, limits.get("memory", sys.maxsize)),
+        os=platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+        if Path("/etc/os-release").exists()
+        else "Linux",
+        kernel=platform.release(),
+        glibc=os.confstr("CS_GNU_LIBC_VERSION") or "",
+        compiler=describe_compiler(environ),
+        driver=driver,
+        driver_cuda=driver_cuda,
+        gpus=gpus,
+        sandbox=sandbox,
+    )
+
+
+def parse_cpuinfo(text: str) -> tuple[str, str]:
+    """The CPU's model and its widest vector extension (`avx512`, `avx2`, `none`) out of /proc/cpuinfo."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition(":")
+        if separator:
+            fields.setdefault(name.strip(), value.strip())
+    flags = set(fields.get("flags", "").split())
+    # Inductor asks for all of these before it emits 512-bit code (torch/_inductor/cpu_vec_isa.py).
+    if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags:
+        isa = "avx512"
+    else:
+        isa = "avx2" if "avx2" in flags else "none"
+    return fields.get("model name") or platform.machine(), isa
+
+
+def read_cgroup_limits(mount: Path, membership: str) -> dict[str, int]:
+    """The tightest `cores` and `memory` (bytes) that cgroups grant this process; what is unlimited is left out.
+
+    `membership` is /proc/self/cgroup. Version 2 is read from the process's group upwards, since any ancestor may limit;
+    version 1 from its two controllers, where a container sees its own group at the mount point.
+    """
+    limits: dict[str, list[int]] = {"cores": [], "memory": []}
+    for line in membership.splitlines():
+        hierarchy, _, group = line.partition("::")
+        if hierarchy == "0":
+            folder = mount / group.strip("/")
+            for one in (folder, *folder.parents):
+                if one == mount.parent:
+                    break
+                _collect(limits, cpu=read_any(one / "cpu.max"), memory=read_any(one / "memory.max"))
+    quota, period = read_any(mount / "cpu/cpu.cfs_quota_us"), read_any(mount / "cpu/cpu.cfs_period_us")
+    _collect(limits, cpu=f"{quota} {period}", memory=read_any(mount / "memory/memory.limit_in_bytes"))
+    return {name: min(found) for name, found in limits.items() if found}
+
+
+def _collect(limits: dict[str, list[int]], *, cpu: str, memory: str) -> None:
+    match cpu.split():
+        case [quota, period] if quota.isdigit() and period.isdigit() and int(period) > 0:
+            limits["cores"].append(max(1, ceil(int(quota) / int(period))))
+        case _:
+            pass  # `max`, version 1's -1, or no such file
+    if memory.strip().isdigit():
+        limits["memory"].append(int(memory))
+
+
+def find_compiler(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The C++ compiler that Inductor calls: CXX where it is set, else g++. Empty where it is not there.
+
+    Inductor never looks for clang++ by itself on Linux (torch/_inductor/config.py, `cpp.cxx`), so neither do we.
+    """
+    command = tuple(shlex.split(environ.get("CXX", ""))) or ("g++",)
+    return command if shutil.which(command[0], path=environ.get("PATH")) else ()
+
+
+def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
+    """The first line of what the compiler says about itself; empty where there is none."""
+    command = find_compiler(environ)
+    if not command:
+        return ""
+    try:
+        ran = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.partition("\n")[0].strip() if ran.returncode == 0 else ""
+
+
+@contextmanager
+def open_nvml() -> Iterator[bool]:
+    """The driver's management library for as long as the block runs; False where this host has no NVIDIA driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[Gpu, ...]]:
+    """The driver, the highest CUDA it supports (`12.8`) and the GPUs this process may use; all empty without a driver.
+
+    NVML lists every GPU of the host; CUDA_VISIBLE_DEVICES says which of them are ours, as the affinity does for cores.
+    A GPU that has fallen off its bus is left out, and the others still count.
+    """
+    with open_nvml() as is_there:
+        if not is_there:
+            return "", "", ()
+        visible = environ.get("CUDA_VISIBLE_DEVICES")
+        found = (_read_gpu(index, visible) for index in range(_answered(pynvml.nvmlDeviceGetCount, 0)))
+        cuda = _answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
+        return (
+            str(_answered(pynvml.nvmlSystemGetDriverVersion, "")),
+            f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
+            tuple(gpu for gpu in found if gpu is not None),
+        )
+
+
+def _answered(ask: Callable[[], _T], otherwise: _T) -> _T:
+    """What the driver answers, or `otherwise` where it does not know: containers may lack libcuda, for example."""
+    try:
+        return ask()
+    except pynvml.NVMLError:
+        return otherwise
+
+
+def _read_gpu(index: int, visible: str | None) -> Gpu | None:
+    """None where it is not ours, or does not answer."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), visible):
+            return None
+        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+        name = str(pynvml.nvmlDeviceGetName(handle))
+    except pynvml.NVMLError:
+        return None
+    # A GPU that shares the host's memory (GB10) has none of its own to tell of.
+    memory = _answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)
+    return Gpu(index=index, name=name, capability=(int(major), int(minor)), memory_bytes=memory)
+
+
+def is_visible(index: int, uuid: str, visible: str | None) -> bool:
+    """What CUDA makes of CUDA_VISIBLE_DEVICES: indices or beginnings of UUIDs; unset means all, empty or -1 none."""
+    if visible is None:
+        return True
+    named = [part.strip() for part in visible.split(",") if part.strip()]
+    return any(part == str(index) or (part.startswith("GPU-") and uuid.startswith(part)) for part in named)
+
+
+def driver_trouble(build: Build, machine: Machine, hardware: str) -> Trouble | None:
+    """Say why this host's driver cannot run `build` on a CUDA class; None where it can, or on the CPU class.
+
+    Known before anything is downloaded. Within one major version of CUDA a newer toolkit runs on an older driver
+    (NVIDIA, "CUDA Compatibility").
+    """
+    if not hardware.startswith("cuda-") or build.cuda is None or not machine.driver_cuda:
+        return None
+    if int(machine.driver_cuda.split(".")[0]) >= int(build.cuda.split(".")[0]):
+        return None
+    return Trouble(
+        TroubleCode.DRIVER_TOO_OLD,
+        f"driver {machine.driver} supports CUDA up to {machine.driver_cuda} and the build needs {build.cuda}; "
+        "update the driver, or measure this build on another machine",
+    )
+
+
+def code_trouble(hardware: str, compiled_for: str) -> Trouble | None:
+    """Say that a wheel holds no code for the cards of a CUDA class; None where it does, or on the CPU class.
+
+    `compiled_for` is what the build's process says its kernels were compiled for (`sm_80 sm_90 compute_90`); empty
+    where unknown. Code for sm_80 also runs on sm_86 (same major), and compute_90 (PTX) on anything newer.
+    """
+    if not hardware.startswith("cuda-"):
+        return None
+    wanted = hardware.removeprefix("cuda-sm_")
+    if not compiled_for or any(_runs_on(code, wanted) for code in compiled_for.split()):
+        return None
+    return Trouble(
+        TroubleCode.NO_CODE_FOR_CARD,
+        f"the wheel holds code for {compiled_for}, none of which runs on sm_{wanted}; "
+        "choose a build made for this card",
+    )
+
+
+def _runs_on(code: str, wanted: str) -> bool:
+    kind, _, number = code.partition("_")
+    digits, target = number.rstrip("af"), wanted.rstrip("af")
+    if not (digits.isdigit() and target.isdigit()):
+        return False
+    if kind == "compute":
+        return int(target) >= int(digits)
+    if number != digits:
+        return number == wanted or digits == target  # sm_90a runs on that card alone
+    return digits[:-1] == target[:-1] and int(target) >= int(digits)

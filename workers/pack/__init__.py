@@ -1,0 +1,1 @@
+"""Builds, wheels and the worker as files for a machine without network."""

@@ -1,0 +1,1 @@
+"""Environments of a build: resolved, fetched, put together, proved, cached."""

@@ -1,0 +1,99 @@
+"""A build that is on this machine already, used as it is: an image's own torch becomes a column too.
+
+Nothing is installed and nothing is changed. What its interpreter imports decides which column it is; evidence made with
+it says `provenance: adopted` among what was imported, because nobody here resolved or checked its wheels.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from knowngood.app.domain.builds.build import Build, difference
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
+from knowngood.workers.provision.import_probe import import_torch
+from knowngood.workers.provision.resolver import ProvisionFailure
+from knowngood.workers.provision.uv_cli import Watch, run_watched
+
+PROVENANCE = "provenance"
+_LIST_S = 120
+_MARK = "@packages "
+_PACKAGES = f"""
+import json
+import shutil
+from importlib.metadata import distributions
+found = {{str(one.metadata["Name"]): str(one.version) for one in distributions() if one.metadata["Name"]}}
+print("{_MARK}" + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """`imported` is what its process reports (see proof), `packages` what is installed beside it."""
+
+    python: Path
+    imported: Mapping[str, str]
+    packages: Mapping[str, str]
+
+    @property
+    def in_words(self) -> str:
+        said = self.imported
+        parts = [f"torch {said['torch']}", f"Triton {said['triton'] or 'none'}", f"CUDA {said['cuda'] or 'none'}"]
+        return f"{', '.join(parts)} under Python {said['python']}"
+
+    @property
+    def lock(self) -> str:
+        """What stands for a lock: what was found, by name. Hashes are not known."""
+        lines = [
+            f"{name}=={version}" for name, version in sorted(self.packages.items(), key=lambda one: one[0].lower())
+        ]
+        return "\n".join(["# adopted: as found on the machine, not resolved", *lines, ""])
+
+
+def look_into(python: Path, environ: Mapping[str, str], watch: Watch | None = None) -> Adopted:
+    """Ask an interpreter what it holds. Raises ProvisionFailure where it cannot import torch."""
+    watch = watch or Watch()
+    passed = {name: value for name, value in environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}}
+    env = {**passed, "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
+    imported = import_torch(python, env, watch)
+    ran = run_watched([str(python), "-I", "-B", "-c", _PACKAGES], env=env, watch=watch, timeout_s=_LIST_S)
+    told = next((line for line in ran.output.splitlines() if line.startswith(_MARK)), None)
+    if told is None:
+        trouble = Trouble(
+            TroubleCode.PROVISION_FAILED, f"{python.name} cannot list what is installed: {ran.output[-300:]}"
+        )
+        raise ProvisionFailure(trouble)
+    packages = {str(name): str(version) for name, version in json.loads(told.removeprefix(_MARK)).items()}
+    return Adopted(python, {**imported, PROVENANCE: "adopted"}, packages)
+
+
+def adopt(python: str, builds: Iterable[Build], environ: Mapping[str, str]) -> tuple[str, Path]:
+    """The column that the torch of `python` is, and its path. Raises BadRequest where there is no such, or no torch.
+
+    The path is not resolved: a virtual environment's `python` is a link, and is known by where it lies.
+    """
+    program = shutil.which(python, path=environ.get("PATH"))
+    if program is None:
+        raise BadRequest(f"--python {python} is no program here")
+    path = Path(program).absolute()
+    try:
+        return find_column(look_into(path, environ), builds).id, path
+    except ProvisionFailure as failure:
+        raise BadRequest(f"--python {python} cannot be used: {failure.trouble.sentence}") from failure
+
+
+def find_column(adopted: Adopted, builds: Iterable[Build]) -> Build:
+    """The build that it is: torch, git revision, CUDA, Triton and Python agree. Raises BadRequest with the nearest."""
+    builds = tuple(builds)
+    for build in builds:
+        if difference(build, adopted.imported, {}) is None:
+            return build
+    release = adopted.imported["torch"].partition("+")[0]
+    near = [f"{one.id} ({difference(one, adopted.imported, {})})" for one in builds if one.requirement == release]
+    hint = f"; nearest: {'; '.join(near[:3])}" if near else f"; no build of torch {release} is declared"
+    raise BadRequest(
+        f"{adopted.python} holds {adopted.in_words}, which is no column of the catalogue{hint}. "
+        "Declare it in builds.toml, or leave it out"
+    )

@@ -1,0 +1,1 @@
+"""Jobs to the machines of a Ray cluster."""

@@ -1,0 +1,422 @@
+"""The Ray carrier: jobs go to the machines of a fleet that offer their class, and best to one with their environment.
+
+Ray itself is in another process (`driver_process`), which this one starts, hears and starts anew. A job is one
+streaming task that is never retried: retries are the dispatcher's. The database, and every secret, stay here.
+"""
+
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import IO, Any, Self, cast
+
+import orjson
+import structlog
+
+from knowngood.app.domain.errors import FleetUnusable
+from knowngood.app.domain.measuring.job import EnvironmentReady, Event, JobEnded, JobSpec, Provisioning
+from knowngood.app.domain.measuring.placement import (
+    RELEASE,
+    Choice,
+    Condition,
+    Member,
+    choose,
+    needs_of,
+    release_label,
+    room_of,
+)
+from knowngood.app.serialization import codec
+from knowngood.workers.dispatch.local_transport import GivenBack, Lost
+from knowngood.workers.provision.resolver import environment_key
+from knowngood.workers.ray.node import CPU_JOBS, ray_environment, require_ray
+
+_FIRST_FLEET_S = 240.0
+_AGAIN_S = 2.0
+_SAY_WAITING_S = 30.0
+_SILENCE_S = 120.0  # a task says something every 10 s
+_FAREWELL_S = 10.0
+_LAST_LINES = 20
+_ENV_MEMORY = 4096  # environments whose places are remembered
+_CANCELLED = "cancelled"
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Which fleet, and who of it. `address` is the head's; empty: the head runs beside this carrier, on `port`.
+
+    `ip` is this machine's address as the others reach it. `release` is what nodes must run, `conditions` what they must
+    be besides. `further` are options for the `ray start` of this carrier's own node.
+    """
+
+    address: str
+    release: str
+    port: int = 6379
+    ip: str = ""
+    conditions: tuple[Condition, ...] = ()
+    further: tuple[str, ...] = ()
+
+    @property
+    def all_conditions(self) -> tuple[Condition, ...]:
+        return (Condition(RELEASE, release_label(self.release)), *self.conditions)
+
+
+@dataclass
+class _Placing:
+    """Where a job is meant to be, or is: machines count as busy from the moment that a job is sent to them."""
+
+    hardware: str
+    node: str
+    environment: str
+
+
+class RayCarrier:
+    """Open it with `with`: raises FleetUnusable where the fleet cannot be led from here. Threads may share it."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        environ: Mapping[str, str] = os.environ,
+        command: Sequence[str] = (sys.executable, "-m", "knowngood.workers.ray.driver_process"),
+    ) -> None:
+        self._fleet = fleet
+        self._environ = dict(environ)
+        self._command = tuple(command)
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._handles: dict[str, RayHandle] = {}
+        self._places: dict[str, _Placing] = {}
+        self._ready: dict[str, set[str]] = {}  # environment -> machines that have it; the newest last
+        self._members: tuple[Member, ...] = ()
+        self._room: dict[str, int] = {}
+        self._has_fleet = threading.Event()
+        self._closing = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._orders: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._problem = ""
+        self._keeper = threading.Thread(target=self._keep, name="ray-driver", daemon=True)
+
+    def __enter__(self) -> Self:
+        require_ray(self._environ)
+        self._keeper.start()
+        until = time.monotonic() + _FIRST_FLEET_S
+        while not self._has_fleet.wait(0.1):
+            if self._problem or time.monotonic() > until:
+                self.close()
+                raise FleetUnusable(f"the fleet cannot be led from here: {self._problem or 'Ray does not start'}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End our part of the fleet: every job that still runs dies with it."""
+        self._closing.set()
+        self._hang_up()
+        self._keeper.join()
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Who has joined, this carrier's own node and other releases included."""
+        return self._members
+
+    @property
+    def driver_pid(self) -> int:
+        return self._process.pid if self._process else 0
+
+    def room(self) -> dict[str, int]:
+        """How many jobs of each class the fleet takes at once, now."""
+        return self._room
+
+    def start(self, spec: JobSpec) -> "RayHandle":
+        """Raises GivenBack where no machine of the fleet can take it any more."""
+        with self._lock:
+            key = environment_key(spec.build, spec.request)
+            choice = self._choose(spec, key)
+            if choice is None:
+                raise GivenBack(f"no worker of class {spec.hardware} is left")
+            number = str(next(self._numbers))
+            handle = RayHandle(self, number, spec)
+            self._handles[number] = handle
+            self._places[number] = _Placing(spec.hardware, choice.best, key)
+        body = {"spec": codec.dump_spec(spec).decode(), "options": _options(spec, choice)}
+        self.send("start", number, body)
+        return handle
+
+    def _choose(self, spec: JobSpec, key: str) -> Choice | None:
+        busy = Counter(place.node for place in self._places.values() if place.hardware == spec.hardware)
+        return choose(
+            self._members,
+            spec.hardware,
+            conditions=self._fleet.all_conditions,
+            wishes=needs_of(spec.build, spec.hardware),
+            holders=self._ready.get(key, ()),
+            busy=busy,
+        )
+
+    def send(self, word: str, number: str, body: Mapping[str, Any]) -> None:
+        """Tell the driver; one that is gone hears nothing, and its jobs are lost anyway."""
+        self._orders.put(b"%s %s %s\n" % (word.encode(), number.encode(), orjson.dumps(body)))
+
+    def note_ready(self, number: str) -> None:
+        """A job's environment is ready where it runs."""
+        with self._lock:
+            if place := self._places.get(number):
+                self._remember(place.environment, place.node)
+
+    def _remember(self, environment: str, node: str) -> None:
+        self._ready.setdefault(environment, set()).add(node)
+        while len(self._ready) > _ENV_MEMORY:
+            del self._ready[next(iter(self._ready))]
+
+    # -- the driver's life, in a thread of its own
+
+    def _keep(self) -> None:
+        while not self._closing.is_set():
+            problem = self._live()
+            self._lose_all()
+            if self._closing.is_set():
+                return
+            self._problem = problem
+            # What it said names machines: that is for the log, and not for the jobs' problems, which become evidence.
+            log.warning("the connection to Ray ended; it is made anew", reason=problem)
+            self._closing.wait(_AGAIN_S)
+
+    def _live(self) -> str:
+        """One driver from start to end; why it ended."""
+        process = subprocess.Popen(
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=ray_environment(self._environ),
+            start_new_session=True,
+        )
+        words: deque[bytes] = deque(maxlen=_LAST_LINES)
+        listener = threading.Thread(target=_listen, args=(process, words), name="ray-driver-words", daemon=True)
+        listener.start()
+        fleet, orders = self._fleet, self._begin_orders(process)
+        order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip, "further": list(fleet.further)}
+        orders.put(json.dumps(order).encode() + b"\n")
+        writer = threading.Thread(target=_write, args=(process, orders), name="ray-driver-orders", daemon=True)
+        writer.start()
+        with cast(IO[bytes], process.stdout) as stdout:
+            for line in stdout:
+                self._hear(line)
+        code = process.wait()
+        orders.put(None)
+        writer.join(_FAREWELL_S)
+        listener.join(_FAREWELL_S)
+        said = b"".join(words).decode(errors="replace").strip()
+        return said or f"it ended with code {code}"
+
+    def _begin_orders(self, process: "subprocess.Popen[bytes]") -> "queue.SimpleQueue[bytes | None]":
+        """Orders for this driver alone. They have a thread of their own: a driver that is busy telling reads nothing,
+        and whoever hears it must not wait for that.
+        """
+        with self._lock:
+            self._process = process
+            self._orders = queue.SimpleQueue()
+            if self._closing.is_set():
+                self._orders.put(None)
+            return self._orders
+
+    def _hang_up(self) -> None:
+        """The end of its standard input ends the driver, and with it its node and every task."""
+        with self._lock:
+            self._orders.put(None)
+
+    def _hear(self, line: bytes) -> None:
+        word, number, body = line.split(b" ", 2)
+        if word == b"fleet":
+            self._take_in(json.loads(body))
+            return
+        handle = self._handles.get(number.decode())
+        if handle is None:
+            return
+        if word == b"placed":
+            told = json.loads(body)
+            handle.node = told["node"]
+            self._note_place(number.decode(), told)
+        if word == b"over":
+            self._forget(number.decode())
+        handle.hear(word.decode(), body)
+
+    def _take_in(self, told: list[dict[str, Any]]) -> None:
+        members = tuple(Member(one["id"], one["labels"], one["cpu_jobs"], one["gpus"]) for one in told)
+        with self._lock:
+            self._members = members
+            self._room = room_of(members, self._fleet.all_conditions)
+            waiting = [handle for handle in self._handles.values() if not handle.is_placed]
+            stranded = [handle for handle in waiting if self._choose(handle.spec, "") is None]
+            there = {member.id for member in members}
+            orphaned = [handle for handle in self._handles.values() if handle.node and handle.node not in there]
+        for handle in stranded:
+            self._give_up(handle, "unplaced", f"no worker of class {handle.spec.hardware} is left")
+        for handle in orphaned:  # of a machine that is frozen or cut off, the stream itself says nothing
+            self._give_up(handle, "lost", "the machine that ran it is gone: killed, cut off, or restarted")
+        if not self._has_fleet.is_set():
+            self._problem = ""
+            self._has_fleet.set()
+
+    def _give_up(self, handle: "RayHandle", word: str, how: str) -> None:
+        """End a job of which nothing more is to be heard."""
+        self.send("kill", handle.number, {})
+        self._forget(handle.number)
+        handle.hear(word, orjson.dumps(how))
+        handle.hear("over", b"{}")
+
+    def _note_place(self, number: str, told: Mapping[str, Any]) -> None:
+        with self._lock:
+            if place := self._places.get(number):
+                place.node = told["node"]
+            self._ready = {key: nodes - {told["node"]} for key, nodes in self._ready.items()}
+            for key in told["ready"]:
+                self._remember(key, told["node"])
+
+    def _forget(self, number: str) -> None:
+        with self._lock:
+            self._handles.pop(number, None)
+            self._places.pop(number, None)
+
+    def _lose_all(self) -> None:
+        with self._lock:
+            self._members, self._room = (), {}
+            handles, self._handles, self._places = list(self._handles.values()), {}, {}
+        for handle in handles:
+            handle.hear("lost" if handle.is_placed else "unplaced", orjson.dumps("the dispatcher lost its fleet"))
+            handle.hear("over", b"{}")
+
+
+def _options(spec: JobSpec, choice: Choice) -> dict[str, Any]:
+    """What Ray is asked for: one whole GPU, or a place for a CPU job; where it may run, and where it had best run.
+
+    The best machine is asked for first; where it has no room at that moment, Ray goes on to the others.
+    """
+    selector = {name: f"in({','.join(values)})" for name, values in choice.selector.items()}
+    needs: dict[str, Any] = {"num_gpus": 1} if spec.hardware.startswith("cuda-") else {"resources": {CPU_JOBS: 1}}
+    if not choice.best:
+        return {**needs, "label_selector": selector}
+    best = {**selector, "ray.io/node-id": choice.best}
+    return {**needs, "label_selector": best, "fallback_strategy": [{"label_selector": selector}]}
+
+
+def _write(process: "subprocess.Popen[bytes]", orders: "queue.SimpleQueue[bytes | None]") -> None:
+    """Pass orders on until there are no more, or nobody reads them."""
+    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as stdin:
+        while (line := orders.get()) is not None:
+            stdin.write(line)
+            stdin.flush()
+
+
+def _listen(process: "subprocess.Popen[bytes]", words: deque[bytes]) -> None:
+    with cast(IO[bytes], process.stderr) as stderr:
+        for line in stderr:
+            words.append(line[-500:])
+
+
+class RayHandle:
+    """One job on its way through Ray."""
+
+    def __init__(self, carrier: RayCarrier, number: str, spec: JobSpec) -> None:
+        self.spec = spec
+        self._carrier = carrier
+        self.number = number
+        self._inbox: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        self._is_asked = False
+        self._is_over = False
+        self.is_placed = False
+        self.node = ""  # where it went, once it has
+
+    def events(self) -> Generator[Event]:
+        """As the protocol says; while no machine has room, progress says so. Raises GivenBack where the job was never
+        begun, or where its machine took leave.
+        """
+        try:
+            yield from self._received()
+            self._wait_until_over()
+        except Lost:
+            self._wait_until_over()
+            raise
+        finally:
+            self.kill()
+
+    def cancel(self) -> None:
+        self._is_asked = True
+        self._carrier.send("cancel", self.number, {})
+
+    def kill(self) -> None:
+        self._is_asked = True
+        if not self._is_over:
+            self._carrier.send("kill", self.number, {})
+
+    def hear(self, word: str, body: bytes) -> None:
+        self.is_placed = self.is_placed or word == "placed"
+        self._is_over = self._is_over or word == "over"
+        self._inbox.put((word, body))
+
+    def _received(self) -> Generator[Event]:
+        heard = time.monotonic()
+        while True:
+            try:
+                word, body = self._inbox.get(timeout=_SAY_WAITING_S)
+            except queue.Empty:
+                yield from self._bear_silence(time.monotonic() - heard)
+                continue
+            heard = time.monotonic()
+            if word == "event":
+                event = self._read(body)
+                yield event
+                if isinstance(event, JobEnded):
+                    return
+            elif word == "unplaced":
+                if self._is_asked:
+                    yield JobEnded(self.spec.job, self.spec.try_no, _CANCELLED)
+                    return
+                raise GivenBack(orjson.loads(body))
+            elif word == "lost":
+                raise Lost(orjson.loads(body))
+            elif word == "over":
+                raise Lost("its stream ended before its job had")
+
+    def _bear_silence(self, seconds: float) -> Iterator[Event]:
+        """Until there is room a job says nothing, so we say that it waits; later a silent one is lost."""
+        if not self.is_placed:
+            detail = f"for a worker of class {self.spec.hardware} with room"
+            yield Provisioning(self.spec.job, self.spec.try_no, "wait", detail)
+        elif seconds > _SILENCE_S:
+            self.kill()
+            raise Lost(f"its machine has said nothing for {_SILENCE_S:.0f} s: cut off, or frozen")
+
+    def _read(self, body: bytes) -> Event:
+        try:
+            event = codec.load_event(body)
+        except codec.BadLine as error:
+            self.kill()
+            raise Lost(f"the agent said what is no event: {error}") from None
+        if isinstance(event, EnvironmentReady):
+            self._carrier.note_ready(self.number)
+        if isinstance(event, JobEnded) and event.problem == _CANCELLED and not self._is_asked:
+            raise GivenBack("its worker took leave of the fleet")
+        return event
+
+    def _wait_until_over(self) -> None:
+        """The task ends by itself once its agent has. To kill it would cost Ray a process, and with it the next job
+        where Ray had sent one there already.
+        """
+        until = time.monotonic() + _FAREWELL_S
+        while not self._is_over and time.monotonic() < until:
+            with suppress(queue.Empty):
+                self._inbox.get(timeout=0.1)

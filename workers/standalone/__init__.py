@@ -1,0 +1,1 @@
+"""Programs that run beside or inside the build under test."""
