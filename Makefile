@@ -1,6 +1,6 @@
 # Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
 .DEFAULT_GOAL := up
-.PHONY: up serve test test-long test-gpu check check-types check-rules bench soak lock words pictures
+.PHONY: up serve dev test test-long test-gpu check check-types check-rules bench soak lock words pictures
 
 PYTHON ?= python3
 VENV := .venv
@@ -23,6 +23,9 @@ up: $(VENV)/.installed
 
 serve: $(VENV)/.installed
 	$(BIN)/knowngood serve
+
+# What contributors need: see CONTRIBUTING.md.
+dev: $(VENV)/.developer
 
 # Three files at a time on two cores: they wait for processes, disks and each other's databases.
 SHARED_OUT := -n 3 --dist loadfile --no-loadscope-reorder

@@ -21,7 +21,7 @@ from knowngood.app.cli.context import make_data_dir, opened, operator, read_sett
 from knowngood.app.cli.encoding import write_what_can_be_read
 from knowngood.app.cli.exit_codes import Exit, exit_of
 from knowngood.app.cli.signals import stoppable, wait
-from knowngood.app.cli.workplace import tell_workplace
+from knowngood.app.cli.worker_config import dump_worker_config
 from knowngood.app.commands.prune import prune
 from knowngood.app.commands.serve import Host, Port, Server, listen, log_as, serve
 from knowngood.app.commands.token import token
@@ -44,7 +44,7 @@ from knowngood.app.features.discovery.cli import discover
 from knowngood.app.features.fleet.cli import NodeIp, leading, worker
 from knowngood.app.features.gate.cli_snapshot import snapshot
 from knowngood.app.features.scheduling.cli import MINUTES, next_
-from knowngood.app.features.scheduling.pricing import SIZES_S, Place, Sizes, price_as_json, tell_price
+from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext, Sizes, price_as_json, tell_price
 from knowngood.app.features.upgrade.cli import upgrade
 from knowngood.app.features.watchlists.cli import watch
 from knowngood.app.features.webhooks.cli import delivering, webhook
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from knowngood.app.store.queries import JobRow
     from knowngood.app.store.records import CellChange
     from knowngood.workers.dispatch.dispatcher import Dispatch
-    from knowngood.workers.dispatch.local_transport import LocalCarrier
+    from knowngood.workers.dispatch.local_transport import LocalTransport
     from knowngood.workers.pack.builder import Opened
 
 _UP = "up"  # of a run: who asked for it; of a lease: who looks whether there is such a run
@@ -742,8 +742,8 @@ class Work:
     def environ(self) -> dict[str, str]:
         return self.pack.environ(os.environ) if self.pack else dict(os.environ)
 
-    def place(self, *, asks: bool = True) -> Place:
-        return Place(self.settings, SIZES_S if asks else 0.0, self.environ, self.adopted)
+    def place(self, *, asks: bool = True) -> PricingContext:
+        return PricingContext(self.settings, SIZES_S if asks else 0.0, self.environ, self.adopted)
 
     def able(self, planned: Sequence[PlannedJob]) -> tuple[PlannedJob, ...]:
         """What of the jobs can be done with this: all of them, or those whose environments the pack holds."""
@@ -961,10 +961,10 @@ def _is_done_by_another(
     return False
 
 
-def _carrier(work: Work) -> "LocalCarrier":
-    from knowngood.workers.dispatch.local_transport import LocalCarrier
+def _carrier(work: Work) -> "LocalTransport":
+    from knowngood.workers.dispatch.local_transport import LocalTransport
 
-    return LocalCarrier(tell_workplace(work.settings, work.adopted), environment=work.environ)
+    return LocalTransport(dump_worker_config(work.settings, work.adopted), environment=work.environ)
 
 
 @cli.command("pack")

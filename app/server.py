@@ -42,7 +42,7 @@ from knowngood.app.features.exports import badge_api
 from knowngood.app.features.fleet import api as api_workers
 from knowngood.app.features.fleet import page as fleet_page
 from knowngood.app.features.gate import api as api_gate
-from knowngood.app.features.gate.fast_path import Repeater
+from knowngood.app.features.gate.fast_path import GateFastPath
 from knowngood.app.features.quality import api as api_quality
 from knowngood.app.features.quality import page as quality_page
 from knowngood.app.features.upgrade import api as api_upgrade
@@ -50,26 +50,26 @@ from knowngood.app.features.upgrade import page as upgrade_page
 from knowngood.app.features.watchlists import api as api_watch_lists
 from knowngood.app.features.watchlists import edit_page
 from knowngood.app.features.watchlists import page as watchlists_page
-from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
 from knowngood.app.web import errors, openapi, preferences_page
 from knowngood.app.web.api_responses import REFUSALS
 from knowngood.app.web.auth import api as api_whoami
 from knowngood.app.web.auth import audit_api as api_audit
 from knowngood.app.web.auth import audit_page, sign_in_page
-from knowngood.app.web.auth.middleware import Doorkeeper
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.middleware import AuthMiddleware
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import ErrorPage
-from knowngood.app.web.html.static_files import edition, read_assets, static_router
+from knowngood.app.web.html.static_files import assets_version, read_assets, static_router
 from knowngood.app.web.html.templates import make_templates
 from knowngood.app.web.metrics import api as metrics_api
 from knowngood.app.web.metrics import health_api
 from knowngood.app.web.metrics.collector import Instruments
-from knowngood.app.web.metrics.middleware import Watcher
+from knowngood.app.web.metrics.middleware import AccessLogMiddleware
 from knowngood.app.web.middleware.headers import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
 from knowngood.app.web.middleware.rate_limit import Bodies
 from knowngood.app.web.parameter_validation import read_plainly
-from knowngood.app.web.request_context import Answers, House, Streams, visit_from
+from knowngood.app.web.request_context import AppState, ResponseCache, Streams, context_of
 from knowngood.app.web.urls import API, RESULTS
 
 DESCRIPTION = (
@@ -89,11 +89,11 @@ def create_app(
     *,
     clock: Callable[[], datetime],
     version: str = "0",
-    rules: Rules | None = None,
+    rules: AccessPolicy | None = None,
     instruments: Instruments | None = None,
 ) -> FastAPI:
     """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
-    rules = rules or Rules()
+    rules = rules or AccessPolicy()
     assets = read_assets()
     app = FastAPI(
         title="Known Good",
@@ -106,14 +106,14 @@ def create_app(
     )
     openapi.install(app)
     instruments = instruments or Instruments()
-    app.state.house = House(
+    app.state.state = AppState(
         engine,
         clock,
         make_templates(assets),
-        f"{version}-{edition(assets)}",
+        f"{version}-{assets_version(assets)}",
         Streams(),
-        Answers(_KEPT_BYTES),
-        Knowledge(engine, clock, on_failure=instruments.fell_behind),
+        ResponseCache(_KEPT_BYTES),
+        KnowledgeCache(engine, clock, on_failure=instruments.fell_behind),
         rules,
         rules.buckets(),
         instruments=instruments,
@@ -153,18 +153,18 @@ def create_app(
     for page in pages:
         app.include_router(page.router)
     errors.install(app, _error_page)
-    app.add_middleware(Repeater)
+    app.add_middleware(GateFastPath)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
         Bodies,
         limit_of=lambda path: rules.results_limit if path == RESULTS else rules.body_limit,
         streamed={RESULTS},
     )
-    app.add_middleware(Doorkeeper)
+    app.add_middleware(AuthMiddleware)
     app.add_middleware(ReadFromAnywhere)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadAsGet)
-    app.add_middleware(Watcher)
+    app.add_middleware(AccessLogMiddleware)
     app.add_middleware(RequestId)
     return app
 
@@ -174,13 +174,13 @@ def begin_to_stop(app: FastAPI) -> None:
 
     Everything else is answered on.
     """
-    app.state.house.streams.is_stopping = True
+    app.state.state.streams.is_stopping = True
     end_streams(app)
 
 
 def end_streams(app: FastAPI) -> None:
     """End every event stream within a second."""
-    app.state.house.streams.is_closing = True
+    app.state.state.streams.is_closing = True
 
 
 @cache  # an application of each test's own is made hundreds of times
@@ -217,4 +217,4 @@ def _api() -> APIRouter:
 
 
 def _error_page(request: Request, page: ErrorPage) -> Response:
-    return visit_from(request).page("error.html", page, status=page.status)
+    return context_of(request).page("error.html", page, status=page.status)

@@ -22,7 +22,7 @@ from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from knowngood.app.store.queries import load_run
 from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
-from knowngood.workers.dispatch.local_transport import LocalCarrier
+from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 WORKERS = (1, 2, 4, 8)
@@ -66,10 +66,10 @@ def _measure(workers: int) -> Took:
     with tempfile.TemporaryDirectory() as folder:
         engine = new_file(Path(folder))
         run_id = _queue(engine, workers * JOBS_EACH)
-        carrier = LocalCarrier({"ledger": os.devnull}, (sys.executable, "-m", "tests.workers.toy_agent"))
+        transport = LocalTransport({"ledger": os.devnull}, (sys.executable, "-m", "tests.workers.toy_agent"))
         how = Dispatch(hardware=(HARDWARE,), jobs=workers, until_idle=True, poll_s=0.05)
         begun, own = time.perf_counter(), time.process_time()
-        dispatch(engine, carrier, how, stop=lambda: False)
+        dispatch(engine, transport, how, stop=lambda: False)
         wall_s, own_s = time.perf_counter() - begun, time.process_time() - own
         with reading(engine) as s:
             row = load_run(s, run_id)

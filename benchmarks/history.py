@@ -24,7 +24,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, make_build, make_issue
 
 SIZE = Size(20, 20)
@@ -56,7 +56,8 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measured = [_store(Path(folder), issues, builds, n) for n in (SHORT, LONG)]
         clients = [
-            TestClient(create_app(engine, clock=lambda: _NOW, rules=Rules(requests_per_s=0))) for engine in measured
+            TestClient(create_app(engine, clock=lambda: _NOW, rules=AccessPolicy(requests_per_s=0)))
+            for engine in measured
         ]
         print(f"load {os.getloadavg()[0]:.1f}; p50 of {REQUESTS} each, in turns", flush=True)
         for name, address in _questions(issues, builds):

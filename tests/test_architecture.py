@@ -18,7 +18,7 @@ OURS = {"knowngood", "app", "workers", "migrations", "tests"}
 
 def tracked() -> list[Path]:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
-    return [path for path in (ROOT / name for name in listed.decode().split("\0") if name) if path.exists()]
+    return [path for path in (ROOT / name for name in listed.decode().split("\0") if name) if path.is_file()]
 
 
 def imported_by(path: Path) -> set[str]:

@@ -16,7 +16,7 @@ from knowngood.app.features.compare.comparison import (
     standing_of,
 )
 from knowngood.app.features.compare.renderers import comparison_markdown
-from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_room
+from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_options
 from knowngood.app.knowledge.loader import load_known
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_builds, load_cells, load_hardware
@@ -39,7 +39,7 @@ STEPS = {
 def compared(engine: Engine, before: str, after: str, hardware: str) -> Comparison:
     query = CompareQuery(a=before, b=after, hardware=hardware, issues=[])
     with reading(engine) as s:
-        return comparison_of(load_known(s, THEN), load_room(s, hardware), query, THEN)
+        return comparison_of(load_known(s, THEN), load_options(s, hardware), query, THEN)
 
 
 def told(pair: Pair) -> dict[str, Any]:

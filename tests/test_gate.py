@@ -118,7 +118,7 @@ def test_an_untested_build_is_no_evidence_and_no_neighbour_stands_in(place: Plac
 
 
 def test_a_stale_snapshot_is_unusable(place: Place, snapshot: Path, tmp_path: Path) -> None:
-    read = read_snapshot(snapshot.read_bytes()).grounds
+    read = read_snapshot(snapshot.read_bytes()).knowledge
     old = replace(read, known=replace(read.known, as_of=datetime.now(UTC) - timedelta(days=40)))
     (tmp_path / "old").write_bytes(write_snapshot(old, make_key()))
     told = place.gate("--snapshot", str(tmp_path / "old"), "--build", GOOD, *XLA)

@@ -21,7 +21,7 @@ from knowngood.app.domain.measuring.job import (
 from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
 from knowngood.app.logging_setup import Format, Level, configure
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.workers.dispatch.job_log import Journal
 from tests.make import NOON
 from tests.store.given import MACHINE
@@ -83,7 +83,7 @@ def test_no_secret_and_nothing_pasted_is_in_the_log(
     own_engine: Engine, form: Format, capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure(form, "info")
-    client = client_of(own_engine, Rules(reads_need_token=True))
+    client = client_of(own_engine, AccessPolicy(reads_need_token=True))
     secret = make_token(own_engine, Scope.READ)
     people = signed_in(own_engine, Scope.ADMIN)
     sent = [

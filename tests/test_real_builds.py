@@ -15,7 +15,7 @@ from uv import find_uv_bin
 from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Outcome, classify
-from knowngood.workers.agent.arm_runner import Limits, Place, arm_environment, execute, scratch_folder
+from knowngood.workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
 from knowngood.workers.provision.index_config import read_index
 from knowngood.workers.provision.provisioner import Environment, host_trouble
 
@@ -137,13 +137,15 @@ def test_without_setuptools_nothing_is_said_of_torch(measured: Any, tmp_path: Pa
     ):
         subprocess.run([find_uv_bin(), *command], env=environ, check=True)
     try:
-        place = Place(python, (), Limits(memory_bytes=8 << 30))
+        place = RunLocation(python, (), Limits(memory_bytes=8 << 30))
         environment = Environment(python, python.parents[1], "", "", {}, {"torch": build.torch}, 0.0, reused=False)
         with scratch_folder(tmp_path) as scratch:
             arm = ArmSpec(
                 "a", issue.id, "baseline", "default", 1, "", "s", {}, {}, issue.arm("baseline").exercises, 300
             )
-            done = execute(arm, issue.script, place=place, scratch=scratch, zygote=None, is_cancelled=lambda: False)
+            done = execute(
+                arm, issue.script, place=place, scratch=scratch, fork_server=None, is_cancelled=lambda: False
+            )
             trouble = host_trouble(environment, scratch, arm.exercises, arm_environment(place, scratch, {}))
     finally:
         shutil.rmtree(python.parents[1])

@@ -12,7 +12,7 @@ from knowngood.app.features.upgrade.ranking import Advice, Decision, advise
 from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
-from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_durations
@@ -34,9 +34,9 @@ QUESTIONS = {
 
 def advised(engine: Engine, name: str) -> Advice:
     with reading(engine) as s:
-        grounds = load_edition(s, THEN).grounds
+        knowledge = load_knowledge(s, THEN).knowledge
         times = Times(load_durations(s), load_environment_s(s))
-    return advise(read_upgrade(QUESTIONS[name], grounds, times), grounds.known)
+    return advise(read_upgrade(QUESTIONS[name], knowledge, times), knowledge.known)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -63,7 +63,7 @@ def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shi
     """Every number is the comparison's, and every loss a pass that became a failure, both measured."""
     advice = advised(shipped, "cpu")
     with reading(shipped) as s:
-        known = load_edition(s, THEN).grounds.known
+        known = load_knowledge(s, THEN).knowledge.known
     best = advice.best
     assert best is not None
     compared = compare(advice.watched, advice.start, best.build, "cpu-x86_64", known)

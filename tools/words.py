@@ -1,9 +1,8 @@
 """`make words`: the Chinese catalogue (gettext) holds every text that templates and pages say, and is compiled.
 
-A text is what stands in `t("...")` of a template, in `say("...")`, `Said("...")` or `Example(.., "...")` of a page or
-of a room that it speaks for, or in a table whose name ends with WORDS, MEANINGS, CAUSES or HEADINGS. New texts are
-added without a translation (tests fail until they have one), those that nobody says any more are dropped. Running it
-twice changes nothing.
+A text is what stands in `t("...")` of a template, in `say("...")`, `Message("...")` or `Example(.., "...")` of code,
+or in a table whose name ends with WORDS, MEANINGS, CAUSES or HEADINGS. New texts are added without a translation (tests
+fail until they have one), those that nobody says any more are dropped. Running it twice changes nothing.
 """
 
 import argparse
@@ -26,15 +25,8 @@ from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
 TEMPLATES = ROOT / "app/web/templates"
-# Rooms below the pages whose sentences pages say in the reader's language. Others speak English alone: feeds, reports.
-SPEAKING = (
-    "domain/compare.py",
-    "domain/hygiene.py",
-    "domain/prospects.py",
-    "domain/upgrade.py",
-    "formats/comparison.py",
-    "formats/upgrade_words.py",
-)
+# What speaks English alone: rules, feeds, reports of the gate.
+_ENGLISH = ("domain/verdicts/", "features/gate/", "features/changes/atom.py", "features/diagnose/matcher.py")
 SOURCE = CATALOGUES / f"zh/LC_MESSAGES/{DOMAIN}.po"
 COMPILED = SOURCE.with_suffix(".mo")
 
@@ -44,7 +36,7 @@ _ALSO = {
     "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
     "app/features/compare/renderers.py": ("nothing beside torch",),
 }
-_SAYING = {"say": 0, "Said": 0, "Example": 1}  # which argument is the text
+_SAYING = {"say": 0, "Message": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
 _ENGLISH_ALONE = {"LEAD_WORDS"}  # sentences of evidence, which stay as they were measured
 # Shown by their own values: `t(page.issue.severity.value)`.
@@ -58,10 +50,16 @@ def texts_said() -> Mapping[str, list[Place]]:
     said: dict[str, list[Place]] = {}
     for path in sorted(TEMPLATES.glob("*.html")):
         _gather(said, path, _in_template(path.read_text(encoding="utf-8")))
-    for path in (*(ROOT / "app" / one for one in SPEAKING), *sorted((ROOT / "app/web").rglob("*.py"))):
+    for path in sorted((ROOT / "app").rglob("*.py")):
+        if path.relative_to(ROOT / "app").as_posix().startswith(_ENGLISH):
+            continue
         _gather(said, path, _in_python(ast.parse(path.read_text(encoding="utf-8"))))
     for one in _ENUMERATIONS:
-        _gather(said, ROOT / f"{one.__module__.replace('.', '/')}.py", ((member.value, 0) for member in one))
+        _gather(
+            said,
+            ROOT / f"{one.__module__.removeprefix('knowngood.').replace('.', '/')}.py",
+            ((member.value, 0) for member in one),
+        )
     for name, texts in _ALSO.items():
         _gather(said, ROOT / name, ((text, 0) for text in texts))
     return said

@@ -50,7 +50,7 @@ def read_catalogue(folders: Sequence[Path]) -> Catalogue:
 def _read_issues(folders: Sequence[Path], problems: list[Problem]) -> list[Issue]:
     issues: list[Issue] = []
     places: dict[str, Path] = {}
-    shipped = shipped_catalogue()
+    shipped = shipped_catalogue().resolve()
     for owner, place in ((folder, place) for folder in folders for place in _issue_folders(folder, problems)):
         first = places.setdefault(place.name, place)
         if first is not place:

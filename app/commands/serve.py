@@ -88,10 +88,10 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 
 def _application(engine: "Engine", settings: "Settings", instruments: "Instruments") -> "FastAPI":
     from knowngood.app.server import create_app
-    from knowngood.app.web.auth.principal import Rules
+    from knowngood.app.web.auth.principal import AccessPolicy
 
     collect_seldom()
-    rules = Rules(
+    rules = AccessPolicy(
         reads_need_token=settings.reads == "token",
         requests_per_s=settings.requests_per_s,
         burst=settings.burst,

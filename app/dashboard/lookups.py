@@ -24,7 +24,7 @@ from knowngood.app.store.queries import (
     refuse_unreadable_build,
 )
 from knowngood.app.store.watch_lists import load_watch_list, load_watch_lists
-from knowngood.app.web.errors import NotHere, nearest
+from knowngood.app.web.errors import NotFound, nearest
 from knowngood.app.web.urls import build_address, issue_address, run_address, watch_list_address
 
 _RECENT_RUNS = 20
@@ -37,7 +37,7 @@ def find_issue(session: Session, id_: str) -> Issue:
     try:
         return issue_selectors.find_issue(id_, {issue.id: issue for issue in load_issues(session)})
     except UnknownIssue as error:
-        raise NotHere(error.problem, [(near, issue_address(near)) for near in error.nearest]) from None
+        raise NotFound(error.problem, [(near, issue_address(near)) for near in error.nearest]) from None
 
 
 def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:
@@ -47,14 +47,14 @@ def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]
         return build_names.find_build(text, builds), builds
     except UnknownBuild as error:
         refuse_unreadable_build(session, text)
-        raise NotHere(error.problem, [(near, build_address(near)) for near in error.nearest]) from None
+        raise NotFound(error.problem, [(near, build_address(near)) for near in error.nearest]) from None
 
 
 def find_attempt(session: Session, id_: str) -> AttemptDetail:
     try:
         return load_attempt(session, id_)
     except UnknownAttempt:
-        raise NotHere(
+        raise NotFound(
             f'no attempt "{id_}" is stored here; it may have been pruned, or its issue left the catalogue',
             [("the matrix", "/")],
         ) from None
@@ -66,7 +66,7 @@ def find_run(session: Session, id_: str) -> RunRow:
     except UnknownRun:
         ids = nearest(id_, (run.id for run in load_runs(session, _RECENT_RUNS)))
         near = [(id_, run_address(id_)) for id_ in ids]
-        raise NotHere(f'no run is called "{id_}" here', [*near, ("all runs", "/runs")]) from None
+        raise NotFound(f'no run is called "{id_}" here', [*near, ("all runs", "/runs")]) from None
 
 
 def find_watch_list(session: Session, name: str, version: int | None = None) -> WatchList:
@@ -74,7 +74,7 @@ def find_watch_list(session: Session, name: str, version: int | None = None) -> 
     if found is not None:
         return found
     if version is not None and load_watch_list(session, name) is not None:
-        raise NotHere(f'the watch list "{name}" has no version {version}', [(name, watch_list_address(name))])
+        raise NotFound(f'the watch list "{name}" has no version {version}', [(name, watch_list_address(name))])
     near = nearest(name, load_watch_lists(session))
     offered = [(one, watch_list_address(one)) for one in near] or [("all watch lists", "/watchlists")]
-    raise NotHere(f'no watch list is called "{name}" here', offered)
+    raise NotFound(f'no watch list is called "{name}" here', offered)

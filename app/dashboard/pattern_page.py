@@ -10,14 +10,14 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.evidence.reproduce import Commands
 from knowngood.app.dashboard.issues import workarounds as remedies
-from knowngood.app.dashboard.issues.workarounds import Elsewhere, Remedy
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
-from knowngood.app.web.html.grid import Choice, Square, drawn, heads_of
+from knowngood.app.web.html.grid import CellGlyph, Choice, drawn, heads_of
 from knowngood.app.web.html.markdown import markdown, marked
-from knowngood.app.web.html.status_labels import LEGEND, LegendEntry, Sign
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import LEGEND, LegendEntry, StatusLabel
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
 
@@ -43,7 +43,7 @@ class PiecesPage:
     old_squares: Markup
     inks: tuple[Ink, ...]
     choices: tuple[Choice, ...]
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     commands: Commands
     prose: Markup
@@ -53,38 +53,45 @@ class PiecesPage:
 
 
 @router.get("/pieces")
-def pieces(visit: Visiting) -> Response:
-    return visit.page("pieces.html", pieces_page(visit))
+def pieces(context: Context) -> Response:
+    return context.page("pieces.html", pieces_page(context))
 
 
-def pieces_page(visit: Visit) -> PiecesPage:
+def pieces_page(context: RequestContext) -> PiecesPage:
     return PiecesPage(
         legend=LEGEND,
-        squares=_squares(visit),
-        inferred_squares=_squares(visit, ground="cpu-x86_64"),
-        old_squares=_squares(visit, is_stale=True),
+        squares=_squares(context),
+        inferred_squares=_squares(context, ground="cpu-x86_64"),
+        old_squares=_squares(context, is_stale=True),
         inks=tuple(Ink),
         choices=(Choice("cpu-x86_64", "/pieces", is_chosen=True), Choice("cuda-sm_90", "/pieces", is_chosen=False)),
-        remedies=tuple(_remedy(visit, rank, verdict) for rank, verdict in enumerate(WorkaroundVerdict, 1)),
+        remedies=tuple(_remedy(context, rank, verdict) for rank, verdict in enumerate(WorkaroundVerdict, 1)),
         elsewhere=(Elsewhere("older", "Stay on 2.5", "does not apply to this build: torch <2.6"),),
         commands=Commands(ours="knowngood run --builds torch-2.7.1+cu126 --issues pytorch-151290", plain=_BY_HAND),
         prose=markdown(_PROSE),
         log=marked(_LOG, _LINE),
         long_word="a_name_without_any_place_to_break_it_" * 8,
-        moments=tuple(visit.now - timedelta(seconds=seconds) for seconds in (5, 600, 9000, 400_000)),
+        moments=tuple(context.now - timedelta(seconds=seconds) for seconds in (5, 600, 9000, 400_000)),
     )
 
 
-def _squares(visit: Visit, *, is_stale: bool = False, ground: str = "") -> Markup:
+def _squares(context: RequestContext, *, is_stale: bool = False, ground: str = "") -> Markup:
     """One for each sign, under the columns of a strip. They lead to this page: their cells are none."""
-    heads = heads_of([Column((_build(f"2.{minor}.0"),)) for minor, _ in enumerate(Sign, 4)], ())
+    heads = heads_of([Column((_build(f"2.{minor}.0"),)) for minor, _ in enumerate(StatusLabel, 4)], ())
     squares = (
-        Square(
-            "pytorch-151290", "cpu-x86_64", head, head.id, sign, is_stale, "2/6" if sign is Sign.FLAKY else "", ground
+        CellGlyph(
+            "pytorch-151290",
+            "cpu-x86_64",
+            head,
+            head.id,
+            sign,
+            is_stale,
+            "2/6" if sign is StatusLabel.FLAKY else "",
+            ground,
         )
-        for sign, head in zip(Sign, heads, strict=True)
+        for sign, head in zip(StatusLabel, heads, strict=True)
     )
-    led_here = re.sub(r'href="/cells/[^"]*"', 'href="/pieces"', drawn(squares, "li", visit.language))
+    led_here = re.sub(r'href="/cells/[^"]*"', 'href="/pieces"', drawn(squares, "li", context.language))
     return Markup(led_here)  # noqa: S704 - as drawn, and an address of ours
 
 
@@ -102,16 +109,16 @@ def _build(release: str) -> Build:
     )
 
 
-def _remedy(visit: Visit, rank: int, verdict: WorkaroundVerdict) -> Remedy:
+def _remedy(context: RequestContext, rank: int, verdict: WorkaroundVerdict) -> WorkaroundView:
     helps = verdict is WorkaroundVerdict.EFFECTIVE
-    return Remedy(
+    return WorkaroundView(
         id=verdict.value,
         title="Make the mask eagerly",
         body=markdown("Compile what comes after it:\n\n```python\nmask = make_mask(n)\n```"),
         trade_off="slower once, at the first step",
         verdict=verdict,
         sign=remedies.SIGNS[verdict],
-        word=visit.say(remedies.WORDS[verdict]),
+        word=context.say(remedies.WORDS[verdict]),
         note="" if helps else "the arm ended with the issue's own signature",
         rank=rank if helps else 0,
     )

@@ -10,7 +10,7 @@ from datetime import datetime
 import structlog
 
 from knowngood.app.domain.errors import StoreUnusable
-from knowngood.app.knowledge.loader import Edition, load_edition
+from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_generation
 
@@ -21,8 +21,8 @@ _AGAIN_S = 5.0  # after a failure; reading everything takes a second
 _STALE_S = 300.0
 
 
-class Knowledge:
-    """The newest edition, for many threads. Each process asks the store itself, so all of them see what one wrote.
+class KnowledgeCache:
+    """The newest snapshot, for many threads. Each process asks the store itself, so all of them see what one wrote.
 
     The store's generation is asked for at most every `look_every_s` seconds: the query takes 1 ms with its session
     (one core of a shared machine, 2026-11-21). One thread at a time brings what is known up
@@ -46,7 +46,7 @@ class Knowledge:
         self._on_failure = on_failure
         self._monotonic = monotonic
         self._failing_since: float | None = None
-        self._edition: Edition | None = None
+        self._snapshot: KnowledgeSnapshot | None = None
         self._look_at = 0.0
         self._first = threading.Lock()
         self._looking = threading.Lock()
@@ -54,52 +54,52 @@ class Knowledge:
     @property
     def known_at(self) -> datetime | None:
         """When the store was last seen to say what is known here; None before anything was."""
-        return self._edition.known_at if self._edition else None
+        return self._snapshot.known_at if self._snapshot else None
 
     @property
     def is_behind(self) -> bool:
         """Whether the store has moved and could not be followed."""
         return self._failing_since is not None
 
-    def at_hand(self) -> Edition | None:
-        """The newest edition; None where the store is to be asked first. Never waits."""
-        return self._edition if self._monotonic() < self._look_at and not self.is_behind else None
+    def at_hand(self) -> KnowledgeSnapshot | None:
+        """The newest snapshot; None where the store is to be asked first. Never waits."""
+        return self._snapshot if self._monotonic() < self._look_at and not self.is_behind else None
 
-    def now(self) -> Edition:
-        """The newest edition. Raises StoreUnusable where the store cannot be asked, or not be followed for too long."""
-        edition = self._look(self._edition or self._load_first())
+    def now(self) -> KnowledgeSnapshot:
+        """The newest snapshot. Raises StoreUnusable where the store cannot be asked or followed for too long."""
+        snapshot = self._look(self._snapshot or self._load_first())
         if self._failing_since is not None and self._monotonic() - self._failing_since > _STALE_S:
-            raise StoreUnusable(f"what the gate knows is of {edition.known_at} and cannot be brought up to date")
-        return edition
+            raise StoreUnusable(f"what the gate knows is of {snapshot.known_at} and cannot be brought up to date")
+        return snapshot
 
-    def _look(self, edition: Edition) -> Edition:
+    def _look(self, snapshot: KnowledgeSnapshot) -> KnowledgeSnapshot:
         if self._monotonic() < self._look_at or not self._looking.acquire(blocking=False):
-            return edition
+            return snapshot
         try:
             now = self._clock()
-            has_moved = self._generation() != edition.generation
+            has_moved = self._generation() != snapshot.generation
             self._look_at = self._monotonic() + self._look_every_s
         except BaseException:
             self._looking.release()
             raise
         if has_moved:
-            return self._brought_up(edition)
-        self._edition, self._failing_since = replace(edition, known_at=now), None
+            return self._brought_up(snapshot)
+        self._snapshot, self._failing_since = replace(snapshot, known_at=now), None
         self._looking.release()
-        return self._edition
+        return self._snapshot
 
-    def _load_first(self) -> Edition:
+    def _load_first(self) -> KnowledgeSnapshot:
         with self._first:
-            if self._edition is None and self._monotonic() < self._look_at:
+            if self._snapshot is None and self._monotonic() < self._look_at:
                 raise StoreUnusable(f"what is stored could not be read; it is tried again every {_AGAIN_S:g} s")
-            return self._edition or self._load(None)
+            return self._snapshot or self._load(None)
 
-    def _load(self, before: Edition | None) -> Edition:
+    def _load(self, before: KnowledgeSnapshot | None) -> KnowledgeSnapshot:
         """Raises StoreUnusable, whatever it was that could not be read."""
         now = self._clock()
         try:
             with reading(self._engine) as session:
-                edition = load_edition(session, now, before)
+                snapshot = load_knowledge(session, now, before)
         except Exception as error:
             self._failing_since = self._failing_since or self._monotonic()
             self._look_at = self._monotonic() + _AGAIN_S
@@ -108,20 +108,20 @@ class Knowledge:
             if isinstance(error, StoreUnusable):
                 raise
             raise StoreUnusable(f"what is stored cannot be read: {type(error).__name__}") from error
-        self._edition, self._failing_since = edition, None
-        return edition
+        self._snapshot, self._failing_since = snapshot, None
+        return snapshot
 
     def _generation(self) -> int:
         with reading(self._engine) as session:
             return load_generation(session)
 
-    def _brought_up(self, before: Edition) -> Edition:
+    def _brought_up(self, before: KnowledgeSnapshot) -> KnowledgeSnapshot:
         done = threading.Event()
         threading.Thread(target=self._bring_up, args=(before, done), name="knowledge", daemon=True).start()
         done.wait(_PATIENCE_S)
-        return self._edition or before
+        return self._snapshot or before
 
-    def _bring_up(self, before: Edition, done: threading.Event) -> None:
+    def _bring_up(self, before: KnowledgeSnapshot, done: threading.Event) -> None:
         try:
             with suppress(StoreUnusable):  # it is told, and tried again
                 self._load(before)

@@ -6,7 +6,7 @@ from threading import Lock
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.loader import Edition, load_edition
+from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
 
 
 class KeptKnown:
@@ -16,14 +16,14 @@ class KeptKnown:
     """
 
     def __init__(self) -> None:
-        self._kept: Edition | None = None
+        self._kept: KnowledgeSnapshot | None = None
         self._lock = Lock()
 
     def load(self, s: Session, now: datetime) -> Known:
         """As of the transaction that `s` is in. A store that went backwards is read anew."""
         with self._lock:
             before = self._kept
-        edition = load_edition(s, now, before, whole=False)
+        snapshot = load_knowledge(s, now, before, whole=False)
         with self._lock:
-            self._kept = edition
-        return edition.grounds.known
+            self._kept = snapshot
+        return snapshot.knowledge.known

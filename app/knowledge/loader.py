@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.grounds import Grounds
 from knowngood.app.knowledge.lazy_cells import CellPlace, LateCells
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store import unreadable
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.evidence.time_travel import load_cells_at
@@ -21,19 +21,21 @@ from knowngood.app.store.watch_lists import load_watch_lists
 
 
 @dataclass(frozen=True)
-class Edition:
+class KnowledgeSnapshot:
     """What is known at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
     the store was last seen to be at that generation.
     """
 
     generation: int
-    grounds: Grounds
+    knowledge: Knowledge
     revisions: Mapping[str, str]
     cells: LateCells[str]
     known_at: datetime
 
 
-def load_edition(s: Session, now: datetime, before: Edition | None = None, *, whole: bool = True) -> Edition:
+def load_knowledge(
+    s: Session, now: datetime, before: KnowledgeSnapshot | None = None, *, whole: bool = True
+) -> KnowledgeSnapshot:
     """What is known now, from what was known `before`; that itself where the store has not moved since. Raises
     Unreadable where an issue or a build cannot be read; without `whole` it is left out.
 
@@ -55,17 +57,17 @@ def load_edition(s: Session, now: datetime, before: Edition | None = None, *, wh
         as_of=now,
     )
     tested = frozenset(build for _, build, _ in found)
-    return Edition(generation, Grounds(known, tested, load_watch_lists(s)), revisions, found, now)
+    return KnowledgeSnapshot(generation, Knowledge(known, tested, load_watch_lists(s)), revisions, found, now)
 
 
-def _issues(s: Session, before: Edition | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
+def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
     """Revision and issue by id; only what has another revision than before is read."""
     listed = s.execute(sa.select(issues.c.id, issues.c.revision).where(issues.c.is_present)).all()
     revisions = {row.id: row.revision for row in sorted(listed)}
     kept = {
-        id_: before.grounds.known.issues[id_]
+        id_: before.knowledge.known.issues[id_]
         for id_, revision in revisions.items()
-        if before is not None and before.revisions.get(id_) == revision and id_ in before.grounds.known.issues
+        if before is not None and before.revisions.get(id_) == revision and id_ in before.knowledge.known.issues
     }
     query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
     wanted = sorted(revisions.keys() - kept.keys())
@@ -74,7 +76,7 @@ def _issues(s: Session, before: Edition | None, *, whole: bool) -> tuple[dict[st
     return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
-def _cells(s: Session, before: Edition | None) -> LateCells[str]:
+def _cells(s: Session, before: KnowledgeSnapshot | None) -> LateCells[str]:
     """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
     if before is None:
         return LateCells(attempt_codec.read_cell, _texts(s, since=None))
@@ -95,7 +97,7 @@ def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:
 
 def load_known(s: Session, now: datetime) -> Known:
     """Everything that is known now, less what cannot be read."""
-    return load_edition(s, now, whole=False).grounds.known
+    return load_knowledge(s, now, whole=False).knowledge.known
 
 
 def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) -> Known:

@@ -17,7 +17,7 @@ from knowngood.app.query.parser import BadQuery, Query
 
 
 @dataclass(frozen=True)
-class Asked:
+class QueryOption:
     """A query as it was written, and what it means."""
 
     text: str
@@ -55,10 +55,10 @@ class Asked:
         return tuple(matching(self.query, left, View(tuple(builds), now), lines_of))
 
 
-def read_asked(text: str) -> Asked:
+def read_asked(text: str) -> QueryOption:
     """Raises BadRequest, which shows the place."""
     try:
-        return Asked(text, read_query(text))
+        return QueryOption(text, read_query(text))
     except BadQuery as error:
         raise _refusal(text, error) from None
 

@@ -42,7 +42,7 @@ class MadeToken:
 
 
 @dataclass(frozen=True)
-class Found:
+class TokenLookup:
     """What a presented secret leads to: the token while it counts, else why it does not."""
 
     token: Token | None
@@ -110,7 +110,7 @@ def load_tokens(s: Session) -> tuple[Token, ...]:
     return tuple(_token(row) for row in s.execute(query).mappings())
 
 
-def find_token(s: Session, presented: str, now: datetime) -> Found:
+def find_token(s: Session, presented: str, now: datetime) -> TokenLookup:
     """The token that was presented, if it counts.
 
     The digest is compared in constant time, with something even where the id is unknown. The three problems are told
@@ -118,11 +118,11 @@ def find_token(s: Session, presented: str, now: datetime) -> Found:
     """
     form = _FORM.match(presented)
     if form is None:
-        return Found(None, "this is no token of Known Good: they read kg_, twelve signs, _, and sixty-four more")
+        return TokenLookup(None, "this is no token of Known Good: they read kg_, twelve signs, _, and sixty-four more")
     row = s.execute(_tokens(tokens.c.digest).where(tokens.c.id == form[1])).mappings().first()
     is_right = hmac.compare_digest(_digest(form[2]), row["digest"] if row else _NOBODY)
     if row is None or not is_right:
-        return Found(None, "this token is not known here; it may belong to another installation")
+        return TokenLookup(None, "this token is not known here; it may belong to another installation")
     return _found(row, now)
 
 
@@ -137,14 +137,14 @@ def open_session(s: Session, token: Token, now: datetime) -> tuple[str, datetime
     return secret, ends
 
 
-def find_session(s: Session, presented: str, now: datetime) -> Found:
+def find_session(s: Session, presented: str, now: datetime) -> TokenLookup:
     """The token whose session this is. Found by its digest: comparing digests tells nothing of the secret."""
     if not _SESSION_FORM.match(presented):
-        return Found(None, "this is no session of Known Good")
+        return TokenLookup(None, "this is no session of Known Good")
     query = _tokens().join(sessions, sessions.c.token == tokens.c.id)
     mine = sa.and_(sessions.c.digest == _digest(presented), sessions.c.expires_at > now)
     row = s.execute(query.where(mine)).mappings().first()
-    return _found(row, now) if row else Found(None, "the session is over; sign in again")
+    return _found(row, now) if row else TokenLookup(None, "the session is over; sign in again")
 
 
 def close_session(s: Session, presented: str, by: Actor, now: datetime) -> None:
@@ -167,10 +167,10 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _found(row: Any, now: datetime) -> Found:  # noqa: ANN401 - a row of the driver's
+def _found(row: Any, now: datetime) -> TokenLookup:  # noqa: ANN401 - a row of the driver's
     token = _token(row)
     ended = token.ended(now)
-    return Found(None, f'the token "{token.name}" {ended}; ask for a new one') if ended else Found(token)
+    return TokenLookup(None, f'the token "{token.name}" {ended}; ask for a new one') if ended else TokenLookup(token)
 
 
 def _tokens(*more: sa.Column[Any]) -> sa.Select[Any]:

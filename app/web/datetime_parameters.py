@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, WithJsonSchema
 
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 
 # A space stands for the `+` of a zone, which is what an address makes of it.
 _WRITTEN = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt](\d\d:\d\d:\d\d(?:\.\d{1,9})?)([Zz]|[-+ ]\d\d:\d\d))?", re.ASCII)
@@ -35,19 +35,19 @@ def last_moment(text: str, field: str, now: datetime) -> datetime:
 def _parse(text: str, field: str) -> tuple[datetime, bool]:
     found = _WRITTEN.fullmatch(text)
     if found is None:
-        raise BadQuestion(f'"{text}" is no time; {_EXPECTED}', field)
+        raise InvalidParameter(f'"{text}" is no time; {_EXPECTED}', field)
     day, time, zone = found.groups()
     try:
         if time is None:
             return datetime.fromisoformat(day).replace(tzinfo=UTC), True
         return datetime.fromisoformat(f"{day}T{time}{zone.upper().replace(' ', '+')}").astimezone(UTC), False
     except (ValueError, OverflowError):
-        raise BadQuestion(f'"{text}" is on no calendar; {_EXPECTED}', field) from None
+        raise InvalidParameter(f'"{text}" is on no calendar; {_EXPECTED}', field) from None
 
 
 def _not_after(moment: datetime, field: str, now: datetime) -> datetime:
     if moment > now:
-        raise BadQuestion(
+        raise InvalidParameter(
             f"{moment.isoformat()} is still to come; it is {now.isoformat(timespec='seconds')} here", field
         )
     return moment

@@ -33,7 +33,7 @@ REVALIDATE = {"Cache-Control": "no-cache", "Vary": "Cookie"}
 REVALIDATE_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
 
 
-class NotHere(KnownGoodError):
+class NotFound(KnownGoodError):
     """The address names nothing we have; `nearest` are addresses that a reader may have meant, as (text, address)."""
 
     def __init__(self, message: str, nearest: Iterable[tuple[str, str]] = ()) -> None:
@@ -41,7 +41,7 @@ class NotHere(KnownGoodError):
         self.nearest = tuple(nearest)
 
 
-class BadQuestion(KnownGoodError):
+class InvalidParameter(KnownGoodError):
     """A parameter that cannot be understood or names nothing we have; the text says what would do.
 
     `field` is the parameter, or the place in the body, that is at fault; empty where no single one is.
@@ -52,7 +52,7 @@ class BadQuestion(KnownGoodError):
         self.fault = (FieldFault(field=field, detail=message),) if field else ()
 
 
-class QueryRefused(BadQuestion):
+class QueryRefused(InvalidParameter):
     """The parameter `q` holds a query that cannot be read, or leaves nothing to be shown."""
 
     def __init__(self, text: str, error: BadQuery) -> None:
@@ -60,7 +60,7 @@ class QueryRefused(BadQuestion):
         self.marked = marked(text, error)
 
 
-class WrongKind(BadQuestion):
+class UnsupportedMediaType(InvalidParameter):
     """A body of a media type that is not read here; the text says which are."""
 
 
@@ -88,17 +88,17 @@ class NotModified(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class StoredResponse:
     """A complete answer, before compression."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
-class MadeBefore(Exception):
+class CachedResponse(Exception):
     """No fault: this very answer was made for somebody else."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: StoredResponse) -> None:
         super().__init__()
         self.answer = answer
 
@@ -134,15 +134,15 @@ def or_nearest(ids: list[str]) -> str:
 
 
 STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
-    (NotHere, HTTPStatus.NOT_FOUND),
+    (NotFound, HTTPStatus.NOT_FOUND),
     (UnknownWatchList, HTTPStatus.NOT_FOUND),
     (Unreadable, HTTPStatus.NOT_FOUND),
     (WatchListTaken, HTTPStatus.CONFLICT),
     (NotSignedIn, HTTPStatus.UNAUTHORIZED),
     (NotAllowed, HTTPStatus.FORBIDDEN),
     (TooMany, HTTPStatus.TOO_MANY_REQUESTS),
-    (WrongKind, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
-    (BadQuestion, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (UnsupportedMediaType, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    (InvalidParameter, HTTPStatus.UNPROCESSABLE_ENTITY),
     (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
     (Stopping, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -217,7 +217,7 @@ def install(app: FastAPI, show: ShowError) -> None:
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
             return without_method(request)
         if status is HTTPStatus.BAD_REQUEST:
-            return refused(request, BadQuestion(_unreadable(error.__cause__), "body"))
+            return refused(request, InvalidParameter(_unreadable(error.__cause__), "body"))
         detail = error.detail if error.detail != status.phrase else status.description
         return answer(request, ErrorPage(status, status.phrase, detail, ()), error.headers)
 
@@ -232,7 +232,7 @@ def install(app: FastAPI, show: ShowError) -> None:
 
     app.exception_handler(BadBody)(lambda request, error: refused(request, _question_of(error)))
     app.exception_handler(NotModified)(_unchanged)
-    app.exception_handler(MadeBefore)(_repeated)
+    app.exception_handler(CachedResponse)(_repeated)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
@@ -252,22 +252,22 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
         logger.error("the store cannot be used", reason=str(error))  # which request it was says the line of the request
         detail = "The database cannot be used at the moment; the server's log says why. Nothing is lost; try again."
         return ErrorPage(status, status.phrase, detail, ())
-    suggestions = error.nearest if isinstance(error, NotHere) else ()
-    faults = error.fault if isinstance(error, BadQuestion) else ()
+    suggestions = error.nearest if isinstance(error, NotFound) else ()
+    faults = error.fault if isinstance(error, InvalidParameter) else ()
     query = error.marked if isinstance(error, QueryRefused) else None
     return ErrorPage(status, status.phrase, str(error), suggestions, faults, query)
 
 
-def _question_of(error: BadBody) -> BadQuestion:
+def _question_of(error: BadBody) -> InvalidParameter:
     is_unread = error.status_code == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-    return (WrongKind if is_unread else BadQuestion)(error.detail, "body")
+    return (UnsupportedMediaType if is_unread else InvalidParameter)(error.detail, "body")
 
 
 async def _unchanged(_: Request, found: NotModified) -> Response:
     return unchanged(found)
 
 
-async def _repeated(_: Request, found: MadeBefore) -> Response:
+async def _repeated(_: Request, found: CachedResponse) -> Response:
     return repeated(found)
 
 
@@ -275,7 +275,7 @@ def unchanged(found: NotModified) -> Response:
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=found.caching)
 
 
-def repeated(found: MadeBefore) -> Response:
+def repeated(found: CachedResponse) -> Response:
     return Response(found.answer.body, headers=found.answer.headers)
 
 

@@ -6,7 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Request
 
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES, media_of
 
 _PIECE = 1 << 16
@@ -15,7 +15,7 @@ _PIECE = 1 << 16
 async def _read_body(request: Request) -> bytes:
     kind = media_of(request.headers.get("content-type", ""))
     if kind != "application/x-www-form-urlencoded":
-        raise BadQuestion("this page takes a form as browsers send it (application/x-www-form-urlencoded)")
+        raise InvalidParameter("this page takes a form as browsers send it (application/x-www-form-urlencoded)")
     return await request.body()
 
 
@@ -23,11 +23,11 @@ def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, li
     """In a thread: millions of percent signs take seconds."""
     sent = [one.partition(b"=") for one in body.split(b"&", MOST_NAMES) if one]
     if len(sent) > MOST_NAMES:
-        raise BadQuestion(f"the form has more than {MOST_NAMES:,} fields")
+        raise InvalidParameter(f"the form has more than {MOST_NAMES:,} fields")
     try:
         body.decode()
     except UnicodeDecodeError:
-        raise BadQuestion("the form is not UTF-8") from None
+        raise InvalidParameter("the form is not UTF-8") from None
     found: dict[str, list[str]] = {}
     for name, _, text in sent:
         found.setdefault(_unquoted(name), []).append(_unquoted(text))

@@ -20,8 +20,8 @@ from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from knowngood.app.domain.builds.build import parse_build_id
 from knowngood.app.domain.errors import KnownGoodError
-from knowngood.app.web.errors import BadQuestion, nearest, or_nearest
-from knowngood.app.web.request_context import Visit
+from knowngood.app.web.errors import InvalidParameter, nearest, or_nearest
+from knowngood.app.web.request_context import RequestContext
 
 Row = TypeVar("Row")
 Value = str | int | float | bool | None
@@ -156,11 +156,11 @@ def order_of(
     names = [name.removeprefix("-") for name in asked]
     for name in names:
         if name not in keys:
-            raise BadQuestion(
+            raise InvalidParameter(
                 f'"{name}" is nothing to sort by; known: {", ".join(keys)}{or_nearest(nearest(name, keys))}', "sort"
             )
         if names.count(name) > 1:
-            raise BadQuestion(f'"{name}" stands twice', "sort")
+            raise InvalidParameter(f'"{name}" stands twice', "sort")
     chosen = [(keys[name], word.startswith("-")) for name, word in zip(names, asked, strict=True)]
     return Order((*chosen, *((key, False) for key in usual)))
 
@@ -204,7 +204,7 @@ def place_in(request: Request, cursor: str) -> list[Value]:
     if not isinstance(told, list) or not all(_is_value(value) for value in told):
         raise _damaged()
     if not told or told[0] != _question(request):
-        raise BadQuestion("belongs to another question; leave it out to begin anew", "cursor")
+        raise InvalidParameter("belongs to another question; leave it out to begin anew", "cursor")
     return cast("list[Value]", told[1:])
 
 
@@ -239,8 +239,8 @@ def next_of(
     return found[:most], next_address(request, (time.isoformat(), id_))
 
 
-def _damaged() -> BadQuestion:
-    return BadQuestion("is damaged; use the `next` of an answer as it is, or leave it out to begin anew", "cursor")
+def _damaged() -> InvalidParameter:
+    return InvalidParameter("is damaged; use the `next` of an answer as it is, or leave it out to begin anew", "cursor")
 
 
 def _question(request: Request) -> str:
@@ -254,12 +254,12 @@ def known_fields(asked: Sequence[str], body: type[BaseModel]) -> frozenset[str]:
         if name not in body.model_fields:
             known = ", ".join(body.model_fields)
             near = or_nearest(nearest(name, body.model_fields)) or f"; known: {known}"
-            raise BadQuestion(f'there is no field "{name}"{near}', "fields")
+            raise InvalidParameter(f'there is no field "{name}"{near}', "fields")
     return frozenset(asked)
 
 
 def answer(  # noqa: PLR0913 - each by its name
-    visit: Visit,
+    context: RequestContext,
     body: BaseModel,
     key: str,
     fields: frozenset[str],
@@ -276,7 +276,7 @@ def answer(  # noqa: PLR0913 - each by its name
     include: dict[str, Any] = {name: True for name in type(body).model_fields if name not in unsaid}
     if fields:
         include[key] = {"__all__": set(fields)}
-    return visit.json(body, include=include, headers={"Link": f'<{next_}>; rel="next"'} if next_ else {})
+    return context.json(body, include=include, headers={"Link": f'<{next_}>; rel="next"'} if next_ else {})
 
 
 def in_parts(body: type[BaseModel], key: str) -> Any:  # noqa: ANN401 - a union made here

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.types import Scope
 
-from knowngood.app.web.errors import BadQuestion, WrongKind, nearest, or_nearest
+from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType, nearest, or_nearest
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES, media_of
 from knowngood.app.web.urls import API
 
@@ -29,7 +29,7 @@ def refuse_long(scope: Scope) -> None:
     query: bytes = scope["query_string"]
     if query.count(b"&") >= MOST_NAMES:
         told = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
-        raise BadQuestion(told, "query")
+        raise InvalidParameter(told, "query")
 
 
 async def read_plainly(request: Request) -> None:
@@ -37,7 +37,7 @@ async def read_plainly(request: Request) -> None:
     path: bytes = request.scope.get("raw_path") or request.url.path.encode()
     _refuse_unreadable(path, "path")
     if len(path) > _LONGEST_PATH:
-        raise BadQuestion(f"is {len(path):,} bytes long; nothing here is at more than {_LONGEST_PATH:,}", "path")
+        raise InvalidParameter(f"is {len(path):,} bytes long; nothing here is at more than {_LONGEST_PATH:,}", "path")
     query: bytes = request.scope["query_string"]
     for pair in query.split(b"&") if query else ():
         name, _, value = pair.partition(b"=")
@@ -56,11 +56,11 @@ def _refuse_unreadable(quoted: bytes, field: str) -> None:
         return
     told = unquote_to_bytes(quoted)
     if b"\0" in told:
-        raise BadQuestion("has a NUL character, which no name here has", field)
+        raise InvalidParameter("has a NUL character, which no name here has", field)
     try:
         told.decode()
     except UnicodeDecodeError as error:
-        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", field) from None
+        raise InvalidParameter(f"is no UTF-8 from byte {error.start} on", field) from None
 
 
 def _refuse_unsteady(kind: str, body: bytes) -> None:
@@ -69,7 +69,7 @@ def _refuse_unsteady(kind: str, body: bytes) -> None:
     """
     media = media_of(kind)
     if body and media != "application/json":
-        raise WrongKind(f'"{media[:80]}" is not read here; send application/json', "body")
+        raise UnsupportedMediaType(f'"{media[:80]}" is not read here; send application/json', "body")
     try:
         _refuse_nul(json.loads(body, object_pairs_hook=once), "body")
     except ValueError:
@@ -81,13 +81,13 @@ def once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         twice = next(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
-        raise BadQuestion("appears twice", f"body.{twice[:80]}")
+        raise InvalidParameter("appears twice", f"body.{twice[:80]}")
     return fields
 
 
 def _refuse_nul(value: object, place: str) -> None:
     if isinstance(value, str) and "\0" in value:
-        raise BadQuestion("has a NUL character, which no text here has", place)
+        raise InvalidParameter("has a NUL character, which no text here has", place)
     if isinstance(value, dict):
         for name, one in value.items():
             _refuse_nul(one, f"{place}.{name[:80]}")
@@ -101,9 +101,9 @@ def _refuse_unknown(request: Request, route: APIRoute) -> None:
     for name, n in Counter(name for name, _ in request.query_params.multi_items()).items():
         if name not in known:
             told = or_nearest(nearest(name, known)) or (f"; known: {', '.join(known)}" if known else "; there are none")
-            raise BadQuestion(f"there is no such parameter{told}", name[:80] or "query")
+            raise InvalidParameter(f"there is no such parameter{told}", name[:80] or "query")
         if n > 1 and not known[name]:
-            raise BadQuestion(f"appears {n} times; once is enough", name)
+            raise InvalidParameter(f"appears {n} times; once is enough", name)
 
 
 _known: dict[object, Mapping[str, bool]] = {}

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from fastapi.responses import RedirectResponse
 
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE
 
@@ -22,7 +22,7 @@ def preferences(
     theme: Literal["light", "dark", "system"] | None = None,
 ) -> RedirectResponse:
     if not to.startswith("/") or to.startswith(("//", "/\\")):
-        raise BadQuestion("`to` must be an address of this server, such as /runs")
+        raise InvalidParameter("`to` must be an address of this server, such as /runs")
     response = RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     for name, value in ((LANGUAGE_COOKIE, lang), (THEME_COOKIE, theme)):
         if value is not None:

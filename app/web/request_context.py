@@ -22,13 +22,13 @@ from starlette.templating import Jinja2Templates
 
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.service import Recogniser
-from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.knowledge.cell_cache import KeptKnown
-from knowngood.app.knowledge.loader import Edition
+from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Engine, Session, reading
 from knowngood.app.store.queries import load_generation
-from knowngood.app.web.auth.principal import Rules, reader_of
-from knowngood.app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, Answer, MadeBefore, NotModified
+from knowngood.app.web.auth.principal import AccessPolicy, principal_of
+from knowngood.app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, CachedResponse, NotModified, StoredResponse
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.metrics.collector import Instruments
@@ -59,7 +59,7 @@ class Streams:
     is_stopping: bool = False
 
 
-class Answers:
+class ResponseCache:
     """The answers made last, so that a page that many look at is made once.
 
     They are kept by their tag, which changes with the store's generation and with all else that an answer is made of:
@@ -69,16 +69,16 @@ class Answers:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
-        self._kept: OrderedDict[tuple[str, ...], Answer] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
         self._lock = Lock()
 
-    def find(self, key: tuple[str, ...]) -> Answer | None:
+    def find(self, key: tuple[str, ...]) -> StoredResponse | None:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
             return self._kept.get(key)
 
-    def keep(self, key: tuple[str, ...], answer: Answer) -> None:
+    def keep(self, key: tuple[str, ...], answer: StoredResponse) -> None:
         with self._lock:
             if key in self._kept or len(answer.body) > self._most_bytes:
                 return
@@ -89,33 +89,33 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class House:
-    """What the application holds for its life. `edition` changes with every release of templates and static files."""
+class AppState:
+    """The application's own for its life. `assets_version` changes with every release of templates and static files."""
 
     engine: Engine
     clock: Callable[[], datetime]
     templates: Jinja2Templates
-    edition: str
+    assets_version: str
     streams: Streams
-    answers: Answers
-    knowledge: Knowledge
-    rules: Rules
+    answers: ResponseCache
+    knowledge: KnowledgeCache
+    rules: AccessPolicy
     buckets: Buckets
     recogniser: Recogniser = field(default_factory=Recogniser)
     cells: KeptKnown = field(default_factory=KeptKnown)
     instruments: Instruments = field(default_factory=Instruments)
 
 
-class Visit:
+class RequestContext:
     """One request. `now` is the same for all of it."""
 
-    def __init__(self, request: Request, house: House) -> None:
+    def __init__(self, request: Request, state: AppState) -> None:
         self.request = request
-        self.now = house.clock()
-        self.reader = reader_of(request)
+        self.now = state.clock()
+        self.principal = principal_of(request)
         self.language = _language(request)
         self.theme = _theme(request)
-        self.house = house
+        self.state = state
         self._etag: str | None = None
 
     @contextmanager
@@ -125,43 +125,43 @@ class Visit:
         The generation is read first in the transaction that the answer is made in, so the tag fits what is made.
         `more` is what else the answer is made of, beside the address and the reader's language and theme.
         """
-        with reading(self.house.engine) as session:
+        with reading(self.state.engine) as session:
             self._etag = self._tag(load_generation(session), *more)
             if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
                 raise NotModified(self._caching())
-            made = self.house.answers.find((self._etag, self.base))
+            made = self.state.answers.find((self._etag, self.base))
             if made is not None:
-                raise MadeBefore(made)
+                raise CachedResponse(made)
             yield session
 
     def known(self, session: Session) -> Known:
         """What is known as of the transaction that `session` is in."""
-        return self.house.cells.load(session, self.now)
+        return self.state.cells.load(session, self.now)
 
-    def knowing(self, asked: bytes = b"") -> Edition:
+    def knowing(self, asked: bytes = b"") -> KnowledgeSnapshot:
         """What the gate knows, from memory; NotModified and MadeBefore as above. `asked` is the body that came along.
 
         A decision says when it was made, so its copy is right for a minute.
         """
-        edition = self.house.knowledge.now()
-        self.look_up(edition, asked)
-        return edition
+        snapshot = self.state.knowledge.now()
+        self.look_up(snapshot, asked)
+        return snapshot
 
-    def look_up(self, edition: Edition, asked: bytes = b"") -> None:
+    def look_up(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> None:
         """Raises NotModified or MadeBefore where the gate's answer to this question, given what is known, is there."""
-        self._etag = self._tag(edition.generation, f"{self.now:%H:%M}", asked)
+        self._etag = self._tag(snapshot.generation, f"{self.now:%H:%M}", asked)
         if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
             raise NotModified(self._caching())
-        made = self.house.answers.find((self._etag, self.base))
+        made = self.state.answers.find((self._etag, self.base))
         if made is not None:
-            raise MadeBefore(made)
+            raise CachedResponse(made)
 
     def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
         is_page = not self.request.url.path.startswith((API, FEEDS, BADGES))
         until = f"{self.now:%Y-%m-%d %H:%M}" if is_page else f"{self.now:%Y-%m-%d}"
-        whose = (self._is_private, self.reader.name if is_page else "")
-        parts = (generation, self.house.edition, self.address, self.language, self.theme, until, whose, *more)
+        whose = (self._is_private, self.principal.name if is_page else "")
+        parts = (generation, self.state.assets_version, self.address, self.language, self.theme, until, whose, *more)
         return f'W/"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"'
 
     @property
@@ -182,9 +182,9 @@ class Visit:
         """Where this server is reached, for commands that a reader pastes."""
         return str(self.request.base_url).rstrip("/")
 
-    def page(self, template: str, context: object, status: int = 200) -> Response:
-        response = self.house.templates.TemplateResponse(
-            self.request, template, {"page": context, "visit": self, "t": self.say}, status_code=status
+    def page(self, template: str, body: object, status: int = 200) -> Response:
+        response = self.state.templates.TemplateResponse(
+            self.request, template, {"page": body, "context": self, "t": self.say}, status_code=status
         )
         response.headers.update(self._caching())
         return self._kept(response)
@@ -204,7 +204,7 @@ class Visit:
         """Beside the tag the server's own address counts: pages print commands that hold it."""
         if self._etag and response.status_code == HTTPStatus.OK:
             headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-            self.house.answers.keep((self._etag, self.base), Answer(bytes(response.body), headers))
+            self.state.answers.keep((self._etag, self.base), StoredResponse(bytes(response.body), headers))
         return response
 
     def text(self, body: str | bytes, media: str, file_name: str) -> Response:
@@ -226,7 +226,7 @@ class Visit:
     @property
     def _is_private(self) -> bool:
         """Whether not everybody may see this: reads are closed, or a page says who is signed in."""
-        return self.house.rules.reads_need_token or self.reader.token is not None
+        return self.state.rules.reads_need_token or self.principal.token is not None
 
     def say(self, text: str, **values: object) -> str:
         return i18n.say(text, self.language, **values)
@@ -270,13 +270,13 @@ def _holds(header: str, etag: str) -> bool:
     return etag.removeprefix("W/") in tags
 
 
-def visit_from(request: Request) -> Visit:
-    return Visit(request, request.app.state.house)
+def context_of(request: Request) -> RequestContext:
+    return RequestContext(request, request.app.state.state)
 
 
-async def _visit(request: Request) -> Visit:
+async def _visit(request: Request) -> RequestContext:
     """Waits for nothing, so it need not cost a thread."""
-    return visit_from(request)
+    return context_of(request)
 
 
-Visiting = Annotated[Visit, Depends(_visit)]
+Context = Annotated[RequestContext, Depends(_visit)]

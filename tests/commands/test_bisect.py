@@ -10,7 +10,16 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Requires
 from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bisect.cli import CODES, Found, Measure, Question, as_json, choose_hardware, outlook, search
+from knowngood.app.features.bisect.cli import (
+    CODES,
+    BisectResult,
+    Measure,
+    Question,
+    as_json,
+    choose_hardware,
+    outlook,
+    search,
+)
 from knowngood.app.features.bisect.search import Kind, sentences
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, reading, unit_of_work
@@ -57,7 +66,7 @@ class World:
         stop: Callable[[], bool] = lambda: False,
         full: bool = False,
         confirm: bool = False,
-    ) -> Found:
+    ) -> BisectResult:
         measure: Measure = self.measure
         return search(self.engine, QUESTION, measure, stop, clock=lambda: now, full=full, confirm=confirm)
 
@@ -78,7 +87,7 @@ def world(own_engine: Engine) -> Callable[[str], World]:
     return lambda truth: World(own_engine, truth)
 
 
-def asked_builds(found: Found) -> list[str]:
+def asked_builds(found: BisectResult) -> list[str]:
     return [id_.removeprefix("torch-").partition(".0+")[0] for id_ in found.asked]
 
 

@@ -21,7 +21,7 @@ from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.queries import load_cells
 from knowngood.app.store.tokens import revoke_token
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.serving import served
 from tests.web import given
 from tests.web.given import CPU_MACHINE, NOW, make_token
@@ -106,7 +106,7 @@ def test_what_cannot_be_done_is_a_sentence_and_changes_nothing(
 # -- push --------------------------------------------------------------------------------------------------------------
 
 
-def serving(engine: Engine, rules: Rules | None = None, port: int = 0) -> AbstractContextManager[str]:
+def serving(engine: Engine, rules: AccessPolicy | None = None, port: int = 0) -> AbstractContextManager[str]:
     return served(create_app(engine, clock=lambda: NOW, rules=rules), port=port)
 
 
@@ -179,7 +179,7 @@ def test_what_is_not_taken_is_said_and_ends_in_a_code(
     call: Call, server: Engine, token: Path, bundle: Path, what: str
 ) -> None:
     code, sentence, tries = 4, "", ("--tries", "1")
-    rules = Rules(results_limit=1000) if what == "too large" else None
+    rules = AccessPolicy(results_limit=1000) if what == "too large" else None
     with serving(server, rules) as address:
         asked = address
         if what == "revoked":

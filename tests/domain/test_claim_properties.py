@@ -27,7 +27,7 @@ from knowngood.app.features.compare.comparison import Group, compare
 from knowngood.app.features.environments.resolve import Resolved
 from knowngood.app.features.gate.decision import Decision, Ruling, decide
 from knowngood.app.features.gate.decision import Question as GateQuestion
-from knowngood.app.features.gate.policy import Accept, Effect, Policy, Remedy
+from knowngood.app.features.gate.policy import Accept, Effect, Policy, RemedyFilter
 from knowngood.app.features.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.ranking import Advice, Question, advise
@@ -295,7 +295,7 @@ def test_passes_that_are_taken_away_let_nothing_pass_the_gate(
     known: Known, chance: int, rows: list[str], build: str, classes: list[str], policy: Policy
 ) -> None:
     """Where the classes are named, and no policy blocks only what something is known to help against."""
-    policy = replace(policy, remedy=Remedy.ANY)
+    policy = replace(policy, remedy=RemedyFilter.ANY)
     before, after = (ruled(one, build, rows, classes, policy=policy) for one in (known, without_passes(known, chance)))
     assert after.decision is not Decision.PASS or before.decision is Decision.PASS
 

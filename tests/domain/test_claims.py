@@ -9,7 +9,7 @@ import pytest
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Claim, Issue
-from knowngood.app.domain.verdicts.claims import Held, Standing, doubts_about, doubts_about_fix, held_claims
+from knowngood.app.domain.verdicts.claims import ClaimStanding, Standing, doubts_about, doubts_about_fix, held_claims
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.domain.given_claims import known_of
@@ -35,7 +35,7 @@ def cells(row: str, hardware: str = HARDWARE, cures: str = "") -> list[tuple[Bui
     ]
 
 
-def held(claim: Claim, *rows: list[tuple[Build, Cell]]) -> tuple[Held, ...]:
+def held(claim: Claim, *rows: list[tuple[Build, Cell]]) -> tuple[ClaimStanding, ...]:
     issue = replace(make_issue(), claims=(claim,))
     (one,) = held_claims(issue, [pair for row in rows for pair in row])
     assert one.claim == claim
@@ -96,10 +96,10 @@ def test_each_hardware_class_answers_for_itself_and_silent_ones_are_left_out() -
     claim = Claim("Fixed.", "toy#1", says="fixed", about="==2.3.0")
     rows = (cells("xxo"), cells("xxx", "cuda-sm_90"), cells("xx?", "cuda-sm_80"))
     assert held(claim, *rows) == (
-        Held(Standing.AGREES, "2.3.0 passes here", HARDWARE),
-        Held(Standing.CONTRADICTED, "2.3.0 fails here", "cuda-sm_90"),
+        ClaimStanding(Standing.AGREES, "2.3.0 passes here", HARDWARE),
+        ClaimStanding(Standing.CONTRADICTED, "2.3.0 fails here", "cuda-sm_90"),
     )
-    assert held(claim) == (Held(Standing.NOT_MEASURED),)
+    assert held(claim) == (ClaimStanding(Standing.NOT_MEASURED),)
 
 
 # -- against intervals -------------------------------------------------------------------------------------------------

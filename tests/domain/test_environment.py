@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import OtherPython, UnknownBuild
-from knowngood.app.features.environments.resolve import CONDA, Pin, Resolved, Stated, resolve, resolve_build, variant_of
+from knowngood.app.features.environments.resolve import (
+    CONDA,
+    Pin,
+    Resolved,
+    StatedEnvironment,
+    resolve,
+    resolve_build,
+    variant_of,
+)
 from tests.make import make_build
 
 PYPI = "https://pypi.org/simple"
@@ -29,15 +37,15 @@ UNTESTED = {"torch-2.14.0+cu130", "torch-2.6.0+cu124~py313"}
 TESTED = set(BUILDS) - UNTESTED
 
 
-def stated(version: str, *pins: Pin, python: str = "3.11", origin: str = "", index: str = "") -> Stated:
-    return Stated("pip freeze", (Pin("torch", version, origin, index), *pins), python)
+def stated(version: str, *pins: Pin, python: str = "3.11", origin: str = "", index: str = "") -> StatedEnvironment:
+    return StatedEnvironment("pip freeze", (Pin("torch", version, origin, index), *pins), python)
 
 
 def runtime(version: str) -> Pin:
     return Pin("nvidia-cuda-runtime-cu12", version)
 
 
-def found(environment: Stated) -> Resolved:
+def found(environment: StatedEnvironment) -> Resolved:
     return resolve(environment, BUILDS, TESTED)
 
 
@@ -94,7 +102,9 @@ def test_a_version_is_exactly_its_build_or_none(version: str, build: str | None)
         (stated("2.6.0", Pin("cuda-toolkit", "12.4.1")), "torch-2.6.0+cu124"),
     ],
 )
-def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(environment: Stated, build: str) -> None:
+def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(
+    environment: StatedEnvironment, build: str
+) -> None:
     resolved = found(environment)
     assert (resolved.build, resolved.is_assumed, resolved.note) == (build, False, "")
 
@@ -111,7 +121,7 @@ def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(en
         ),
     ],
 )
-def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated, word: str) -> None:
+def test_what_an_environment_leaves_open_is_assumed_and_said(environment: StatedEnvironment, word: str) -> None:
     resolved = found(environment)
     assert resolved.build == "torch-2.6.0+cu124"
     assert resolved.is_assumed
@@ -121,9 +131,9 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
 @pytest.mark.parametrize(
     ("environment", "word"),
     [
-        (Stated("uv.lock", (Pin("einops", "0.8.1"),)), "This uv.lock names no torch"),
+        (StatedEnvironment("uv.lock", (Pin("einops", "0.8.1"),)), "This uv.lock names no torch"),
         (
-            Stated("x", (Pin("torch", line=7),)),
+            StatedEnvironment("x", (Pin("torch", line=7),)),
             "torch is named in line 7 without an exact",
         ),
         (stated("2.6.0", Pin("torch", "2.5.1")), "holds 2 torches: 2.6.0 and 2.5.1"),
@@ -146,7 +156,7 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
         (stated("2.6.0", index=WHL), "holds every variant of torch 2.6.0"),
         (stated("2.6.0", index=f"{WHL}/torch_stable.html"), "holds every variant"),
         (
-            Stated("requirements.txt", (Pin("torch", "2.6.0"),), indexes=(f"{WHL}/cu126", f"{WHL}/cpu")),
+            StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), indexes=(f"{WHL}/cu126", f"{WHL}/cpu")),
             "indexes of cpu and cu126 are stated",
         ),
         (stated("2.6.0+cu124", Pin("triton", "3.2.0"), Pin("triton", "3.3.0")), "holds Triton 3.2.0 and 3.3.0"),
@@ -158,7 +168,7 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_no_one_build_says_why_and_names_none(environment: Stated, word: str) -> None:
+def test_what_is_no_one_build_says_why_and_names_none(environment: StatedEnvironment, word: str) -> None:
     resolved = found(environment)
     assert resolved.build is None
     assert not resolved.is_assumed
@@ -167,14 +177,14 @@ def test_what_is_no_one_build_says_why_and_names_none(environment: Stated, word:
 
 def test_an_index_of_the_whole_file_decides_the_variant_of_a_bare_version() -> None:
     for index, build in [(f"{WHL}/cu126", "torch-2.6.0+cu126"), (f"{WHL}/cpu", None), (f"{WHL}/rocm6.3", None)]:
-        environment = Stated("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI, index))
+        environment = StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI, index))
         assert found(environment).build == build
-    nightly = Stated("x", (Pin("torch", "2.16.0.dev20261120"),), "3.11", (f"{WHL}/nightly/cu132",))
+    nightly = StatedEnvironment("x", (Pin("torch", "2.16.0.dev20261120"),), "3.11", (f"{WHL}/nightly/cu132",))
     assert found(nightly).note == "No such build is in the catalogue: torch 2.16.0.dev20261120+cu132"
 
 
 def test_an_index_that_is_only_pypi_makes_a_bare_version_exact() -> None:
-    resolved = found(Stated("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI,)))
+    resolved = found(StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI,)))
     assert (resolved.build, resolved.is_assumed) == ("torch-2.6.0+cu124", False)
 
 
@@ -320,7 +330,7 @@ def test_what_is_asked_for_is_told_in_a_few_words() -> None:
     assert found(stated("2.6.0+cu126", index=f"{WHL}/cu126")).asked == (
         "torch 2.6.0+cu126 from download.pytorch.org, Python 3.11"
     )
-    assert found(Stated("uv.lock", ())).asked == "no torch (uv.lock)"
+    assert found(StatedEnvironment("uv.lock", ())).asked == "no torch (uv.lock)"
 
 
 def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> None:
@@ -422,7 +432,7 @@ _pins = st.builds(
 
 @given(st.lists(_pins, max_size=5), st.sampled_from(["", "3.12", "x", "3." + "9" * 30]))
 def test_every_environment_is_a_tested_build_with_its_torch_or_none_with_a_reason(pins: list[Pin], python: str) -> None:
-    resolved = found(Stated("pip freeze", tuple(pins), python))
+    resolved = found(StatedEnvironment("pip freeze", tuple(pins), python))
     if resolved.build is None:
         assert resolved.note
         assert set(resolved.nearest) <= TESTED

@@ -11,7 +11,7 @@ from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.environments.resolve import Resolved
 from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling, worst
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.features.gate.rules import in_words
 from tests.domain.given_gate import (
     BUILDS,
@@ -331,20 +331,20 @@ def test_what_does_less_than_warn_is_not_made_graver_by_being_eased() -> None:
 @pytest.mark.parametrize(
     ("cells", "remedy", "effect"),
     [
-        (row("x"), Remedy.WITH_REMEDY, WARN),
-        (row("xo"), Remedy.WITH_REMEDY, BLOCK),
-        (row("xx"), Remedy.WITH_REMEDY, WARN),
-        (row("x", cures={"eager": "e"}), Remedy.WITH_REMEDY, BLOCK),
-        (row("x", cures={"eager": "i"}), Remedy.WITH_REMEDY, WARN),
-        (row("x"), Remedy.WITHOUT_REMEDY, BLOCK),
-        (row("xo"), Remedy.WITHOUT_REMEDY, WARN),
-        (row("x", cures={"eager": "e"}), Remedy.WITHOUT_REMEDY, WARN),
-        (row("xo", cures={"eager": "e"}), Remedy.ANY, BLOCK),
-        (row("x"), Remedy.ANY, BLOCK),
+        (row("x"), RemedyFilter.WITH_REMEDY, WARN),
+        (row("xo"), RemedyFilter.WITH_REMEDY, BLOCK),
+        (row("xx"), RemedyFilter.WITH_REMEDY, WARN),
+        (row("x", cures={"eager": "e"}), RemedyFilter.WITH_REMEDY, BLOCK),
+        (row("x", cures={"eager": "i"}), RemedyFilter.WITH_REMEDY, WARN),
+        (row("x"), RemedyFilter.WITHOUT_REMEDY, BLOCK),
+        (row("xo"), RemedyFilter.WITHOUT_REMEDY, WARN),
+        (row("x", cures={"eager": "e"}), RemedyFilter.WITHOUT_REMEDY, WARN),
+        (row("xo", cures={"eager": "e"}), RemedyFilter.ANY, BLOCK),
+        (row("x"), RemedyFilter.ANY, BLOCK),
     ],
 )
 def test_a_policy_may_block_only_what_can_be_helped_or_only_what_cannot(
-    cells: list[Any], remedy: Remedy, effect: Effect
+    cells: list[Any], remedy: RemedyFilter, effect: Effect
 ) -> None:
     assert only(ask(make_known(cells), remedy=remedy)).effect is effect
 

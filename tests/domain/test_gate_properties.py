@@ -15,7 +15,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.environments.resolve import Resolved
 from knowngood.app.features.gate.decision import Decision, Question, Ruling, decide
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.features.gate.rules import UNKNOWN, rank
 from tests.domain.given_gate import BUILDS, GPU, TORCH_25, make_known
 from tests.make import HARDWARE, NOON, make_issue
@@ -63,7 +63,7 @@ policies = st.builds(
     different_failure=effects,
     unknown=effects,
     stale=effects,
-    remedy=st.sampled_from(Remedy),
+    remedy=st.sampled_from(RemedyFilter),
     minimum=st.sampled_from(Severity),
     silent_always=st.booleans(),
     only_new=st.booleans(),
@@ -94,7 +94,7 @@ def with_cell(known: Known, cell: Cell) -> Known:
 def strictest(policy: Policy) -> Policy:
     """Nothing in it lets a failure pass."""
     blocking = replace(policy, affected=Effect.BLOCK, flaky=Effect.BLOCK, different_failure=Effect.BLOCK)
-    return replace(blocking, remedy=Remedy.ANY, minimum=Severity.LOW, only_new=False, applied={}, ignores=())
+    return replace(blocking, remedy=RemedyFilter.ANY, minimum=Severity.LOW, only_new=False, applied={}, ignores=())
 
 
 @many

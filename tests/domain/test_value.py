@@ -16,7 +16,15 @@ from knowngood.app.domain.measuring.planning import ArmKey, Known
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
 from knowngood.app.domain.watch_list import Content, WatchList
-from knowngood.app.features.scheduling.priority import VALUES, Due, Proposal, Scene, Why, propose, watched_by
+from knowngood.app.features.scheduling.priority import (
+    VALUES,
+    PendingCell,
+    ProposedJob,
+    SchedulingState,
+    Why,
+    propose,
+    watched_by,
+)
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = tuple(make_build(f"2.{minor}.0+cu124") for minor in range(1, 8))
@@ -49,29 +57,29 @@ def key(issue: Issue, build: Build, arm: str) -> ArmKey:
     return ArmKey(issue.id, build.id, HARDWARE, arm, variant.id, bound)
 
 
-def scene(rows: Mapping[str, str], **changes: Any) -> Scene:
+def scheduling_state(rows: Mapping[str, str], **changes: Any) -> SchedulingState:
     issues = tuple(issue for issue in ISSUES if issue.id in rows)
-    return Scene(
+    return SchedulingState(
         **{"issues": issues, "builds": BUILDS, "hardware": (HARDWARE,), "known": known(rows), "now": NOON, **changes}
     )
 
 
-def cells_of(one: Proposal) -> list[tuple[str, str]]:
+def cells_of(one: ProposedJob) -> list[tuple[str, str]]:
     return [(due.issue, one.job.build.id) for due in one.due]
 
 
-def place_of(found: Sequence[Proposal], cell: tuple[str, str]) -> int:
+def place_of(found: Sequence[ProposedJob], cell: tuple[str, str]) -> int:
     (place,) = [at for at, one in enumerate(found) if cell in cells_of(one)]
     return place
 
 
-def due_of(found: Sequence[Proposal], issue: str, build: Build) -> Due:
+def due_of(found: Sequence[ProposedJob], issue: str, build: Build) -> PendingCell:
     (due,) = [one for each in found if each.job.build == build for one in each.due if one.issue == issue]
     return due
 
 
 def test_the_middle_of_what_lies_between_a_pass_and_a_failure_is_worth_most() -> None:
-    found = propose(scene({"toy-0": ".   X.."}))
+    found = propose(scheduling_state({"toy-0": ".   X.."}))
     assert found[0].job.build == BUILDS[2]
     assert due_of(found, "toy-0", BUILDS[2]).why is Why.BOUNDARY
     assert found[0].reason == "halves (2.1.0, 2.5.0] of toy-0"
@@ -81,11 +89,11 @@ def test_the_middle_of_what_lies_between_a_pass_and_a_failure_is_worth_most() ->
 
 def test_a_changed_repro_a_new_build_and_old_evidence_are_told_apart() -> None:
     state = known({"toy-0": ".....", "toy-1": "?...."}, superseded=[("toy-0", BUILDS[1].id)])
-    found = propose(scene({"toy-0": "", "toy-1": ""}, known=state))
+    found = propose(scheduling_state({"toy-0": "", "toy-1": ""}, known=state))
     assert due_of(found, "toy-0", BUILDS[1]).why is Why.CHANGED
     assert due_of(found, "toy-1", BUILDS[0]).why is Why.UNANSWERED
     assert due_of(found, "toy-0", BUILDS[5]).why is Why.NEW_BUILD
-    later = propose(scene({"toy-0": ".....  "}, now=NOON + timedelta(days=200)))
+    later = propose(scheduling_state({"toy-0": ".....  "}, now=NOON + timedelta(days=200)))
     assert due_of(later, "toy-0", BUILDS[0]).why is Why.STALE
     assert "was measured 199 days ago" in due_of(later, "toy-0", BUILDS[0]).words
 
@@ -93,7 +101,8 @@ def test_a_changed_repro_a_new_build_and_old_evidence_are_told_apart() -> None:
 def test_old_evidence_gains_with_its_age_up_to_twice() -> None:
     ages = (181, 270, 400, 4000)
     worth = [
-        due_of(propose(scene({"toy-0": "."}, now=NOON + timedelta(days=age))), "toy-0", BUILDS[0]).value for age in ages
+        due_of(propose(scheduling_state({"toy-0": "."}, now=NOON + timedelta(days=age))), "toy-0", BUILDS[0]).value
+        for age in ages
     ]
     assert worth == sorted(worth)
     assert VALUES[Why.STALE] <= worth[0] < worth[1] < worth[2] == worth[3] == 2 * VALUES[Why.STALE]
@@ -102,7 +111,7 @@ def test_old_evidence_gains_with_its_age_up_to_twice() -> None:
 def test_a_workaround_nobody_tried_where_its_issue_fails_is_due_without_its_baseline() -> None:
     state = known({"toy-0": "X......"})
     untried = {name: said for name, said in state.outcomes.items() if name.arm != "aot_eager"}
-    found = propose(scene({"toy-0": ""}, known=replace(state, outcomes=untried)))
+    found = propose(scheduling_state({"toy-0": ""}, known=replace(state, outcomes=untried)))
     (one,) = found
     assert (one.due[0].why, [arm.arm for arm in one.job.arms]) == (Why.UNTRIED, ["aot_eager"])
 
@@ -111,18 +120,20 @@ def test_what_is_worth_more_for_each_minute_comes_first() -> None:
     durations = {("toy-0", arm, "default"): 600.0 for arm in (CONTROL, BASELINE)}
     rows = {"toy-0": ".......", "toy-4": "......."}
     state = known(rows, superseded=[("toy-0", BUILDS[0].id), ("toy-4", BUILDS[0].id)])
-    found = propose(scene(rows, known=state, durations=durations))
+    found = propose(scheduling_state(rows, known=state, durations=durations))
     assert [one.due[0].issue for one in found] == ["toy-4", "toy-0"]
 
 
 def test_what_is_queued_already_is_not_proposed_again() -> None:
-    assert propose(scene({"toy-0": ""}, builds=BUILDS[:1]))
-    assert not propose(scene({"toy-0": ""}, builds=BUILDS[:1], waiting={("toy-0", BUILDS[0].id, HARDWARE)}))
+    assert propose(scheduling_state({"toy-0": ""}, builds=BUILDS[:1]))
+    assert not propose(scheduling_state({"toy-0": ""}, builds=BUILDS[:1], waiting={("toy-0", BUILDS[0].id, HARDWARE)}))
 
 
 def test_the_second_job_of_an_environment_does_not_pay_for_it_again() -> None:
     rows = {"toy-0": "", "toy-1": ""}
-    found = propose(scene(rows, builds=BUILDS[:1], watched={("toy-0", HARDWARE): ("team",)}, environment_s=100.0))
+    found = propose(
+        scheduling_state(rows, builds=BUILDS[:1], watched={("toy-0", HARDWARE): ("team",)}, environment_s=100.0)
+    )
     assert [one.watchers for one in found] == [("team",), ()]
     assert [one.seconds for one in found] == [130.0, 31.0]
     assert found[0].reason == "watched by team: toy-0 was never measured here"
@@ -160,10 +171,10 @@ DURATIONS = st.dictionaries(
 
 
 @st.composite
-def scenes(draw: st.DrawFn) -> Scene:
+def scenes(draw: st.DrawFn) -> SchedulingState:
     watched = {(issue, HARDWARE): lists for issue, lists in draw(WATCHED).items()}
     days = draw(st.sampled_from([0, 100, 200, 500]))
-    return scene(
+    return scheduling_state(
         draw(ROWS),
         watched=watched,
         durations=draw(DURATIONS),
@@ -175,7 +186,9 @@ def scenes(draw: st.DrawFn) -> Scene:
 
 @many
 @given(given_scene=scenes(), data=st.data())
-def test_the_same_scene_has_the_same_order_however_it_is_told(given_scene: Scene, data: st.DataObject) -> None:
+def test_the_same_scene_has_the_same_order_however_it_is_told(
+    given_scene: SchedulingState, data: st.DataObject
+) -> None:
     shuffled = replace(given_scene, issues=tuple(data.draw(st.permutations(given_scene.issues))))
     assert propose(given_scene) == propose(given_scene)
     assert [(one.job.build, one.job.request, one.due) for one in propose(shuffled)] == [
@@ -185,7 +198,7 @@ def test_the_same_scene_has_the_same_order_however_it_is_told(given_scene: Scene
 
 @many
 @given(given_scene=scenes(), minutes=st.sampled_from([1, 5, 30, 200]))
-def test_the_budget_is_kept_unless_the_first_job_alone_exceeds_it(given_scene: Scene, minutes: int) -> None:
+def test_the_budget_is_kept_unless_the_first_job_alone_exceeds_it(given_scene: SchedulingState, minutes: int) -> None:
     whole, part = propose(given_scene), propose(given_scene, minutes * 60.0)
     assert bool(part) == bool(whole)
     assert sum(one.seconds for one in part) <= minutes * 60 or len(part) == 1
@@ -196,7 +209,7 @@ def test_the_budget_is_kept_unless_the_first_job_alone_exceeds_it(given_scene: S
 
 @many
 @given(given_scene=scenes())
-def test_nothing_is_proposed_that_has_a_fresh_answer(given_scene: Scene) -> None:
+def test_nothing_is_proposed_that_has_a_fresh_answer(given_scene: SchedulingState) -> None:
     for one in propose(given_scene):
         for arm in one.job.arms:
             cell = given_scene.known.cells.get((arm.issue, one.job.build.id, HARDWARE))
@@ -211,7 +224,7 @@ def test_nothing_is_proposed_that_has_a_fresh_answer(given_scene: Scene) -> None
 
 @many
 @given(given_scene=scenes())
-def test_every_cell_that_lacks_something_is_proposed_once(given_scene: Scene) -> None:
+def test_every_cell_that_lacks_something_is_proposed_once(given_scene: SchedulingState) -> None:
     cells = [cell for one in propose(given_scene) for cell in cells_of(one)]
     assert len(cells) == len(set(cells))
     never = {
@@ -225,7 +238,9 @@ def test_every_cell_that_lacks_something_is_proposed_once(given_scene: Scene) ->
 
 @many
 @given(given_scene=scenes(), issue=st.sampled_from([issue.id for issue in ISSUES]), build=st.sampled_from(BUILDS))
-def test_a_cell_that_comes_to_be_watched_never_moves_back(given_scene: Scene, issue: str, build: Build) -> None:
+def test_a_cell_that_comes_to_be_watched_never_moves_back(
+    given_scene: SchedulingState, issue: str, build: Build
+) -> None:
     """One cell: the scene has that issue due on that build alone."""
     only = {cell for one in propose(given_scene) for cell in cells_of(one) if cell[0] == issue and cell[1] != build.id}
     waiting = {(one, of, HARDWARE) for one, of in only}
@@ -241,7 +256,7 @@ def test_a_cell_that_comes_to_be_watched_never_moves_back(given_scene: Scene, is
 @many
 @given(given_scene=scenes(), issues=st.sets(st.sampled_from([issue.id for issue in ISSUES]), min_size=1))
 def test_the_best_place_of_a_new_list_is_no_worse_and_all_that_is_watched_precedes_the_rest(
-    given_scene: Scene, issues: set[str]
+    given_scene: SchedulingState, issues: set[str]
 ) -> None:
     before = replace(given_scene, watched={})
     after = replace(before, watched={(issue, HARDWARE): ("new",) for issue in issues})

@@ -13,7 +13,7 @@ from knowngood.app.catalogue.build_loader import read_builds
 from knowngood.app.domain.errors import BadEnvironment, OtherPython
 from knowngood.app.features.environments import read_environment
 from knowngood.app.features.environments.installed import state_here
-from knowngood.app.features.environments.resolve import Pin, Stated, resolve
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment, resolve
 
 FILES = Path(__file__).parent / "environments"
 BUILDS = {build.id: build for build in read_builds(Path(__file__).parents[2] / "repros" / "builds.toml")}
@@ -23,7 +23,7 @@ INDEX, EXTRA = "--" + "index-url", "--" + "extra-index-url"
 WHL = "https://download.pytorch.org/whl"
 
 
-def read(text: str, name: str = "", *, python: str = "") -> Stated:
+def read(text: str, name: str = "", *, python: str = "") -> StatedEnvironment:
     return read_environment(name, text.encode(), python=python)
 
 
@@ -31,7 +31,7 @@ def torch_of(text: str, name: str = "", *, python: str = "") -> list[Pin]:
     return list(read(text, name, python=python).all_of("torch"))
 
 
-def recorded(name: str) -> Stated:
+def recorded(name: str) -> StatedEnvironment:
     return read_environment(name, (FILES / name).read_bytes())
 
 

@@ -17,7 +17,7 @@ from knowngood.app.catalogue.loader import shipped_catalogue
 from knowngood.app.domain.errors import BadPolicy
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.features.gate.policy_file import POLICY_CHARACTERS, PolicyFile, parse_policy, policy_of
 from knowngood.app.features.gate.policy_schema import PUBLISHED, policy_schema, write_schema
 from knowngood.app.serialization.toml_models import schema_text
@@ -88,7 +88,7 @@ def test_every_rule_of_a_policy_can_be_written() -> None:
         different_failure=Effect.INSUFFICIENT,
         unknown=Effect.BLOCK,
         stale=Effect.INSUFFICIENT,
-        remedy=Remedy.WITH_REMEDY,
+        remedy=RemedyFilter.WITH_REMEDY,
         minimum=Severity.HIGH,
         silent_always=False,
         release_days=10,
@@ -235,7 +235,7 @@ def test_the_example_of_the_docs_is_a_policy_and_satisfies_the_schema() -> None:
     policy = parse_policy(text, EXAMPLE.name)
     assert policy.only_new
     jsonschema.validate(as_json(text), policy_schema())
-    assert (EXAMPLE.parent / text.partition("\n")[0].removeprefix("#:schema ")).resolve() == PUBLISHED
+    assert (EXAMPLE.parent / text.partition("\n")[0].removeprefix("#:schema ")).resolve() == PUBLISHED.resolve()
 
 
 def test_what_the_example_says_to_be_a_default_is_one() -> None:

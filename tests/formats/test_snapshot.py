@@ -14,9 +14,9 @@ from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.domain.watch_list import Content, WatchList
-from knowngood.app.features.gate.request import Asked, rule
+from knowngood.app.features.gate.request import GateRequest, rule
 from knowngood.app.features.gate.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
-from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.model import Knowledge
 from tests.domain.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -24,7 +24,7 @@ KEY = make_key()
 LIST = WatchList("vision", "lead", 2, NOON, "lead", Content(Watch(issues=("toy-1",), severity=Severity.HIGH), (), "x"))
 
 
-def grounds() -> Grounds:
+def knowledge() -> Knowledge:
     issues = (
         make_issue(
             workarounds=("eager", "clone"), claims=(Claim("Fixed.", "upstream", date(2026, 1, 2)),), is_smoke=True
@@ -46,7 +46,7 @@ def grounds() -> Grounds:
     cells = {**known.cells, (cell.issue, cell.build, cell.hardware): cell}
     cpu = make_build("2.9.0+cpu", pinned_triton=None, released=None, as_of=date(2026, 1, 2))
     builds = {**known.builds, cpu.id: cpu}
-    return Grounds(replace(known, cells=cells, builds=builds), frozenset(b for _, b, _ in cells), {"vision": LIST})
+    return Knowledge(replace(known, cells=cells, builds=builds), frozenset(b for _, b, _ in cells), {"vision": LIST})
 
 
 def needed(known: Known) -> Known:
@@ -59,27 +59,27 @@ def needed(known: Known) -> Known:
 
 
 def test_what_goes_in_comes_out() -> None:
-    made = grounds()
+    made = knowledge()
     read = read_snapshot(write_snapshot(made, KEY), [public_key(KEY)])
-    assert needed(read.grounds.known) == needed(made.known)
-    assert (read.grounds.tested, read.grounds.lists) == (made.tested, made.lists)
+    assert needed(read.knowledge.known) == needed(made.known)
+    assert (read.knowledge.tested, read.knowledge.lists) == (made.tested, made.lists)
     assert (read.key, read.is_trusted) == (public_key(KEY), True)
 
 
 def test_the_same_grounds_and_key_give_the_same_bytes() -> None:
-    assert write_snapshot(grounds(), KEY) == write_snapshot(grounds(), KEY)
+    assert write_snapshot(knowledge(), KEY) == write_snapshot(knowledge(), KEY)
 
 
 def test_a_decision_from_it_is_the_one_that_was_made_with_what_went_in() -> None:
-    made = grounds()
-    read = read_snapshot(write_snapshot(made, KEY)).grounds
+    made = knowledge()
+    read = read_snapshot(write_snapshot(made, KEY)).knowledge
     for build in made.known.builds:
-        asked = Asked(build=build, issues=("toy-1", "gpu-1"))
+        asked = GateRequest(build=build, issues=("toy-1", "gpu-1"))
         assert rule(asked, read, NOON) == rule(asked, made, NOON)
 
 
 def test_nobody_who_names_no_key_is_told_that_it_was_checked() -> None:
-    read = read_snapshot(write_snapshot(grounds(), KEY))
+    read = read_snapshot(write_snapshot(knowledge(), KEY))
     assert isinstance(read, Snapshot)
     assert not read.is_trusted
 
@@ -121,15 +121,15 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 @pytest.mark.parametrize(("spoil", "words"), list(SPOILT.values()), ids=list(SPOILT))
 def test_what_is_not_right_is_refused_and_says_why(spoil: Callable[[bytes], bytes], words: str) -> None:
     with pytest.raises(BadSnapshot, match=r"snapshot|key") as refused:
-        read_snapshot(spoil(write_snapshot(grounds(), KEY)))
+        read_snapshot(spoil(write_snapshot(knowledge(), KEY)))
     assert words in str(refused.value)
 
 
 def test_another_key_than_the_one_named_is_refused() -> None:
     other = public_key(make_key())
     with pytest.raises(BadSnapshot, match="none of the keys given"):
-        read_snapshot(write_snapshot(grounds(), KEY), [other])
-    assert read_snapshot(write_snapshot(grounds(), KEY), [other, public_key(KEY)]).is_trusted
+        read_snapshot(write_snapshot(knowledge(), KEY), [other])
+    assert read_snapshot(write_snapshot(knowledge(), KEY), [other, public_key(KEY)]).is_trusted
 
 
 def test_a_private_key_of_another_kind_is_refused() -> None:
@@ -139,13 +139,13 @@ def test_a_private_key_of_another_kind_is_refused() -> None:
 
 @pytest.mark.parametrize(("days", "words"), [(31, "31 days old"), (-3, "still to come")])
 def test_one_that_is_too_old_or_of_tomorrow_is_not_ruled_on(days: int, words: str) -> None:
-    made = grounds()
+    made = knowledge()
     with pytest.raises(BadSnapshot, match=words):
-        rule(Asked(build=make_build().id, issues=("toy-1",)), made, NOON + timedelta(days=days), is_snapshot=True)
+        rule(GateRequest(build=make_build().id, issues=("toy-1",)), made, NOON + timedelta(days=days), is_snapshot=True)
 
 
 def test_cells_are_decoded_when_they_are_asked_for() -> None:
-    read = read_snapshot(write_snapshot(grounds(), KEY)).grounds.known.cells
+    read = read_snapshot(write_snapshot(knowledge(), KEY)).knowledge.known.cells
     place = ("toy-1", make_build("2.5.1+cu124").id, HARDWARE)
     assert isinstance(read[place], Cell)
     assert read[place] is read[place]

@@ -5,12 +5,12 @@ import pytest
 from knowngood.app.features.environments.resolve import Resolved
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.request import start_name, start_of
-from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.model import Knowledge
 from tests.domain.given_gate import make_known
 from tests.make import make_build
 
 BUILDS = [make_build(), make_build(python="3.12"), make_build("2.5.1+cu124", pinned_triton="3.1.0")]
-GROUNDS = Grounds(make_known((), builds=BUILDS), frozenset(build.id for build in BUILDS))
+GROUNDS = Knowledge(make_known((), builds=BUILDS), frozenset(build.id for build in BUILDS))
 
 
 def lock(requires: str) -> str:

@@ -28,7 +28,7 @@ from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, migrate, unit_of_work
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.tables import cells
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 
 KEY = make_key()
 
@@ -38,7 +38,7 @@ def a_server(engine: Engine) -> Iterator[str]:
     """Its address. It logs errors alone: a line of its log would stand in what a command answers in this process."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("error"))
-    app = create_app(engine, clock=lambda: datetime.now(UTC), rules=Rules(requests_per_s=0))
+    app = create_app(engine, clock=lambda: datetime.now(UTC), rules=AccessPolicy(requests_per_s=0))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
     thread = Thread(target=server.run, daemon=True)
     thread.start()

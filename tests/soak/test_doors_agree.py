@@ -20,12 +20,12 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Packages, Requires, Severity
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.gate import cli as gate_cli
-from knowngood.app.features.gate.policy import Effect, Remedy
+from knowngood.app.features.gate.policy import Effect, RemedyFilter
 from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, asked_of, rule
 from knowngood.app.features.gate.snapshot import public_key, write_snapshot
-from knowngood.app.knowledge.grounds import Grounds
-from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.knowledge.loader import load_knowledge
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.engine import connect, reading
 from tests.make import make_build, make_issue
 from tests.oracle import Store
@@ -99,7 +99,7 @@ def a_policy(rng: random.Random) -> str:
             ("different_failure", Effect),
             ("unknown", Effect),
             ("stale", Effect),
-            ("remedy", Remedy),
+            ("remedy", RemedyFilter),
             ("minimum", Severity),
         ]
         if rng.random() < 0.4
@@ -166,10 +166,10 @@ def _fields(asked: Callable[[], Any]) -> Any:
     return asked().fields
 
 
-def answered(asked: Mapping[str, Any], grounds: Grounds) -> tuple[int, dict[str, Any]]:
+def answered(asked: Mapping[str, Any], knowledge: Knowledge) -> tuple[int, dict[str, Any]]:
     """What every door should end in. In a world without a component nobody can watch it: usage, and no document."""
     try:
-        ruling = rule(asked_of(asked), grounds, datetime.now(UTC))
+        ruling = rule(asked_of(asked), knowledge, datetime.now(UTC))
     except BadField:
         return Exit.USAGE, {}
     document = comparable(render(ruling, Form.JSON))
@@ -184,13 +184,13 @@ def test_three_doors_give_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
         engine = connect(f"sqlite:///{tmp_path / f'world-{world}.db'}")
         fill(engine, issues, builds, found)
         with reading(engine) as s:
-            grounds = load_edition(s, datetime.now(UTC)).grounds
-        Path("snapshot").write_bytes(write_snapshot(grounds, KEY))
+            knowledge = load_knowledge(s, datetime.now(UTC)).knowledge
+        Path("snapshot").write_bytes(write_snapshot(knowledge, KEY))
         with a_server(engine) as address:
             for case in range(CASES_OF_A_WORLD):
                 asked = asking()
                 arguments = arguments_of(asked)
-                expected = answered(asked, grounds)
+                expected = answered(asked, knowledge)
                 snapshot = ("--snapshot", "snapshot", "--public-key", public_key(KEY))
                 where = f"KNOWNGOOD_SOAK_SEED={SEED}, world {world}, case {case}: {asked}"
                 assert told(monkeypatch, *arguments, *snapshot) == expected, where

@@ -33,7 +33,7 @@ from knowngood.app.domain.issue import BASELINE
 from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.gate.request import asked_of, rule
-from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from knowngood.app.store.maintenance import reclassify
@@ -136,11 +136,11 @@ def decided(folder: Path, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, s
     """What the gate says of some builds with one issue each, where everything is known."""
     store, now = connect(f"sqlite:///{folder / 'data' / 'knowngood.sqlite3'}"), datetime.now(UTC)
     with reading(store) as s:
-        grounds = load_edition(s, now).grounds
+        knowledge = load_knowledge(s, now).knowledge
     store.dispose()
     return {
         (issue, build): rule(
-            asked_of({"build": build, "issues": [issue], "hardware": [HARDWARE]}), grounds, now
+            asked_of({"build": build, "issues": [issue], "hardware": [HARDWARE]}), knowledge, now
         ).decision
         for issue, build in asked
     }

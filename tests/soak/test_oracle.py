@@ -25,7 +25,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.features.compare.comparison import compare
 from knowngood.app.features.compare.schemas import compare_body
 from knowngood.app.features.diagnose.matcher import Measured, make_library
-from knowngood.app.features.diagnose.schemas import ExplanationBody, Told, explanation_body
+from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
 from knowngood.app.features.diagnose.service import explained
 from knowngood.app.features.gate.cli import CODES
 from knowngood.app.features.gate.renderers import Form, render
@@ -35,8 +35,8 @@ from knowngood.app.features.upgrade.constraints import Constraints, violations
 from knowngood.app.features.upgrade.ranking import Advice, advise
 from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
-from knowngood.app.knowledge.grounds import Grounds
-from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.knowledge.loader import load_knowledge
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.engine import connect, reading
 from tests import oracle
 from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, random_patterns, store_of
@@ -58,19 +58,19 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 class World:
     """A store as the product has it and as the oracle has it."""
 
-    grounds: Grounds
+    knowledge: Knowledge
     store: oracle.Store
 
     @cached_property
     def measured(self) -> Measured:
-        return Measured(self.grounds.known, self.grounds.tested)
+        return Measured(self.knowledge.known, self.knowledge.tested)
 
 
 def a_world(chance: random.Random) -> World:
     density, is_steady = chance.choice([0.3, 0.9, 1.0]), chance.random() < 0.7
     known = store_of(random_patterns(chance, density, is_steady=is_steady), chance.choice(BACKGROUNDS))
-    grounds = Grounds(known, frozenset(build for _, build, _ in known.cells))
-    return World(grounds, oracle.Store(known.issues, known.builds, known.cells))
+    knowledge = Knowledge(known, frozenset(build for _, build, _ in known.cells))
+    return World(knowledge, oracle.Store(known.issues, known.builds, known.cells))
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def of_the_gate(chance: random.Random, world: World, doors: Doors | None) -> str
     now = datetime.now(UTC)
     asked = a_question(chance, world.store, now)
     try:
-        ruling = rule(asked_of(asked.fields), world.grounds, now)
+        ruling = rule(asked_of(asked.fields), world.knowledge, now)
     except BadField:
         assert asked.environment is None, asked
         return "refused"
@@ -140,7 +140,7 @@ def of_the_gate(chance: random.Random, world: World, doors: Doors | None) -> str
 def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> str:
     start = chance.choice([one for one in BUILDS.values() if one.minor in {"2.5", "2.6"}])
     classes = chance.choice([(), (CPU,), (GPU, CPU), (OLD_GPU,)])
-    classes = tuple(one for one in classes if one in {*world.grounds.known.hardware, CPU})
+    classes = tuple(one for one in classes if one in {*world.knowledge.known.hardware, CPU})
     rows = sorted(chance.sample(list(ISSUES), chance.randint(1, len(ISSUES))))
     has, enough = chance.choice([(), ("none",), ("torchao",)]), chance.choice([50, 80, 100])
     packages = {"torchao": ""} if has == ("torchao",) else {} if has else None
@@ -148,7 +148,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
     held = has or ("torchao",)  # where nothing is known of the packages, a row counts that is named
     watched = [row for row in rows if ISSUES[row].requires.package in {"", *held}]
     try:
-        advice = advise(read_upgrade(asked, world.grounds, Times({})), world.grounds.known)
+        advice = advise(read_upgrade(asked, world.knowledge, Times({})), world.knowledge.known)
     except BadField:
         assert not watched, asked
         return "refused"
@@ -190,8 +190,8 @@ def plain(body: UpgradeBody | ExplanationBody) -> dict[str, Any]:
 def of_a_comparison(chance: random.Random, world: World, doors: Doors | None) -> str:
     now = datetime.now(UTC)
     before, after = chance.sample(list(BUILDS.values()), 2)
-    class_, rows = chance.choice(world.grounds.known.hardware), sorted(chance.sample(list(ISSUES), 5))
-    found = compare([ISSUES[row] for row in rows], before, after, class_, world.grounds.known, now=now)
+    class_, rows = chance.choice(world.knowledge.known.hardware), sorted(chance.sample(list(ISSUES), 5))
+    found = compare([ISSUES[row] for row in rows], before, after, class_, world.knowledge.known, now=now)
     for pair in found.pairs:
         sides = [oracle.claim(world.store, pair.issue, build, class_) for build in (before, after)]
         where = (pair.issue.id, before.id, after.id, class_)
@@ -216,9 +216,9 @@ def of_a_paste(chance: random.Random, world: World, doors: Doors | None) -> str:
     row = chance.choice([id_ for id_, issue in ISSUES.items() if issue.signature.pattern])
     build = chance.choice([*BUILDS.values()])
     text = f"Traceback (most recent call last):\nRuntimeError: the kernel of {row} broke in 7 places\n"
-    known, measured = world.grounds.known, world.measured
+    known, measured = world.knowledge.known, world.measured
     library = make_library(known.issues.values(), {})
-    body = explanation_body(Told(explained(text, library, measured, build.id), library.issues, measured))
+    body = explanation_body(ExplanationView(explained(text, library, measured, build.id), library.issues, measured))
     (match,) = body.matches
     assert (body.known, match.issue, body.build) == (True, row, build.id if build.id in measured.tested else None)
     seen = {(build, class_) for (id_, build, class_), cell in world.store.cells.items() if id_ == row and is_seen(cell)}
@@ -262,8 +262,8 @@ def test_the_product_decides_what_the_rules_text_says(tmp_path: Path, monkeypatc
         engine = connect(os.environ["KNOWNGOOD_DATABASE_URL"])
         fill(engine, world.store.issues.values(), world.store.builds.values(), world.store.cells.values())
         with reading(engine) as s:
-            kept = World(load_edition(s, datetime.now(UTC)).grounds, world.store)
-        Path("snapshot").write_bytes(write_snapshot(kept.grounds, KEY))
+            kept = World(load_knowledge(s, datetime.now(UTC)).knowledge, world.store)
+        Path("snapshot").write_bytes(write_snapshot(kept.knowledge, KEY))
         with a_server(engine) as address:
             doors = Doors(monkeypatch, address)
             ended.update(asked_often(chance, kept, doors, through_doors, f"world {number}, at the doors"))

@@ -7,15 +7,15 @@ import sys
 
 from knowngood.app.store.engine import connect
 from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
-from knowngood.workers.dispatch.local_transport import LocalCarrier
+from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE
 
 
 def main() -> None:
     url, ledger, token = sys.argv[1:]
-    carrier = LocalCarrier({"ledger": ledger}, (sys.executable, "-m", "tests.workers.toy_agent", token))
+    transport = LocalTransport({"ledger": ledger}, (sys.executable, "-m", "tests.workers.toy_agent", token))
     how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=1.0, poll_s=0.05)
-    dispatch(connect(url), carrier, how, stop=lambda: False)
+    dispatch(connect(url), transport, how, stop=lambda: False)
 
 
 if __name__ == "__main__":

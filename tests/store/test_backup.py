@@ -22,7 +22,7 @@ from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBackup, StoreUnusable
 from knowngood.app.features.backup.format import Checked, TableHead, check_backup, read_tables, write_backup
 from knowngood.app.features.backup.store import back_up, restore
-from knowngood.app.knowledge.loader import load_edition
+from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
 from knowngood.app.store.evidence.cells import announce, touch
@@ -147,15 +147,15 @@ def test_whoever_knew_the_store_before_sees_that_it_is_another(
         for _ in range(500):
             touch(s)
     with reading(engine) as s:
-        known = load_edition(s, NOON)
+        known = load_knowledge(s, NOON)
     brought_back(engine, written[engine.dialect.name])
     with reading(filled[engine.dialect.name]) as s:
-        theirs = load_edition(s, NOON)
+        theirs = load_knowledge(s, NOON)
     with reading(engine) as s:
-        now = load_edition(s, NOON, known)
+        now = load_knowledge(s, NOON, known)
         assert set(s.execute(sa.select(cells.c.changed)).scalars()) == {now.generation}
     assert now.generation > max(known.generation, theirs.generation)
-    assert dict(now.grounds.known.cells) == dict(theirs.grounds.known.cells)
+    assert dict(now.knowledge.known.cells) == dict(theirs.knowledge.known.cells)
 
 
 def test_the_audit_log_says_from_what_the_store_was_restored(engine: Engine, written: dict[str, Path]) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.knowledge.loader import Edition, load_edition
+from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.maintenance import reclassify
@@ -21,9 +21,9 @@ def measured(engine: Engine, baseline: Outcome = Outcome.MATCH, repeat: int = 1)
     given_results(engine, baseline)
 
 
-def edition(engine: Engine, before: Edition | None = None) -> Edition:
+def snapshot(engine: Engine, before: KnowledgeSnapshot | None = None) -> KnowledgeSnapshot:
     with reading(engine) as s:
-        return load_edition(s, NOON, before)
+        return load_knowledge(s, NOON, before)
 
 
 def cells_of(engine: Engine) -> dict[tuple[str, str, str], Cell]:
@@ -33,62 +33,62 @@ def cells_of(engine: Engine) -> dict[tuple[str, str, str], Cell]:
 
 def test_it_is_what_the_pages_read(engine: Engine) -> None:
     measured(engine)
-    found = edition(engine)
-    assert dict(found.grounds.known.cells) == cells_of(engine)
-    assert found.grounds.known.cells[PLACE].verdict is Verdict.AFFECTED
+    found = snapshot(engine)
+    assert dict(found.knowledge.known.cells) == cells_of(engine)
+    assert found.knowledge.known.cells[PLACE].verdict is Verdict.AFFECTED
     with reading(engine) as s:
-        assert tuple(found.grounds.known.issues.values()) == queries.load_issues(s)
-        assert tuple(found.grounds.known.builds.values()) == queries.load_builds(s)
-    assert found.grounds.known.hardware == (HARDWARE,)
-    assert found.grounds.tested == {make_build().id}
+        assert tuple(found.knowledge.known.issues.values()) == queries.load_issues(s)
+        assert tuple(found.knowledge.known.builds.values()) == queries.load_builds(s)
+    assert found.knowledge.known.hardware == (HARDWARE,)
+    assert found.knowledge.tested == {make_build().id}
 
 
 def test_one_query_tells_that_nothing_moved(engine: Engine, count_statements: CountStatements) -> None:
     measured(engine)
-    before = edition(engine)
+    before = snapshot(engine)
     with count_statements(engine) as said:
-        assert edition(engine, before) is before
+        assert snapshot(engine, before) is before
     assert len(said) == 1
 
 
 def test_only_what_changed_is_read_and_the_old_edition_stays_as_it_was(engine: Engine) -> None:
     measured(engine)
-    before = edition(engine)
-    old = dict(before.grounds.known.cells)
-    issue = before.grounds.known.issues["toy-1"]
+    before = snapshot(engine)
+    old = dict(before.knowledge.known.cells)
+    issue = before.knowledge.known.issues["toy-1"]
     measured(engine, Outcome.PASS, repeat=2)
-    after = edition(engine, before)
+    after = snapshot(engine, before)
     assert after.generation > before.generation
-    assert dict(after.grounds.known.cells) == cells_of(engine)
-    assert dict(before.grounds.known.cells) == old
-    assert after.grounds.known.issues["toy-1"] is issue
+    assert dict(after.knowledge.known.cells) == cells_of(engine)
+    assert dict(before.knowledge.known.cells) == old
+    assert after.knowledge.known.issues["toy-1"] is issue
 
 
 def test_a_cell_that_went_with_its_issue_is_gone(engine: Engine) -> None:
     measured(engine)
-    before = edition(engine)
+    before = snapshot(engine)
     given_catalogue(engine, [make_issue("toy-2")], [make_build()])
-    after = edition(engine, before)
-    assert (len(after.grounds.known.cells), set(after.grounds.known.issues)) == (0, {"toy-2"})
+    after = snapshot(engine, before)
+    assert (len(after.knowledge.known.cells), set(after.knowledge.known.issues)) == (0, {"toy-2"})
 
 
 def test_an_issue_that_says_something_else_is_read_anew(engine: Engine) -> None:
     measured(engine)
-    before = edition(engine)
+    before = snapshot(engine)
     given_catalogue(engine, [replace(make_issue(), title="Another title")], [make_build()])
-    assert edition(engine, before).grounds.known.issues["toy-1"].title == "Another title"
+    assert snapshot(engine, before).knowledge.known.issues["toy-1"].title == "Another title"
 
 
 def test_a_store_that_went_backwards_is_read_anew(engine: Engine) -> None:
     measured(engine)
-    before = replace(edition(engine), generation=10**6)
-    assert edition(engine, before).generation < 10**6
+    before = replace(snapshot(engine), generation=10**6)
+    assert snapshot(engine, before).generation < 10**6
 
 
 def test_deriving_anew_what_reads_the_same_changes_no_cell(engine: Engine) -> None:
     measured(engine)
-    before = edition(engine)
+    before = snapshot(engine)
     with unit_of_work(engine) as s:
         reclassify(s, NOON + timedelta(days=1))
-    after = edition(engine, before)
-    assert dict(after.grounds.known.cells) == dict(before.grounds.known.cells)
+    after = snapshot(engine, before)
+    assert dict(after.knowledge.known.cells) == dict(before.knowledge.known.cells)

@@ -14,8 +14,8 @@ from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.tables import metadata
 from knowngood.app.store.tokens import (
-    Found,
     MadeToken,
+    TokenLookup,
     close_session,
     create_token,
     find_session,
@@ -38,7 +38,7 @@ def make(engine: Engine, name: str = "worker-1", *scopes: Scope, expires_at: dat
         return create_token(s, name=name, scopes=wanted, by=LEAD, now=NOON, expires_at=expires_at)
 
 
-def find(engine: Engine, presented: str, now: datetime = SOON) -> Found:
+def find(engine: Engine, presented: str, now: datetime = SOON) -> TokenLookup:
     with reading(engine) as s:
         return find_token(s, presented, now)
 

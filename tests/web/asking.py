@@ -12,14 +12,14 @@ from starlette.testclient import TestClient
 
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, connect
-from knowngood.app.web.auth.principal import Rules
-from knowngood.app.web.request_context import Answers, House
+from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.request_context import AppState, ResponseCache
 from tests.web.given import NOW
 
 Page = TypeVar("Page")
 
 
-def client_of(engine: Engine, rules: Rules | None = None, *, base: str = "http://testserver") -> TestClient:
+def client_of(engine: Engine, rules: AccessPolicy | None = None, *, base: str = "http://testserver") -> TestClient:
     """Without compression, whose middleware drops the message by which the test client learns a page's context, and
     without kept answers, which have none.
 
@@ -28,15 +28,15 @@ def client_of(engine: Engine, rules: Rules | None = None, *, base: str = "http:/
     app = app_over(engine, rules)
     compressing: object = GZipMiddleware
     app.user_middleware = [one for one in app.user_middleware if one.cls is not compressing]
-    app.state.house = replace(app.state.house, answers=Answers(0))
+    app.state.state = replace(app.state.state, answers=ResponseCache(0))
     return TestClient(app, base, follow_redirects=False)
 
 
-def app_over(engine: Engine, rules: Rules | None = None) -> FastAPI:
+def app_over(engine: Engine, rules: AccessPolicy | None = None) -> FastAPI:
     """The whole application, with routes and templates that were looked at before."""
     app = create_app(engine, clock=lambda: NOW, rules=rules)
     app.router.routes = [*_first().router.routes]
-    app.state.house = replace(app.state.house, templates=_first().state.house.templates)
+    app.state.state = replace(app.state.state, templates=_first().state.state.templates)
     return app
 
 
@@ -71,10 +71,10 @@ def app_of(client: TestClient) -> FastAPI:
     return cast("FastAPI", client.app)
 
 
-def house_of(client: TestClient) -> House:
-    house = app_of(client).state.house
-    assert isinstance(house, House)
-    return house
+def house_of(client: TestClient) -> AppState:
+    state = app_of(client).state.state
+    assert isinstance(state, AppState)
+    return state
 
 
 _ENDLESS = "/api/v1/events"  # a stream; asked for with what it refuses

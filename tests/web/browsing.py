@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import SESSION_COOKIE, Rules
+from knowngood.app.web.auth.principal import SESSION_COOKIE, AccessPolicy
 from tests import serving
 from tests.waiting import PATIENCE_S
 from tests.web.given import NOW
@@ -28,7 +28,7 @@ PICTURES = "KNOWNGOOD_PICTURES"
 
 
 @contextmanager
-def served(engine: Engine, rules: Rules | None = None) -> Iterator[str]:
+def served(engine: Engine, rules: AccessPolicy | None = None) -> Iterator[str]:
     """The application behind a real server on a free port."""
     with serving.served(create_app(engine, clock=lambda: NOW, rules=rules)) as site:
         yield site

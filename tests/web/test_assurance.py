@@ -21,7 +21,7 @@ from knowngood.app.features.quality.page import QualityPage
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
@@ -109,7 +109,7 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     build = shown(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}", BuildPage)
     on_cpu = next(section for section in build.sections if section.cpu_address)
     assert (on_cpu.word, len(on_cpu.lines)) == ("concerns the CPU path", len(matrix.on_cpu))
-    assert not [one for one in build.sections if one.sign is Sign.NOT_APPLICABLE and not one.cpu_address]
+    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.cpu_address]
     markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
     assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
 
@@ -150,7 +150,7 @@ def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: 
 
 def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
     page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
-    assert (page.sign, page.word) == (Sign.PARTIAL, "fails, workaround helps in part")
+    assert (page.sign, page.word) == (StatusLabel.PARTIAL, "fails, workaround helps in part")
     found = {one.id: (one.word, one.variants, one.runs) for one in page.remedies}
     assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
     assert found["flags"] == (
@@ -162,7 +162,10 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
     partly = shown(site, f"/builds/{BAD.id}", BuildPage).sections[1]
-    assert (partly.sign, [one.title for line in partly.lines for one in line.partly]) == (Sign.PARTIAL, ["eager"])
+    assert (partly.sign, [one.title for line in partly.lines for one in line.partly]) == (
+        StatusLabel.PARTIAL,
+        ["eager"],
+    )
     counted = "1 fail without a workaround, 1 fail with a workaround that helps in part, 1 fail with a workaround"
     assert counted in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
@@ -202,7 +205,7 @@ def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(s
     (line,) = page.pythons
     assert (line.name, line.rate.count, line.infers) == ("3.11 and 3.12", f"{AGREED} of {PAIRS}", True)
     (pair,) = line.differing
-    assert (pair.issue, pair.one.sign, pair.other.sign) == (DIFFERING.id, Sign.FAILS, Sign.PASSES)
+    assert (pair.issue, pair.one.sign, pair.other.sign) == (DIFFERING.id, StatusLabel.FAILS, StatusLabel.PASSES)
     assert [site.get(one).status_code for one in (pair.one_address, pair.other_address)] == [200, 200]
     body = told(site, "/quality")
     (agreement,) = body["pythons"]

@@ -13,7 +13,7 @@ from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.watch_list import Content
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import bearer, client_of
@@ -105,7 +105,7 @@ def test_a_badge_may_be_kept_for_five_minutes_by_anybody_and_costs_one_query_aft
 
 def test_a_badge_behind_closed_doors_is_kept_by_its_reader_alone(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, ISSUES, [GOOD])
-    closed = client_of(own_engine, Rules(reads_need_token=True))
+    closed = client_of(own_engine, AccessPolicy(reads_need_token=True))
     assert closed.get(f"/badge/{MASK.id}.svg").status_code == 401
     secret = given.make_token(own_engine, Scope.READ)
     answer = closed.get(f"/badge/{MASK.id}.svg", headers=bearer(secret))

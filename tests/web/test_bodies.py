@@ -8,8 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
-from knowngood.app.web.middleware.rate_limit import Held, TooMuch
+from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.middleware.rate_limit import BytesInFlight, TooMuch
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES
 from tests.web.asking import client_of
 
@@ -22,7 +22,7 @@ AT_MOST_S = 2.0  # of this process' own time; each took three times as much, and
 
 @pytest.fixture(scope="module")
 def asker(notebook: Engine) -> TestClient:
-    return client_of(notebook, Rules(requests_per_s=0))
+    return client_of(notebook, AccessPolicy(requests_per_s=0))
 
 
 def refused(client: TestClient, address: str, body: bytes, kind: str, status: int, told: str) -> None:
@@ -127,7 +127,7 @@ def test_a_name_as_long_as_the_body_is_not_sent_back(asker: TestClient) -> None:
 
 
 def test_what_is_held_is_bounded_for_each_asker_and_for_all_and_comes_free_again() -> None:
-    held = Held(100, 40)
+    held = BytesInFlight(100, 40)
     held.add("a", 40)
     with pytest.raises(TooMuch) as own:
         held.add("a", 1)

@@ -14,7 +14,7 @@ from knowngood.app.domain.measuring.job import JobEnded
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import reading_with, served
@@ -162,7 +162,7 @@ def test_a_person_signs_in_and_out_in_a_browser(own_engine: Engine, page: Page) 
     """Real browsers decide by themselves which headers a form is sent with, and which cookies."""
     given.save(own_engine, given.ISSUES, given.BUILDS)
     secret = given.make_token(own_engine, Scope.READ, name="ada")
-    with served(own_engine, Rules(reads_need_token=True)) as site:
+    with served(own_engine, AccessPolicy(reads_need_token=True)) as site:
         page.goto(f"{site}/runs")
         expect(page).to_have_url(re.compile(r"/sign-in\?to=%2Fruns$"))
         page.get_by_label("Token").fill(secret)

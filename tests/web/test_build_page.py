@@ -4,7 +4,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.issues.build_page import BuildPage
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, make_build
 from tests.web import given
@@ -19,10 +19,10 @@ def page_of(client: TestClient, build: str, query: str = "") -> BuildPage:
 def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) -> None:
     page = page_of(client, BAD.id)
     assert [(section.sign, [line.issue.id for line in section.lines]) for section in page.sections] == [
-        (Sign.CURE, ["pytorch-151290"]),
-        (Sign.FLAKY, ["pytorch-154771"]),
-        (Sign.PASSES, ["fla-160"]),
-        (Sign.NOT_APPLICABLE, ["pytorch-151589"]),
+        (StatusLabel.CURE, ["pytorch-151290"]),
+        (StatusLabel.FLAKY, ["pytorch-154771"]),
+        (StatusLabel.PASSES, ["fla-160"]),
+        (StatusLabel.NOT_APPLICABLE, ["pytorch-151589"]),
     ]
     (cure,) = page.sections[0].lines[0].cures
     assert cure.title == "Make it eagerly"
@@ -64,7 +64,7 @@ def test_the_same_build_with_another_python_is_one_link_away(own: TestClient, ow
 
 def test_another_hardware_class_counts_for_itself(client: TestClient) -> None:
     page = page_of(client, BAD.id, f"?hardware={given.GPU_CLASS}")
-    assert page.counts[Sign.FAILS] == 1
+    assert page.counts[StatusLabel.FAILS] == 1
 
 
 def test_a_build_nothing_was_measured_on_says_so(client: TestClient) -> None:

@@ -7,9 +7,9 @@ from starlette.testclient import TestClient
 
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.errors import Answer
-from knowngood.app.web.html.static_files import edition, read_assets
-from knowngood.app.web.request_context import Answers
+from knowngood.app.web.errors import StoredResponse
+from knowngood.app.web.html.static_files import assets_version, read_assets
+from knowngood.app.web.request_context import ResponseCache
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given
@@ -106,8 +106,8 @@ def test_what_was_made_for_one_name_of_the_server_is_not_given_under_another(
 
 
 def test_answers_are_kept_within_bounds_the_last_asked_for_longest() -> None:
-    answers = Answers(most_bytes=10)
-    small, large = Answer(b"1234", {}), Answer(b"1234567890+", {})
+    answers = ResponseCache(most_bytes=10)
+    small, large = StoredResponse(b"1234", {}), StoredResponse(b"1234567890+", {})
     for name in "ab":
         answers.keep((name,), small)
     assert answers.find(("a",)) == small
@@ -147,6 +147,6 @@ def test_static_files_may_be_kept_for_ever_under_the_digest_of_their_content(cli
 
 def test_a_new_edition_of_the_pages_is_a_new_tag() -> None:
     assets = dict(read_assets())
-    before = edition(assets)
+    before = assets_version(assets)
     assets.pop("app.css")
-    assert edition(assets) != before
+    assert assets_version(assets) != before

@@ -16,7 +16,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.app.features.bundles.format import Header, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
@@ -35,7 +35,7 @@ def page_of(client: TestClient, where: str) -> CellPage:
 def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
     page = page_of(client, where)
-    assert page.sign is Sign.CURE
+    assert page.sign is StatusLabel.CURE
     assert page.sentence == (
         f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
         "control passed."
@@ -55,8 +55,8 @@ def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
 def test_variants_are_told_apart(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151290", BAD.id))
     assert [(line.finding.variant, line.sign, line.finding.k, line.finding.n) for line in page.variants] == [
-        ("big", Sign.FAILS, 2, 2),
-        ("small", Sign.PASSES, 0, 2),
+        ("big", StatusLabel.FAILS, 2, 2),
+        ("small", StatusLabel.PASSES, 0, 2),
     ]
 
 
@@ -106,7 +106,7 @@ def test_a_cell_that_was_never_run_says_so_and_how(client: TestClient) -> None:
 
 def test_a_cell_that_cannot_be_says_why(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151589", BAD.id))
-    assert page.sign is Sign.NOT_APPLICABLE
+    assert page.sign is StatusLabel.NOT_APPLICABLE
     assert "needs a CUDA GPU" in page.sentence
 
 
@@ -179,7 +179,7 @@ def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient,
     given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
     lines = page_of(own, where).changes
-    assert (lines[0].before, lines[0].after) == ((Sign.PASSES, "passes"), (Sign.FLAKY, "flaky"))
+    assert (lines[0].before, lines[0].after) == ((StatusLabel.PASSES, "passes"), (StatusLabel.FLAKY, "flaky"))
     assert {line.cause for line in lines} == {"measured here"}
     assert [line.news.at for line in lines] == sorted((line.news.at for line in lines), reverse=True)
     told = own.get(f"/api/v1{where}").json()["changes"]

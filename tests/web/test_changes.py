@@ -17,7 +17,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.watch_list import Content
 from knowngood.app.features.changes.page import ChangesPage
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown
@@ -77,7 +77,7 @@ def test_the_page_shows_before_and_after_by_their_signs(client: TestClient) -> N
     (entry,) = shown(client, "/changes", ChangesPage).entries
     ((line,),) = [part.lines for part in entry.parts]
     assert line.before is not None
-    assert (line.before.sign, line.after.word) == (Sign.FAILS, "flaky")
+    assert (line.before.sign, line.after.word) == (StatusLabel.FAILS, "flaky")
     assert "No verdict has become another one yet." not in client.get("/changes").text
 
 

@@ -15,7 +15,7 @@ from fastapi import Response
 
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.middleware.connections import Connection
 from tests.serving import served
 from tests.waiting import eventually
@@ -46,7 +46,7 @@ class Patient(Quick):
 
 @pytest.fixture(scope="module")
 def address(notebook: Engine) -> Iterator[str]:
-    app = create_app(notebook, clock=lambda: NOW, rules=Rules(requests_per_s=0))
+    app = create_app(notebook, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0))
     with served(app, http=Quick) as address:
         yield urlsplit(address).netloc
 
@@ -159,7 +159,7 @@ def test_an_answer_is_not_kept_for_who_does_not_read_it(address: str) -> None:
 
 def test_a_reader_who_goes_on_reading_has_the_time_it_takes(notebook: Engine) -> None:
     """Of an answer in one piece, most of which waits here for a long time."""
-    app = create_app(notebook, clock=lambda: NOW, rules=Rules(requests_per_s=0))
+    app = create_app(notebook, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0))
     app.add_api_route("/large", lambda: Response(bytes(32 << 20)))
     before = len(Quick.made)
     with served(app, http=Patient) as address, connected(urlsplit(address).netloc) as connection:

@@ -21,8 +21,8 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.domain.watch_list import Content
 from knowngood.app.domain.webhook import DeliveryState, UnknownWebhook, Webhook
-from knowngood.app.features.webhooks.dispatcher import COURIER, Courier
-from knowngood.app.features.webhooks.http_client import Letterbox
+from knowngood.app.features.webhooks.dispatcher import COURIER, WebhookDispatcher
+from knowngood.app.features.webhooks.http_client import SafeHttpClient
 from knowngood.app.features.webhooks.store import (
     add_webhook,
     load_deliveries,
@@ -61,9 +61,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def courier(own_engine: Engine, clock: Clock) -> Courier:
+def webhook_dispatcher(own_engine: Engine, clock: Clock) -> WebhookDispatcher:
     measured(own_engine, Outcome.PASS)
-    return Courier(own_engine, clock, Letterbox(limit_s=PATIENCE_S), base="https://kg.example")
+    return WebhookDispatcher(own_engine, clock, SafeHttpClient(limit_s=PATIENCE_S), base="https://kg.example")
 
 
 def measured(engine: Engine, outcome: Outcome, *, at: datetime = NOON, builds: Any = (BAD,)) -> str:
@@ -87,12 +87,14 @@ def told(received: Received) -> list[tuple[str, str, str]]:
     return [(cell["issue"], cell["before"], cell["after"]) for cell in received.message["data"]["cells"]]
 
 
-def test_what_one_run_turned_is_one_signed_message(own_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_what_one_run_turned_is_one_signed_message(
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
+) -> None:
     with receiving() as receiver:
         made, secret = hook(own_engine, receiver.address)
         run = measured(own_engine, Outcome.MATCH)
-        assert courier.step() == 1
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 1
+        assert webhook_dispatcher.step() == 0
     (got,) = receiver.received
     assert got.is_signed_with(secret)
     assert not got.is_signed_with(secret.replace(secret[10], "x" if secret[10] != "x" else "y", 1))
@@ -107,17 +109,19 @@ def test_what_one_run_turned_is_one_signed_message(own_engine: Engine, courier: 
 
 
 def test_first_measurements_and_what_happened_before_it_was_added_are_not_sent(
-    own_engine: Engine, courier: Courier
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher
 ) -> None:
     measured(own_engine, Outcome.MATCH)
     with receiving() as receiver:
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.PASS, builds=[GOOD])
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         assert receiver.received == []
 
 
-def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(own_engine: Engine, courier: Courier) -> None:
+def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher
+) -> None:
     with receiving() as receiver:
         hook(own_engine, receiver.address)
         given.queue(own_engine, Asked([BAD], NOON, issues=[MASK, DYNAMO], wanted=Wanted(force=True)))
@@ -126,25 +130,27 @@ def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(own_engine: Engi
         given.begin(own_engine, spec, NOON)
         for arm in spec.arms:
             given.finish(own_engine, spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS, NOON)
-            assert courier.step() == 0
+            assert webhook_dispatcher.step() == 0
         given.end(own_engine, spec, NOON)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         assert len(receiver.received[0].message["data"]["cells"]) == 2
 
 
-def test_an_edit_of_the_catalogue_is_one_message_with_all_it_turned(own_engine: Engine, courier: Courier) -> None:
+def test_an_edit_of_the_catalogue_is_one_message_with_all_it_turned(
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher
+) -> None:
     measured(own_engine, Outcome.MATCH, builds=[BAD, GOOD])
     with receiving() as receiver:
         hook(own_engine, receiver.address)
         edited = replace(MASK, signature=replace(MASK.signature, pattern="nothing like it"))
         given.save(own_engine, [edited, *given.ISSUES[1:]], given.BUILDS)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
     data = receiver.received[0].message["data"]
     assert (data["cause"], data["issues"], len(data["cells"])) == ("catalogue", [MASK.id], 2)
 
 
 def test_a_watch_list_hears_of_its_own_issues_alone_and_of_nothing_once_it_is_gone(
-    own_engine: Engine, courier: Courier
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher
 ) -> None:
     given.watch(own_engine, "mine", Content(Watch(components=("Dynamo",))))
     given.watch(own_engine, "gpu", Content(Watch(components=("Dynamo",)), ("cuda-sm_90",)))
@@ -152,32 +158,32 @@ def test_a_watch_list_hears_of_its_own_issues_alone_and_of_nothing_once_it_is_go
         hook(own_engine, mine.address, "mine")
         hook(own_engine, gpu.address, "gpu")
         measured(own_engine, Outcome.MATCH)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         assert told(mine.received[0]) == [(DYNAMO.id, "not_affected", "flaky")]
         assert mine.received[0].message["data"]["url"] == "https://kg.example/changes?watch=mine"
         with unit_of_work(own_engine) as s:
             remove_watch_list(s, "mine", by=Keeper(OPERATOR, overrules=True), now=NOON)
         given.save(own_engine, [replace(DYNAMO, silent=True), MASK], given.BUILDS)
         measured(own_engine, Outcome.OTHER_FAILURE)
-        courier.step()
+        webhook_dispatcher.step()
         assert (len(mine.received), len(gpu.received)) == (1, 0)
 
 
 def test_what_fails_is_sent_again_later_under_the_same_id_and_with_a_new_time(
-    own_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
 ) -> None:
     with receiving(answer(500), answer(302, Location="/other"), answer(200)) as receiver:
         _, secret = hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
-        assert courier.step() == 1
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 1
+        assert webhook_dispatcher.step() == 0
         assert deliveries(own_engine) == [(DeliveryState.WAITING, 1)]
         clock.passes(seconds=6)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         clock.passes(seconds=6)
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         clock.passes(minutes=6)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
     assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 3)]
     assert len({one.id for one in receiver.received}) == 1
     assert len({one.headers["webhook-timestamp"] for one in receiver.received}) == 3
@@ -186,13 +192,13 @@ def test_what_fails_is_sent_again_later_under_the_same_id_and_with_a_new_time(
 
 
 def test_a_receiver_that_never_answers_is_given_up_in_the_end(
-    own_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
 ) -> None:
     with receiving(answer(503)) as receiver:
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
         for _ in range(12):
-            courier.step()
+            webhook_dispatcher.step()
             clock.passes(hours=30)
         assert len(receiver.received) == 10
     assert deliveries(own_engine) == [(DeliveryState.FAILED, 10)]
@@ -200,7 +206,7 @@ def test_a_receiver_that_never_answers_is_given_up_in_the_end(
 
 def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(own_engine: Engine, clock: Clock) -> None:
     measured(own_engine, Outcome.PASS)
-    courier = Courier(own_engine, clock, Letterbox(limit_s=2 * PATIENCE_S))
+    webhook_dispatcher = WebhookDispatcher(own_engine, clock, SafeHttpClient(limit_s=2 * PATIENCE_S))
     quick_was_told = threading.Event()
     while_slow: list[bool] = []
 
@@ -215,7 +221,7 @@ def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(own_engine: En
         for receiver in (slow, slow, quick):
             hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
-        assert courier.step() == 3
+        assert webhook_dispatcher.step() == 3
     assert while_slow == [True, True]
     assert sorted(deliveries(own_engine)) == [
         (DeliveryState.DELIVERED, 1),
@@ -224,82 +230,86 @@ def test_a_receiver_that_is_slow_does_not_keep_the_others_waiting(own_engine: En
     ]
 
 
-def test_a_receiver_that_is_gone_ends_its_webhook(own_engine: Engine, courier: Courier) -> None:
+def test_a_receiver_that_is_gone_ends_its_webhook(own_engine: Engine, webhook_dispatcher: WebhookDispatcher) -> None:
     with receiving(answer(410)) as receiver:
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
-        courier.step()
+        webhook_dispatcher.step()
         measured(own_engine, Outcome.OTHER_FAILURE)
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         assert len(receiver.received) == 1
     with reading(own_engine) as s:
         assert load_webhooks(s) == ()
         assert load_webhooks(s, ended=True)[0].ended == "its receiver answered 410 Gone"
 
 
-def test_a_webhook_that_was_removed_gets_nothing_more(own_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_a_webhook_that_was_removed_gets_nothing_more(
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
+) -> None:
     with receiving(answer(500)) as receiver:
         made, _ = hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
-        courier.step()
+        webhook_dispatcher.step()
         with unit_of_work(own_engine) as s:
             remove_webhook(s, made.id, by=OPERATOR, now=clock.now)
         clock.passes(days=1)
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         with unit_of_work(own_engine) as s, pytest.raises(UnknownWebhook, match="has ended"):
             send_again(s, load_deliveries(s, 1)[0][0].id, by=OPERATOR, now=clock.now)
     assert deliveries(own_engine) == [(DeliveryState.FAILED, 1)]
 
 
 def test_what_was_given_up_is_sent_again_at_a_persons_wish_with_its_log_kept(
-    own_engine: Engine, courier: Courier, clock: Clock
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
 ) -> None:
     with receiving(answer(500)) as receiver:
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
         for _ in range(12):
-            courier.step()
+            webhook_dispatcher.step()
             clock.passes(hours=30)
         receiver.answers[:] = [answer(200)]
         with unit_of_work(own_engine) as s:
             send_again(s, load_deliveries(s, 1)[0][0].id, by=OPERATOR, now=clock.now)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         assert len({one.id for one in receiver.received}) == 1
     assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 11)]
 
 
-def test_a_test_is_sent_once_and_is_in_the_log(own_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_a_test_is_sent_once_and_is_in_the_log(
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock
+) -> None:
     with receiving(answer(200), answer(404, b"no such hook")) as receiver:
         made, secret = hook(own_engine, receiver.address)
-        delivery, said = courier.try_out(made.id)
+        delivery, said = webhook_dispatcher.try_out(made.id)
         assert (delivery.state, said.is_success) == (DeliveryState.DELIVERED, True)
-        delivery, said = courier.try_out(made.id)
+        delivery, said = webhook_dispatcher.try_out(made.id)
         assert (delivery.state, said.said) == (DeliveryState.FAILED, "404 Not Found: no such hook")
         clock.passes(days=2)
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         assert [one.message["type"] for one in receiver.received] == ["webhook.test"] * 2
         assert all(one.is_signed_with(secret) for one in receiver.received)
     with pytest.raises(UnknownWebhook, match="no webhook is called"):
-        courier.try_out("wh_nothing")
+        webhook_dispatcher.try_out("wh_nothing")
 
 
-def test_of_two_couriers_one_works(own_engine: Engine, courier: Courier, clock: Clock) -> None:
+def test_of_two_couriers_one_works(own_engine: Engine, webhook_dispatcher: WebhookDispatcher, clock: Clock) -> None:
     with receiving() as receiver:
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
         with unit_of_work(own_engine) as s:
             assert take_lease(s, COURIER, "another", clock.now, 60.0)
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
         clock.passes(minutes=2)  # the other one died
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         assert len(receiver.received) == 1
 
 
 def test_without_webhooks_a_round_costs_two_queries_and_writes_nothing(
-    own_engine: Engine, courier: Courier, count_statements: CountStatements
+    own_engine: Engine, webhook_dispatcher: WebhookDispatcher, count_statements: CountStatements
 ) -> None:
     with count_statements(own_engine) as said:
-        assert courier.step() == 0
+        assert webhook_dispatcher.step() == 0
     assert len(said) == 2
     assert all(one.lstrip().startswith("SELECT") for one in said)
 
@@ -308,9 +318,9 @@ KILLED = """
 import sys
 from datetime import UTC, datetime
 from knowngood.app.store.engine import connect
-from knowngood.app.features.webhooks.dispatcher import Courier
-from knowngood.app.features.webhooks.http_client import Letterbox
-print(Courier(connect(sys.argv[1]), lambda: datetime.now(UTC), Letterbox(limit_s=60)).step())
+from knowngood.app.features.webhooks.dispatcher import WebhookDispatcher
+from knowngood.app.features.webhooks.http_client import SafeHttpClient
+print(WebhookDispatcher(connect(sys.argv[1]), lambda: datetime.now(UTC), SafeHttpClient(limit_s=60)).step())
 """
 
 
@@ -352,13 +362,13 @@ def run_courier(url: str) -> "subprocess.Popen[str]":
 
 def test_both_databases_tell_the_same(engine: Engine, clock: Clock) -> None:
     measured(engine, Outcome.PASS)
-    courier = Courier(engine, clock, Letterbox(limit_s=PATIENCE_S))
+    webhook_dispatcher = WebhookDispatcher(engine, clock, SafeHttpClient(limit_s=PATIENCE_S))
     with receiving(answer(500), answer(204)) as receiver:
         hook(engine, receiver.address)
         measured(engine, Outcome.MATCH)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
         clock.passes(seconds=6)
-        assert courier.step() == 1
+        assert webhook_dispatcher.step() == 1
     assert len({one.id for one in receiver.received}) == 1
     assert told(receiver.received[0])[0] == (DYNAMO.id, Verdict.NOT_AFFECTED, Verdict.FLAKY)
     assert deliveries(engine) == [(DeliveryState.DELIVERED, 2)]
@@ -366,10 +376,12 @@ def test_both_databases_tell_the_same(engine: Engine, clock: Clock) -> None:
 
 def test_the_server_beside_which_it_works_sends_and_stops_with_it(own_engine: Engine) -> None:
     measured(own_engine, Outcome.PASS)
-    courier = Courier(connect(str(own_engine.url)), lambda: NOON, Letterbox(limit_s=PATIENCE_S), poll_s=0.05)
+    webhook_dispatcher = WebhookDispatcher(
+        connect(str(own_engine.url)), lambda: NOON, SafeHttpClient(limit_s=PATIENCE_S), poll_s=0.05
+    )
     with receiving() as receiver:
         hook(own_engine, receiver.address)
-        with courier.at_work():
+        with webhook_dispatcher.at_work():
             measured(own_engine, Outcome.MATCH)
             assert eventually(lambda: bool(receiver.received))
         measured(own_engine, Outcome.OTHER_FAILURE)

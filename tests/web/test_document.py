@@ -198,5 +198,5 @@ def test_the_document_is_made_once(client: TestClient) -> None:
 
 
 def test_two_servers_say_the_same(document: dict[str, Any], client: TestClient) -> None:
-    other = create_app(app_of(client).state.house.engine, clock=lambda: NOW)
+    other = create_app(app_of(client).state.state.engine, clock=lambda: NOW)
     assert other.openapi() == document

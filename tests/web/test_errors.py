@@ -130,7 +130,7 @@ def test_no_name_is_a_fault_of_the_server(client: TestClient, room: str, name: s
 
 
 def test_a_fault_of_ours_tells_nothing_of_the_inside(own: TestClient) -> None:
-    app_of(own).state.house = None  # which no request can do
+    app_of(own).state.state = None  # which no request can do
     response = TestClient(app_of(own), raise_server_exceptions=False).get("/api/v1/issues")
     assert response.status_code == 500
     assert response.headers["content-type"] == PROBLEM

@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY, HEADERS
 from tests.web.asking import address_of, bearer, client_of, every_path
 from tests.web.given import make_token
@@ -30,7 +30,7 @@ def test_the_policy_lets_nothing_in_from_elsewhere_and_nothing_inline() -> None:
 
 
 def test_where_reads_are_closed_every_page_and_every_door_is(own_engine: Engine) -> None:
-    closed = client_of(own_engine, Rules(reads_need_token=True))
+    closed = client_of(own_engine, AccessPolicy(reads_need_token=True))
     for path in {*every_path(closed), "/nothing", "/api/v1/nothing"} - OPEN - OWN_SCOPE:
         for method in METHODS:
             assert closed.request(method, address_of(path)).status_code in {303, 401}, (method, path)

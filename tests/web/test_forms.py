@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.app.web import forms
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 
 PIECES = ["a", "%", "%4", "%41", "%c3%a9", "%C3", "+", "&", "=", "é", "\n", "aaaaa"]
 
@@ -41,5 +41,5 @@ def test_millions_of_percent_signs_take_little_memory() -> None:
     ("body", "said"), [(b"a=\xff", "the form is not UTF-8"), (b"a=&" * 2_501, "the form has more than 2,500 fields")]
 )
 def test_what_is_no_form_is_refused_with_a_sentence(body: bytes, said: str) -> None:
-    with pytest.raises(BadQuestion, match=said):
+    with pytest.raises(InvalidParameter, match=said):
         read(body)

@@ -11,10 +11,10 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.knowledge.cache import Knowledge
+from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.conftest import CountStatements
 from tests.make import NOON
 from tests.web import given
@@ -207,14 +207,14 @@ def test_a_repeated_question_is_answered_anew_when_the_store_has_moved(own_engin
 
 
 def test_a_repeated_question_is_told_to_nobody_who_may_not_read(notebook: Engine) -> None:
-    client = TestClient(create_app(notebook, clock=lambda: NOW, rules=Rules(reads_need_token=True)))
+    client = TestClient(create_app(notebook, clock=lambda: NOW, rules=AccessPolicy(reads_need_token=True)))
     address = f"{GATE}?build={BAD.id.replace('+', '%2B')}&severity=low"
     allowed = bearer(make_token(notebook, Scope.READ))
     assert [client.get(address, headers=headers).status_code for headers in (allowed, allowed, {})] == [200, 200, 401]
 
 
 def test_a_watch_list_is_looked_up_by_its_name(client: TestClient) -> None:
-    name = min(house_of(client).knowledge.now().grounds.lists)
+    name = min(house_of(client).knowledge.now().knowledge.lists)
     assert decided(client, build=BAD.id, watch=[name])["counts"]
 
 
@@ -243,7 +243,7 @@ def is_so_a_second_later(ask: Callable[[], bool]) -> bool:
 
 
 def generation_of(engine: Engine) -> int:
-    return Knowledge(engine, lambda: NOW).now().generation
+    return KnowledgeCache(engine, lambda: NOW).now().generation
 
 
 def test_the_curl_one_liner_of_the_documentation_is_understood(client: TestClient) -> None:

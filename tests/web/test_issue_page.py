@@ -11,7 +11,7 @@ from knowngood.app.domain.verdicts.claims import Standing
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
@@ -65,7 +65,7 @@ def test_a_reader_names_the_build_with_plus_percent_or_space(client: TestClient)
     for written in ("torch-2.8.0%2Bcu128", "torch-2.8.0+cu128", "torch-2.8.0%20cu128"):
         page = page_of(client, f"{ADDRESS}?build={written}")
         assert page.build == GOOD
-        assert page.sign is Sign.PASSES
+        assert page.sign is StatusLabel.PASSES
     assert "Nothing to do on this build." in client.get(f"{ADDRESS}?build=torch-2.8.0%2Bcu128").text
 
 
@@ -83,11 +83,11 @@ def test_a_strip_folds_pythons_where_they_agree_on_this_issue(own: TestClient, o
     page = page_of(own)
     (strip,) = page.strips
     assert [(square.head.label, square.build, square.sign) for square in strip.squares] == [
-        ("2.5.1", OLD.id, Sign.NOT_RUN),
-        ("2.7.1", BAD.id, Sign.CURE),
-        ("2.7.1 py3.12", twins[0].id, Sign.PASSES),
-        ("2.8.0 py3.12", twins[1].id, Sign.PASSES),
-        ("2.9.0", NEW.id, Sign.NOT_RUN),
+        ("2.5.1", OLD.id, StatusLabel.NOT_RUN),
+        ("2.7.1", BAD.id, StatusLabel.CURE),
+        ("2.7.1 py3.12", twins[0].id, StatusLabel.PASSES),
+        ("2.8.0 py3.12", twins[1].id, StatusLabel.PASSES),
+        ("2.9.0", NEW.id, StatusLabel.NOT_RUN),
     ]
     assert strip.sentence == "Passes on 2.8.0, the one with an answer (2.7.1 differs by Python)"
     assert page.build == BAD

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.errors import StoreUnusable
-from knowngood.app.knowledge.cache import Knowledge
-from knowngood.app.knowledge.loader import Edition
+from knowngood.app.knowledge.cache import KnowledgeCache
+from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.tables import issues
@@ -67,7 +67,7 @@ class Clock:
 def test_a_row_that_cannot_be_read_is_told_counted_and_ends_in_no_answer(store: Engine) -> None:
     """The thread that followed the store died of it, and the gate answered from then on with `known_at` = now."""
     clock, failures = Clock(), list[int]()
-    knowledge = Knowledge(store, clock.now, on_failure=lambda: failures.append(1), monotonic=clock.monotonic)
+    knowledge = KnowledgeCache(store, clock.now, on_failure=lambda: failures.append(1), monotonic=clock.monotonic)
     first = knowledge.now()
     assert (knowledge.known_at, knowledge.is_behind) == (clock.now(), False)
     known_at = clock.now()
@@ -96,7 +96,7 @@ def test_a_row_that_cannot_be_read_is_told_counted_and_ends_in_no_answer(store: 
 
 def test_the_first_answer_after_a_long_failure_is_made_of_what_was_stored_meanwhile(store: Engine) -> None:
     clock = Clock()
-    knowledge = Knowledge(store, clock.now, monotonic=clock.monotonic)
+    knowledge = KnowledgeCache(store, clock.now, monotonic=clock.monotonic)
     first = knowledge.now()
     spoil(store)
     clock.s += 10
@@ -115,7 +115,7 @@ def test_the_first_answer_after_a_long_failure_is_made_of_what_was_stored_meanwh
 
 def test_a_first_reading_that_failed_is_not_tried_again_at_every_request(store: Engine) -> None:
     clock, failures = Clock(), list[int]()
-    knowledge = Knowledge(store, clock.now, on_failure=lambda: failures.append(1), monotonic=clock.monotonic)
+    knowledge = KnowledgeCache(store, clock.now, on_failure=lambda: failures.append(1), monotonic=clock.monotonic)
     spoil(store)
     for _ in range(3):
         with pytest.raises(StoreUnusable):
@@ -127,25 +127,25 @@ def test_a_first_reading_that_failed_is_not_tried_again_at_every_request(store: 
     assert not knowledge.is_behind
 
 
-class Overtaken(Knowledge):
+class Overtaken(KnowledgeCache):
     """What another request does while this one's answer is made: the store has moved, and is followed."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
         super().__init__(engine, clock.now, monotonic=clock.monotonic)
         self._store, self._time = engine, clock
 
-    def now(self) -> Edition:
-        edition = super().now()
+    def now(self) -> KnowledgeSnapshot:
+        snapshot = super().now()
         with unit_of_work(self._store) as s:
             touch(s)
         self._time.s += 10
-        until(lambda: Knowledge.now(self).generation > edition.generation)
-        return edition
+        until(lambda: KnowledgeCache.now(self).generation > snapshot.generation)
+        return snapshot
 
 
 def test_an_answer_tells_the_time_of_what_it_is_made_of_and_not_of_what_is_known_since(store: Engine) -> None:
     client, clock = client_of(store), Clock()
-    client.app.state.house = replace(client.app.state.house, knowledge=Overtaken(store, clock))  # type: ignore[attr-defined]
+    client.app.state.state = replace(client.app.state.state, knowledge=Overtaken(store, clock))  # type: ignore[attr-defined]
     began = clock.now()
     assert datetime.fromisoformat(client.get(GATE).json()["known_at"]) == began
     assert clock.now() > began

@@ -17,15 +17,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from knowngood.app.domain.webhook import Answer, BadWebhook
-from knowngood.app.features.webhooks.http_client import Letterbox, checked_url, is_public
+from knowngood.app.features.webhooks.http_client import SafeHttpClient, checked_url, is_public
 from tests.waiting import PATIENCE_S
 from tests.web.receiver import answer, receiving
 
 BODY = b'{"type":"webhook.test"}'
 
 
-def post(url: str, letterbox: Letterbox | None = None) -> Answer:
-    return (letterbox or Letterbox()).post(url, {"webhook-id": "msg_1"}, BODY)
+def post(url: str, http_client: SafeHttpClient | None = None) -> Answer:
+    return (http_client or SafeHttpClient()).post(url, {"webhook-id": "msg_1"}, BODY)
 
 
 @pytest.mark.parametrize("status", [200, 202, 204, 299])
@@ -89,7 +89,7 @@ def test_a_receiver_that_is_silent_or_trickles_is_left_after_the_limit(
 ) -> None:
     left = threading.Event()
     with receiving(lambda request: how(request, left)) as receiver:
-        told = post(receiver.address, Letterbox(limit_s=0.5))
+        told = post(receiver.address, SafeHttpClient(limit_s=0.5))
         left.set()
     assert (told.status, told.said) == (None, "no answer within 0.5 s")
 
@@ -207,7 +207,7 @@ def test_a_private_address_is_not_connected_to(url: str, monkeypatch: pytest.Mon
         raise AssertionError("a connection was opened")
 
     monkeypatch.setattr(socket, "create_connection", connect)
-    told = post(url, Letterbox(limit_s=PATIENCE_S))
+    told = post(url, SafeHttpClient(limit_s=PATIENCE_S))
     assert told.status is None
     assert "no public address; set KNOWNGOOD_WEBHOOKS_PRIVATE=true" in told.said
     assert told.took_s < PATIENCE_S
@@ -226,18 +226,18 @@ def test_a_name_that_leads_inside_is_not_connected_to_unless_that_is_allowed(
     server, client = certificates(tmp_path, "hooks.example")
     with receiving(tls=server) as receiver:
         url = receiver.address.replace("127.0.0.1", "hooks.example")
-        refused = post(url, Letterbox(tls=client))
+        refused = post(url, SafeHttpClient(tls=client))
         assert "hooks.example is 127.0.0.1, which is no public address" in refused.said
         assert receiver.received == []
-        assert post(url, Letterbox(tls=client, allows_private=True)).status == 204
+        assert post(url, SafeHttpClient(tls=client, allows_private=True)).status == 204
         assert receiver.received[0].headers["host"] == url.split("/")[2]
 
 
 def test_a_certificate_that_nobody_vouches_for_or_of_another_name_is_not_trusted(tmp_path: Path) -> None:
     server, client = certificates(tmp_path, "hooks.example")
     with receiving(tls=server) as receiver:
-        for letterbox in (Letterbox(tls=client), Letterbox()):
-            told = post(receiver.address, letterbox)
+        for http_client in (SafeHttpClient(tls=client), SafeHttpClient()):
+            told = post(receiver.address, http_client)
             assert (told.status, "CERTIFICATE_VERIFY_FAILED" in told.said) == (None, True)
         assert receiver.received == []
 

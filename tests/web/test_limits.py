@@ -9,13 +9,13 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.store.engine import Engine, connect
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import PROBLEM_MEDIA
 from knowngood.app.web.middleware.rate_limit import Buckets, TooMany, asker_at
 from tests.web.asking import app_of, bearer, client_of
 from tests.web.given import make_token
 
-SLOW = Rules(requests_per_s=0.001, burst=3)
+SLOW = AccessPolicy(requests_per_s=0.001, burst=3)
 
 
 # -- requests in a time ------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_a_flood_of_wrong_tokens_ends_without_more_queries_and_hinders_no_right_
     ("method", "address"), [("PUT", "/api/v1/watchlists/mine"), ("POST", "/api/v1/gate"), ("POST", "/sign-in")]
 )
 def test_a_body_beyond_the_limit_is_refused(own_engine: Engine, method: str, address: str, is_told: bool) -> None:
-    client = client_of(own_engine, Rules(body_limit=1000))
+    client = client_of(own_engine, AccessPolicy(body_limit=1000))
     body: Any = b"x" * 2000 if is_told else iter([b"x" * 600, b"x" * 1400])
     kind = "application/x-www-form-urlencoded" if address == "/sign-in" else "application/json"
     headers = {"Origin": "http://testserver", "Content-Type": kind}
@@ -192,10 +192,10 @@ def test_every_answer_is_named(own: TestClient, status: int) -> None:
         case 422:
             response = own.get("/api/v1/runs?limit=x", headers=headers)
         case _:
-            house = app_of(own).state.house
-            app_of(own).state.house = None
+            state = app_of(own).state.state
+            app_of(own).state.state = None
             response = TestClient(app_of(own), raise_server_exceptions=False).get("/api/v1/issues", headers=headers)
-            app_of(own).state.house = house
+            app_of(own).state.state = state
     assert (response.status_code, response.headers["x-request-id"]) == (status, "abc-123")
 
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from knowngood.app.web.html.static_files import STATIC
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 
 SHEET = re.sub(r"/\*.*?\*/", "", (STATIC / "app.css").read_text(), flags=re.DOTALL)
 
@@ -147,7 +147,7 @@ def test_every_custom_property_that_is_used_is_set() -> None:
 
 def test_every_sign_has_a_hue() -> None:
     _, by_class = papers("light")
-    assert set(by_class) >= {sign.value for sign in Sign} - {Sign.NOT_RUN.value}
+    assert set(by_class) >= {sign.value for sign in StatusLabel} - {StatusLabel.NOT_RUN.value}
 
 
 def test_the_sheet_asks_nobody_else_and_moves_nothing() -> None:

@@ -21,7 +21,7 @@ from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.grid import heads_of
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
@@ -37,25 +37,25 @@ def row_of(page: MatrixPage, issue: str) -> Row:
     return next(row for group in page.groups for row in group.rows if row.issue.id == issue)
 
 
-def signs_of(page: MatrixPage, issue: str) -> dict[str, Sign]:
+def signs_of(page: MatrixPage, issue: str) -> dict[str, StatusLabel]:
     return {square.head.id: square.sign for square in row_of(page, issue).squares}
 
 
 def test_each_cell_has_the_sign_of_its_verdict(client: TestClient) -> None:
     page = page_of(client)
     assert signs_of(page, "pytorch-151290") == {
-        OLD.id: Sign.PASSES,
-        BAD.id: Sign.CURE,
-        GOOD.id: Sign.PASSES,
-        NEW.id: Sign.NOT_RUN,
+        OLD.id: StatusLabel.PASSES,
+        BAD.id: StatusLabel.CURE,
+        GOOD.id: StatusLabel.PASSES,
+        NEW.id: StatusLabel.NOT_RUN,
     }
     assert signs_of(page, "pytorch-154771") == {
-        OLD.id: Sign.FAILS,
-        BAD.id: Sign.FLAKY,
-        GOOD.id: Sign.UNSURE,
-        NEW.id: Sign.NOT_RUN,
+        OLD.id: StatusLabel.FAILS,
+        BAD.id: StatusLabel.FLAKY,
+        GOOD.id: StatusLabel.UNSURE,
+        NEW.id: StatusLabel.NOT_RUN,
     }
-    assert signs_of(page, "fla-160")[OLD.id] is Sign.DIFFERENT
+    assert signs_of(page, "fla-160")[OLD.id] is StatusLabel.DIFFERENT
 
 
 def test_a_flaky_cell_says_how_often(client: TestClient) -> None:
@@ -100,7 +100,7 @@ def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:
     page = page_of(client)
     assert [(choice.label, choice.is_chosen) for choice in page.classes] == [(HARDWARE, True), (given.GPU_CLASS, False)]
     other = page_of(client, page.classes[1].address)
-    assert signs_of(other, "pytorch-151589")[BAD.id] is Sign.FAILS
+    assert signs_of(other, "pytorch-151589")[BAD.id] is StatusLabel.FAILS
     assert {row.issue.id for row in other.on_cpu} == {"pytorch-151290", "pytorch-154771", "fla-160"}
     assert other.elsewhere == ()
 
@@ -115,12 +115,17 @@ def test_columns_are_the_measured_releases_until_more_are_asked_for(client: Test
 
 def test_column_feet_count_what_fails_and_passes(client: TestClient) -> None:
     feet = {foot.sign: foot.counts for foot in page_of(client).feet}
-    assert feet == {Sign.FAILS: (1, 0, 0, 0), Sign.CURE: (0, 1, 0, 0), Sign.PASSES: (1, 1, 2, 0)}
+    assert feet == {StatusLabel.FAILS: (1, 0, 0, 0), StatusLabel.CURE: (0, 1, 0, 0), StatusLabel.PASSES: (1, 1, 2, 0)}
 
 
 def test_a_folded_group_shows_the_gravest_sign_of_each_column(client: TestClient) -> None:
     group = next(group for group in page_of(client).groups if group.component == "Inductor C++")
-    assert [heat.sign for heat in group.heat] == [Sign.FAILS, Sign.CURE, Sign.UNSURE, Sign.NOT_RUN]
+    assert [heat.sign for heat in group.heat] == [
+        StatusLabel.FAILS,
+        StatusLabel.CURE,
+        StatusLabel.UNSURE,
+        StatusLabel.NOT_RUN,
+    ]
     assert [heat.said for heat in group.heat] == [
         "fails: 1",
         "fails, has a workaround: 1",
@@ -241,7 +246,7 @@ def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: Te
     assert (head, fold.count, fold.is_folded, others) == (CPU_ONLY.id, 3, False, [])
     folded = page_of(client, fold.address.partition("#")[0])
     assert [head.id for head in folded.heads] == [OLD.id, BAD.id, GOOD.id, NEW.id]
-    assert signs_of(folded, "pytorch-151290")[BAD.id] is Sign.CURE
+    assert signs_of(folded, "pytorch-151290")[BAD.id] is StatusLabel.CURE
     assert folded.minors[BAD.id].is_folded
     assert (folded.totals, folded.build_count) == (unfolded.totals, len(BUILDS))
     again = page_of(client, folded.minors[BAD.id].address.partition("#")[0])
@@ -356,9 +361,9 @@ def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell
         (NEW.id, "3.11"),
     ]
     shown = {square.head.id: (square.build, square.sign) for square in row_of(page, "fla-160").squares}
-    assert shown[GOOD_312.id] == (GOOD_312.id, Sign.PASSES)
-    assert shown[BAD.id] == (BAD.id, Sign.PASSES)
-    assert shown[NEW.id] == (NEW.id, Sign.NOT_RUN)
+    assert shown[GOOD_312.id] == (GOOD_312.id, StatusLabel.PASSES)
+    assert shown[BAD.id] == (BAD.id, StatusLabel.PASSES)
+    assert shown[NEW.id] == (NEW.id, StatusLabel.NOT_RUN)
     assert page.totals.measured == 2
     text = mixed.get("/?q=fla").text
     assert f'/cells/fla-160/{GOOD_312.id.replace("+", "%2B")}?hardware={HARDWARE}"' in text
@@ -388,8 +393,16 @@ def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: Test
         (BAD_312.id, "2.7.1 py3.12"),
         (GOOD_312.id, "2.8.0 py3.12"),
     ]
-    assert signs_of(page, "pytorch-151290") == {BAD.id: Sign.CURE, BAD_312.id: Sign.PASSES, GOOD_312.id: Sign.PASSES}
-    assert signs_of(page, "fla-160") == {BAD.id: Sign.PASSES, BAD_312.id: Sign.PASSES, GOOD_312.id: Sign.PASSES}
+    assert signs_of(page, "pytorch-151290") == {
+        BAD.id: StatusLabel.CURE,
+        BAD_312.id: StatusLabel.PASSES,
+        GOOD_312.id: StatusLabel.PASSES,
+    }
+    assert signs_of(page, "fla-160") == {
+        BAD.id: StatusLabel.PASSES,
+        BAD_312.id: StatusLabel.PASSES,
+        GOOD_312.id: StatusLabel.PASSES,
+    }
     sentence = "passes on 2.8.0, the one with an answer (2.7.1 differs by Python) · 1 workaround helps"
     assert row_of(page, "pytorch-151290").sentence == sentence
 
@@ -411,7 +424,7 @@ def test_one_python_alone_is_a_link_away(mixed: TestClient) -> None:
     assert [(one.label, one.is_chosen) for one in page.pythons] == [("all", True), ("3.11", False), ("3.12", False)]
     alone = page_of(mixed, page.pythons[2].address)
     assert [head.id for head in alone.heads] == [BAD_312.id, GOOD_312.id]
-    assert signs_of(alone, "pytorch-151290") == {BAD_312.id: Sign.PASSES, GOOD_312.id: Sign.PASSES}
+    assert signs_of(alone, "pytorch-151290") == {BAD_312.id: StatusLabel.PASSES, GOOD_312.id: StatusLabel.PASSES}
     told = "passes on 2.8.0, the one with an answer (2.7.1 differs by Python) · 1 workaround helps"
     assert row_of(page, "pytorch-151290").sentence == row_of(alone, "pytorch-151290").sentence == told
     lines = csv.DictReader(StringIO(mixed.get(alone.csv_address).text))
@@ -453,7 +466,7 @@ def test_a_page_made_of_what_was_kept_is_the_one_made_anew(own: TestClient, own_
     now = [given.NOW]  # the clock of both
 
     def told(client: TestClient) -> list[str]:
-        app_of(client).state.house = replace(house_of(client), clock=lambda: now[0])
+        app_of(client).state.state = replace(house_of(client), clock=lambda: now[0])
         return [client.get(address).text for address in VIEWS]
 
     def wait() -> None:

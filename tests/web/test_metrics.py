@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.access import Scope
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, make_issue
 from tests.store.given import given_results, given_run
 from tests.web import given
@@ -125,10 +125,10 @@ def test_requests_are_counted_by_template_and_never_by_what_was_asked(own: TestC
 
 def test_a_fault_of_ours_is_counted_as_one(own_engine: Engine) -> None:
     quiet = TestClient(client_of(own_engine).app, raise_server_exceptions=False)
-    house = vars(quiet.app)["state"].house
-    object.__setattr__(house, "clock", lambda: 1 / 0)
+    state = vars(quiet.app)["state"].state
+    object.__setattr__(state, "clock", lambda: 1 / 0)
     assert quiet.get("/api/v1/issues").status_code == 500
-    assert b'route="/api/v1/issues",status="5xx"} 1.0' in _written(house.instruments)
+    assert b'route="/api/v1/issues",status="5xx"} 1.0' in _written(state.instruments)
 
 
 def _written(instruments: object) -> bytes:
@@ -164,7 +164,7 @@ def test_a_store_that_cannot_be_read_is_told_and_the_rest_still_counts() -> None
 
 
 def test_where_reads_are_closed_metrics_take_a_token_that_reads(own_engine: Engine) -> None:
-    closed = client_of(own_engine, Rules(reads_need_token=True))
+    closed = client_of(own_engine, AccessPolicy(reads_need_token=True))
     refused = closed.get("/metrics")
     assert (refused.status_code, refused.headers["content-type"]) == (401, "application/problem+json")
     assert closed.get("/metrics", headers=bearer(make_token(own_engine, Scope.SUBMIT, name="w"))).status_code == 403

@@ -21,7 +21,7 @@ from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.tokens import create_token
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.web.asking import app_of, app_over
 from tests.web.given import BAD, NOW
 
@@ -162,7 +162,7 @@ WITH_BODY = [("POST", "gate"), ("POST", NOTES), ("PUT", "watchlists/mine")]
 def asker(notebook: Engine) -> TestClient:
     """Reads only."""
     return TestClient(
-        create_app(notebook, clock=lambda: NOW, rules=Rules(requests_per_s=0)), raise_server_exceptions=False
+        create_app(notebook, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0)), raise_server_exceptions=False
     )
 
 

@@ -119,13 +119,13 @@ def test_templates_hold_no_addresses_of_other_hosts_and_no_inline_code() -> None
 
 
 def test_every_verdict_outcome_and_finding_has_a_sign_and_every_sign_a_symbol_and_a_hue() -> None:
-    marked = {status_labels.Sign.CURE, status_labels.Sign.PARTIAL}
-    assert {status_labels.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(status_labels.Sign)
-    assert {status_labels.sign_of_outcome(outcome) for outcome in Outcome} <= set(status_labels.Sign)
+    marked = {status_labels.StatusLabel.CURE, status_labels.StatusLabel.PARTIAL}
+    assert {status_labels.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(status_labels.StatusLabel)
+    assert {status_labels.sign_of_outcome(outcome) for outcome in Outcome} <= set(status_labels.StatusLabel)
     assert set(workarounds.WORDS) == set(WorkaroundVerdict)
-    assert set(status_labels.GRAVEST_FIRST) == set(status_labels.WORDS) == set(status_labels.Sign)
+    assert set(status_labels.GRAVEST_FIRST) == set(status_labels.WORDS) == set(status_labels.StatusLabel)
     sprite, sheet = (STATIC / "signs.svg").read_text(), (STATIC / "app.css").read_text()
-    for sign in status_labels.Sign:
+    for sign in status_labels.StatusLabel:
         assert f'id="s-{sign}"' in sprite
         assert f".{sign}" in sheet
     for name in set(re.findall(r"icon\(\"(\w+)\"\)", "".join(TEMPLATE_TEXTS.values()))):

@@ -15,7 +15,7 @@ from sqlalchemy import text as sql
 from knowngood.app.features.diagnose.page import Answered, MatchPart, PastePage
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, reading
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.web import given
 from tests.web.asking import client_of, house_of
 from tests.web.given import BAD, GOOD, LINE, NOW
@@ -213,7 +213,7 @@ def test_what_was_pasted_is_nowhere_afterwards(
     notebook: Engine, logged: list[Any], caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Not in the store, not in the log, not among kept answers, and no cache on the way may keep it."""
-    app = create_app(notebook, clock=lambda: NOW, rules=Rules())  # with kept answers
+    app = create_app(notebook, clock=lambda: NOW, rules=AccessPolicy())  # with kept answers
     client = TestClient(app)
     caplog.set_level(0)
     before = everything_in(notebook)
@@ -228,9 +228,9 @@ def test_what_was_pasted_is_nowhere_afterwards(
         assert answer.headers["Cache-Control"] == "no-store"
         assert "ETag" not in answer.headers
     assert everything_in(notebook) == before
-    house = app.state.house
-    assert SECRET not in repr([(key, kept.body) for key, kept in house.answers._kept.items()])
-    assert not house.answers._kept
+    state = app.state.state
+    assert SECRET not in repr([(key, kept.body) for key, kept in state.answers._kept.items()])
+    assert not state.answers._kept
     written = capfd.readouterr()
     assert SECRET not in repr(logged) + caplog.text + written.out + written.err
 

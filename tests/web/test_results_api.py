@@ -20,7 +20,7 @@ from knowngood.app.features.bundles.store import export_bundle
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_attempts
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests.full_disk import no_file_larger_than
 from tests.make import HARDWARE
 from tests.web import given
@@ -135,7 +135,7 @@ def test_a_bundle_that_is_not_whole_is_refused_whole_with_a_sentence(
 def test_a_bundle_beyond_the_limit_is_refused_whether_or_not_it_says_its_length(
     own_engine: Engine, worker: dict[str, str], bundle: bytes, is_told: bool
 ) -> None:
-    client = client_of(own_engine, Rules(results_limit=1000))
+    client = client_of(own_engine, AccessPolicy(results_limit=1000))
     body: Any = bundle if is_told else iter([bundle[:600], bundle[600:]])
     response = client.post("/api/v1/results", content=body, headers=worker)
     assert response.status_code == 413
@@ -168,7 +168,7 @@ def test_only_who_may_submit_is_read_from(own: TestClient, own_engine: Engine, s
 def test_a_worker_submits_where_reads_are_closed_and_reads_nothing(
     own: TestClient, own_engine: Engine, worker: dict[str, str], bundle: bytes
 ) -> None:
-    closed = client_of(own_engine, Rules(reads_need_token=True))
+    closed = client_of(own_engine, AccessPolicy(reads_need_token=True))
     assert post(closed, worker, bundle).status_code == 200
     assert closed.get("/api/v1/matrix", headers=worker).status_code == 403
 
@@ -177,7 +177,7 @@ def test_a_token_that_sends_without_end_is_told_when_to_go_on_and_its_body_is_no
     own_engine: Engine, worker: dict[str, str], bundle: bytes
 ) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    client = client_of(own_engine, Rules(results_per_minute=2))
+    client = client_of(own_engine, AccessPolicy(results_per_minute=2))
     assert [post(client, worker, bundle).status_code for _ in range(2)] == [200, 200]
     third = post(client, worker, b"hello\n")
     assert (third.status_code, int(third.headers["retry-after"]) > 0) == (429, True)

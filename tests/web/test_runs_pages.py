@@ -12,7 +12,7 @@ from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
 from knowngood.app.store.jobs.job_queue import cancel_run
 from knowngood.app.store.queries import RunState
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.web import given
 from tests.web.asking import shown
@@ -70,7 +70,7 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     page = run_page(own, run)
     assert page.left_s == 3 * 120
     assert (page.share, page.run.state) == (25, RunState.RUNNING)
-    assert [(line.sign, line.what) for line in page.results] == [(Sign.PASSES, f"fla-160 control on {BAD.id}")]
+    assert [(line.sign, line.what) for line in page.results] == [(StatusLabel.PASSES, f"fla-160 control on {BAD.id}")]
 
 
 def test_a_finished_run_stands_still(client: TestClient) -> None:

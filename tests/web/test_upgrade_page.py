@@ -16,7 +16,7 @@ from knowngood.app.features.upgrade.page import UpgradePage
 from knowngood.app.features.upgrade.ranking import Decision
 from knowngood.app.features.upgrade.wording import COLUMN_WORDS
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import Sign
+from knowngood.app.web.html.status_labels import StatusLabel
 from tests.conftest import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
@@ -68,11 +68,14 @@ def test_each_row_has_a_bar_of_what_its_issues_do(client: TestClient) -> None:
     answer = answer_of(client, EVERYTHING)
     here, best = answer.rows
     assert [(one.sign, one.start, one.width) for one in here.bar] == [
-        (Sign.PASSES, 0, 1),
-        (Sign.CURE, 1, 1),
-        (Sign.FAILS, 2, 2),
+        (StatusLabel.PASSES, 0, 1),
+        (StatusLabel.CURE, 1, 1),
+        (StatusLabel.FAILS, 2, 2),
     ]
-    assert [(one.sign, one.start, one.width) for one in best.bar] == [(Sign.PASSES, 0, 2), (Sign.NOT_RUN, 2, 2)]
+    assert [(one.sign, one.start, one.width) for one in best.bar] == [
+        (StatusLabel.PASSES, 0, 2),
+        (StatusLabel.NOT_RUN, 2, 2),
+    ]
     assert answer.widest == 4
     assert client.get(EVERYTHING).text.count('<svg class="bar"') == 3
 

@@ -16,14 +16,14 @@ from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.tables import tokens
 from knowngood.app.store.tokens import load_tokens, revoke_token
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import PROBLEM_MEDIA
 from tests.conftest import CountStatements
 from tests.web import given
 from tests.web.asking import bearer, client_of
 from tests.web.given import NOW, make_token
 
-CLOSED = Rules(reads_need_token=True)
+CLOSED = AccessPolicy(reads_need_token=True)
 HERE = {"Origin": "http://testserver"}
 PAGES = ["/", "/runs", "/watchlists", "/hygiene", "/api/docs"]
 TWINS = ["/api/v1/matrix", "/api/v1/runs", "/api/v1/watchlists", "/openapi.json"]

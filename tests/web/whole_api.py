@@ -10,7 +10,7 @@ from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.server import create_app, end_streams
 from knowngood.app.store.engine import connect, unit_of_work
 from knowngood.app.store.tokens import create_token
-from knowngood.app.web.auth.principal import Rules
+from knowngood.app.web.auth.principal import AccessPolicy
 from tests import serving
 from tests.web.given import NOW, fill
 
@@ -24,7 +24,7 @@ def served(store: str) -> Iterator[tuple[str, str]]:
     fill(engine)
     with unit_of_work(engine) as s:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)
-    app = create_app(engine, clock=lambda: NOW, rules=Rules(requests_per_s=0))
+    app = create_app(engine, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0))
     end_streams(app)
     with serving.served(app) as address:
         yield address, made.secret

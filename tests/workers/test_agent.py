@@ -34,9 +34,9 @@ from knowngood.app.domain.measuring.job import (
 )
 from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.app.serialization import codec
-from knowngood.workers.agent.agent import Workplace, in_running_order, run_job
+from knowngood.workers.agent.agent import WorkerConfig, in_running_order, run_job
 from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import OPEN, Reach, reach_groups, reach_of_host
+from knowngood.workers.agent.sandbox_policy import OPEN, SandboxCapability, reach_groups, reach_of_host
 from knowngood.workers.common.host_lock import take_lock
 from knowngood.workers.standalone.cgroup import CGROUP
 from tests.make import HARDWARE
@@ -78,13 +78,13 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def workplace(shared_root: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workplace]:
+def worker_config(shared_root: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkerConfig]:
     """Environments come from the toy wheels alone, and are made once for all tests here."""
     for name in ("UV_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    yield Workplace(shared_root, slots=2, envs_limit_bytes=1 << 30, memory_limit_bytes=400 << 20, grace_s=0.3)
+    yield WorkerConfig(shared_root, slots=2, envs_limit_bytes=1 << 30, memory_limit_bytes=400 << 20, grace_s=0.3)
     assert survivors(shared_root / "scratch") == []
 
 
@@ -125,22 +125,22 @@ def finished(events: Sequence[Event]) -> list[ArmFinished]:
 
 @pytest.mark.cgroup
 def test_where_a_control_group_was_delegated_each_arm_says_that_it_had_one_and_the_machine_does_not(
-    workplace: Workplace,
+    worker_config: WorkerConfig,
 ) -> None:
     settle()
     home, why_not = reach_groups()
     if not home:
         pytest.skip(why_not)
-    events = list(run_job(make_spec(ISSUES["toy-fixed-1"]), workplace, never))
+    events = list(run_job(make_spec(ISSUES["toy-fixed-1"]), worker_config, never))
     assert {CGROUP in event.record.sandbox for event in finished(events)} == {True}
     (started,) = (event for event in events if isinstance(event, JobStarted))
     assert CGROUP not in started.machine.sandbox
     assert list(Path(home).glob("kg-*")) == []
 
 
-def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(workplace: Workplace) -> None:
+def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(worker_config: WorkerConfig) -> None:
     spec = make_spec(ISSUES["toy-fixed-1"], ISSUES["toy-variants-1"])
-    events = list(run_job(spec, workplace, never))
+    events = list(run_job(spec, worker_config, never))
     assert isinstance(events[0], JobStarted)
     assert events[-1] == JobEnded("job-1", 1, problem="")
     kinds = [type(event) for event in events]
@@ -159,8 +159,8 @@ def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(workplace: Workp
     assert endings["toy-variants-1.baseline.large"] is Ending.RAISED
 
 
-def test_an_arm_is_bound_to_the_machine_and_the_lock_it_ran_with(workplace: Workplace) -> None:
-    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), workplace, never))
+def test_an_arm_is_bound_to_the_machine_and_the_lock_it_ran_with(worker_config: WorkerConfig) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), worker_config, never))
     machine = next(event.machine for event in events if isinstance(event, JobStarted))
     ready = next(event for event in events if isinstance(event, EnvironmentReady))
     assert {(event.machine, event.lock_digest) for event in finished(events)} == {(machine.digest, ready.lock_digest)}
@@ -176,42 +176,44 @@ def test_each_issues_control_runs_first() -> None:
     assert len(ordered) == len(spec.arms)
 
 
-def test_where_there_is_no_such_build_every_arm_says_so(workplace: Workplace) -> None:
+def test_where_there_is_no_such_build_every_arm_says_so(worker_config: WorkerConfig) -> None:
     build = BUILDS["9.9.9+mini"]
-    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=build), workplace, never))
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=build), worker_config, never))
     records = [event.record for event in finished(events)]
     assert [record.ending for record in records] == [Ending.NOT_STARTED] * 2
     assert all(record.trouble and "9.9.9" in record.trouble.sentence for record in records)
     assert events[-1] == JobEnded("job-1", 1, problem="")
 
 
-def test_a_wheel_that_is_not_the_build_runs_nothing(workplace: Workplace) -> None:
-    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=BUILDS["0.0.3+mini"]), workplace, never))
+def test_a_wheel_that_is_not_the_build_runs_nothing(worker_config: WorkerConfig) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], build=BUILDS["0.0.3+mini"]), worker_config, never))
     troubles = {event.record.trouble.code for event in finished(events) if event.record.trouble}
     assert troubles == {TroubleCode.WRONG_BUILD}
     assert len(finished(events)) == 2
 
 
-def test_an_issue_with_packages_has_them_and_runs_fresh(workplace: Workplace) -> None:
-    records = [e.record for e in finished(list(run_job(make_spec(ISSUES["toy-packages-1"]), workplace, never)))]
+def test_an_issue_with_packages_has_them_and_runs_fresh(worker_config: WorkerConfig) -> None:
+    records = [e.record for e in finished(list(run_job(make_spec(ISSUES["toy-packages-1"]), worker_config, never)))]
     assert [record.ending for record in records] == [Ending.RETURNED] * 2
     assert {record.imported["mini_extra"] for record in records} == {"1.0"}
     assert not any("forked" in record.sandbox for record in records)
 
 
-@pytest.mark.parametrize("zygote", [True, False], ids=["forked", "fresh"])
+@pytest.mark.parametrize("fork_server", [True, False], ids=["forked", "fresh"])
 def test_arms_of_a_bare_build_are_forked_unless_the_workplace_says_otherwise(
-    workplace: Workplace, zygote: bool
+    worker_config: WorkerConfig, fork_server: bool
 ) -> None:
-    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(workplace, zygote=zygote), never))
-    assert {"forked" in event.record.sandbox for event in finished(events)} == {zygote}
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(worker_config, fork_server=fork_server), never))
+    assert {"forked" in event.record.sandbox for event in finished(events)} == {fork_server}
 
 
-def test_after_a_failure_the_host_is_asked_what_it_lacks(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_failure_the_host_is_asked_what_it_lacks(
+    worker_config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CXX", "/no/such/compiler")
     records = {
         event.attempt: event.record
-        for event in finished(list(run_job(make_spec(ISSUES["toy-fixed-1"]), workplace, never)))
+        for event in finished(list(run_job(make_spec(ISSUES["toy-fixed-1"]), worker_config, never)))
     }
     failed, passed = records["toy-fixed-1.baseline.default"], records["toy-fixed-1.aot_eager.default"]
     assert failed.trouble is not None
@@ -219,8 +221,8 @@ def test_after_a_failure_the_host_is_asked_what_it_lacks(workplace: Workplace, m
     assert passed.trouble is None
 
 
-def test_a_gpu_class_without_a_gpu_is_trouble_and_no_result(workplace: Workplace) -> None:
-    events = list(run_job(make_spec(ISSUES["toy-passes-1"], hardware="cuda-sm_123"), workplace, never))
+def test_a_gpu_class_without_a_gpu_is_trouble_and_no_result(worker_config: WorkerConfig) -> None:
+    events = list(run_job(make_spec(ISSUES["toy-passes-1"], hardware="cuda-sm_123"), worker_config, never))
     assert {event.record.trouble.code for event in finished(events) if event.record.trouble} == {TroubleCode.GPU_LOST}
     assert {event.record.ending for event in finished(events)} == {Ending.NOT_STARTED}
 
@@ -240,9 +242,9 @@ def baseline(takes_s=0.5, fails=False):
 
 
 @pytest.fixture
-def gpu_workplace(workplace: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+def gpu_workplace(worker_config: WorkerConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkerConfig:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where this host's locks are
-    return replace(workplace, settle_s=0.5)
+    return replace(worker_config, settle_s=0.5)
 
 
 def on_gpu(arms: int, *, build: Build = FIRST, **params: float | bool) -> JobSpec:
@@ -271,7 +273,7 @@ def overlap(one: Span, other: Span) -> bool:
 
 
 def test_a_driver_that_is_too_old_is_told_before_anything_is_downloaded(
-    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, ToyDevice(), cuda=12040)
     events = list(run_job(on_gpu(2, build=replace(FIRST, cuda="13.0")), gpu_workplace, never))
@@ -283,7 +285,7 @@ def test_a_driver_that_is_too_old_is_told_before_anything_is_downloaded(
 
 
 def test_each_gpu_runs_one_arm_at_a_time_and_several_run_side_by_side(
-    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, ToyDevice(), ToyDevice(), ToyDevice(capability=(8, 0)))
     events = list(run_job(on_gpu(4), gpu_workplace, never))
@@ -294,7 +296,9 @@ def test_each_gpu_runs_one_arm_at_a_time_and_several_run_side_by_side(
     assert all("forked" in event.record.sandbox for event in finished(events))
 
 
-def test_two_jobs_of_one_host_take_turns_on_its_gpu(gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_jobs_of_one_host_take_turns_on_its_gpu(
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(monkeypatch, ToyDevice())
     with ThreadPoolExecutor(2) as pool:
         stories = list(pool.map(lambda _: list(run_job(on_gpu(2), gpu_workplace, never)), range(2)))
@@ -304,11 +308,11 @@ def test_two_jobs_of_one_host_take_turns_on_its_gpu(gpu_workplace: Workplace, mo
 
 
 def story_in_which(
-    devices: Sequence[ToyDevice], spec: JobSpec, workplace: Workplace, happens: Callable[[ToyDevice], None]
+    devices: Sequence[ToyDevice], spec: JobSpec, worker_config: WorkerConfig, happens: Callable[[ToyDevice], None]
 ) -> list[Event]:
     """Run the job; while its first arm is at work something `happens` to the first device."""
     events: list[Event] = []
-    for event in run_job(spec, workplace, never):
+    for event in run_job(spec, worker_config, never):
         if isinstance(event, ArmStarted) and not any(isinstance(one, ArmStarted) for one in events):
             happens(devices[0])
         events.append(event)
@@ -325,7 +329,7 @@ def leak(device: ToyDevice) -> None:
 
 @pytest.mark.parametrize("happens", [fall_off, leak])
 def test_an_arm_whose_gpu_is_unsound_afterwards_is_made_again_on_a_sound_one(
-    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ToyDevice], None]
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ToyDevice], None]
 ) -> None:
     devices = (ToyDevice(), ToyDevice())
     install(monkeypatch, *devices)
@@ -336,7 +340,7 @@ def test_an_arm_whose_gpu_is_unsound_afterwards_is_made_again_on_a_sound_one(
 
 
 def test_where_no_gpu_is_sound_any_more_every_arm_has_the_reason(
-    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = (ToyDevice(),)
     install(monkeypatch, *devices)
@@ -351,7 +355,7 @@ def test_where_no_gpu_is_sound_any_more_every_arm_has_the_reason(
 
 
 def test_a_job_that_waits_for_its_gpu_can_be_cancelled(
-    gpu_workplace: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpu_workplace: WorkerConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = ToyDevice()
     install(monkeypatch, device)
@@ -367,7 +371,7 @@ def test_a_job_that_waits_for_its_gpu_can_be_cancelled(
 
 
 def test_arms_of_the_cpu_class_leave_a_core_for_each_gpu(
-    gpu_workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, ToyDevice())
     spec = replace(on_gpu(3, takes_s=0.2), hardware=HARDWARE)
@@ -377,17 +381,17 @@ def test_arms_of_the_cpu_class_leave_a_core_for_each_gpu(
     assert not any(overlap(one, after) for one, after in pairwise(spans))
 
 
-def test_what_is_cut_short_by_a_cancellation_is_left_out(workplace: Workplace) -> None:
+def test_what_is_cut_short_by_a_cancellation_is_left_out(worker_config: WorkerConfig) -> None:
     def baseline_is_at_work() -> bool:
-        return "sleep" in survivors(workplace.scratch)
+        return "sleep" in survivors(worker_config.scratch)
 
-    events = list(run_job(endless(), replace(workplace, slots=1), baseline_is_at_work))
+    events = list(run_job(endless(), replace(worker_config, slots=1), baseline_is_at_work))
     assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
     assert [event.attempt for event in finished(events)] == ["toy-passes-1.control.default"]
 
 
-def test_closing_the_story_early_ends_the_job(workplace: Workplace) -> None:
-    events = run_job(endless(), workplace, never)
+def test_closing_the_story_early_ends_the_job(worker_config: WorkerConfig) -> None:
+    events = run_job(endless(), worker_config, never)
     for event in events:
         if isinstance(event, ArmFinished):
             break
@@ -397,7 +401,7 @@ def test_closing_the_story_early_ends_the_job(workplace: Workplace) -> None:
 
 
 @pytest.fixture
-def start_agent(workplace: Workplace) -> Iterator[Callable[[JobSpec], subprocess.Popen[bytes]]]:
+def start_agent(worker_config: WorkerConfig) -> Iterator[Callable[[JobSpec], subprocess.Popen[bytes]]]:
     """Agents as carriers start them: their order in, standard input left open."""
     started: list[subprocess.Popen[bytes]] = []
 
@@ -412,7 +416,7 @@ def start_agent(workplace: Workplace) -> Iterator[Callable[[JobSpec], subprocess
         order = {
             "spec": json.loads(codec.dump_spec(spec)),
             "workplace": {
-                "root": str(workplace.root),
+                "root": str(worker_config.root),
                 "slots": 2,
                 "envs_limit_bytes": 1 << 30,
                 "memory_limit_bytes": 400 << 20,
@@ -455,15 +459,15 @@ def test_the_program_says_events_and_nothing_else(start_agent: Start) -> None:
     assert process.wait(PATIENCE_S) == 0
 
 
-def test_asking_the_program_to_end_ends_its_job_in_order(start_agent: Start, workplace: Workplace) -> None:
+def test_asking_the_program_to_end_ends_its_job_in_order(start_agent: Start, worker_config: WorkerConfig) -> None:
     process = start_agent(endless())
-    follow_to_baseline(process, workplace.root)
+    follow_to_baseline(process, worker_config.root)
     process.terminate()
     events = list(story(process))
     assert events[-1] == JobEnded("job-1", 1, problem="cancelled")
     assert "toy-passes-1.baseline.default" not in {event.attempt for event in finished(events)}
     assert process.wait(PATIENCE_S) == 0
-    assert survivors(workplace.scratch) == []
+    assert survivors(worker_config.scratch) == []
 
 
 def everything_below(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -474,18 +478,18 @@ def none_lives(processes: Sequence[psutil.Process]) -> bool:
     return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
 
 
-def test_an_agent_that_is_killed_takes_everything_with_it(start_agent: Start, workplace: Workplace) -> None:
+def test_an_agent_that_is_killed_takes_everything_with_it(start_agent: Start, worker_config: WorkerConfig) -> None:
     process = start_agent(endless())
-    follow_to_baseline(process, workplace.root)
+    follow_to_baseline(process, worker_config.root)
     below = everything_below(process)
     assert len(below) > 3
     process.kill()
     assert eventually(lambda: none_lives(below))
 
 
-def test_a_guard_outlives_its_agent_to_clear_up_after_it(start_agent: Start, workplace: Workplace) -> None:
+def test_a_guard_outlives_its_agent_to_clear_up_after_it(start_agent: Start, worker_config: WorkerConfig) -> None:
     process = start_agent(endless())
-    follow_to_baseline(process, workplace.root)
+    follow_to_baseline(process, worker_config.root)
     below = everything_below(process)
     agent = psutil.Process(process.pid).children()[0]
     agent.kill()
@@ -493,21 +497,21 @@ def test_a_guard_outlives_its_agent_to_clear_up_after_it(start_agent: Start, wor
     assert none_lives(below)
 
 
-def test_the_end_of_standard_input_ends_everything(start_agent: Start, workplace: Workplace) -> None:
+def test_the_end_of_standard_input_ends_everything(start_agent: Start, worker_config: WorkerConfig) -> None:
     process = start_agent(endless())
-    follow_to_baseline(process, workplace.root)
+    follow_to_baseline(process, worker_config.root)
     below = everything_below(process)
     cast(IO[bytes], process.stdin).close()
     process.wait(PATIENCE_S)
     assert none_lives(below)
 
 
-def test_two_jobs_of_one_host_do_not_touch_each_other(workplace: Workplace) -> None:
+def test_two_jobs_of_one_host_do_not_touch_each_other(worker_config: WorkerConfig) -> None:
     spec = make_spec(ISSUES["toy-fixed-1"])
     stories: list[list[Event]] = [[], []]
 
     def run(at: int) -> None:
-        stories[at] = list(run_job(spec, workplace, never))
+        stories[at] = list(run_job(spec, worker_config, never))
 
     threads = [threading.Thread(target=run, args=(at,)) for at in range(2)]
     for thread in threads:
@@ -519,9 +523,9 @@ def test_two_jobs_of_one_host_do_not_touch_each_other(workplace: Workplace) -> N
     assert len(endings[0]) == len(spec.arms)
 
 
-def test_a_worker_that_must_shut_arms_off_further_than_it_can_runs_nothing(workplace: Workplace) -> None:
+def test_a_worker_that_must_shut_arms_off_further_than_it_can_runs_nothing(worker_config: WorkerConfig) -> None:
     """It says so before it downloads anything."""
-    place = replace(workplace, max_isolation=Isolation.PROCESS, min_isolation=Isolation.NETWORK)
+    place = replace(worker_config, max_isolation=Isolation.PROCESS, min_isolation=Isolation.NETWORK)
     events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))
     assert [type(event) for event in events] == [JobStarted, JobEnded]
     ended = cast(JobEnded, events[-1])
@@ -530,27 +534,29 @@ def test_a_worker_that_must_shut_arms_off_further_than_it_can_runs_nothing(workp
 
 
 def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
-    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+    worker_config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The keeper says what it did; a kernel that refuses now what it allowed a moment ago must not pass unseen."""
-    promised = reach_of_host(workplace.root)
+    promised = reach_of_host(worker_config.root)
     if promised.level.rank < Isolation.NETWORK.rank:
         pytest.skip(f"this kernel offers '{promised.level}' at most: {promised.why_not}")
-    place = replace(workplace, min_isolation=Isolation.NETWORK)
+    place = replace(worker_config, min_isolation=Isolation.NETWORK)
     monkeypatch.setattr(
-        "knowngood.workers.agent.agent._Job._reach", lambda *_: Reach(replace(OPEN, steps=("process", "no-network")))
+        "knowngood.workers.agent.agent._Job._reach",
+        lambda *_: SandboxCapability(replace(OPEN, steps=("process", "no-network"))),
     )
     monkeypatch.setattr(
-        "knowngood.workers.agent.sandbox_policy.Fence.around", lambda *_: {"steps": ["process"], "cwd": "", "ops": []}
+        "knowngood.workers.agent.sandbox_policy.SandboxSpec.around",
+        lambda *_: {"steps": ["process"], "cwd": "", "ops": []},
     )
     events = list(run_job(make_spec(ISSUES["toy-passes-1"]), place, never))
     assert finished(events) == []
     assert "KNOWNGOOD_MIN_ISOLATION asks for 'network'" in cast(JobEnded, events[-1]).problem
 
 
-def test_every_attempt_says_how_far_it_was_shut_off(workplace: Workplace) -> None:
-    levels = [Isolation.PROCESS, reach_of_host(workplace.root).level]
+def test_every_attempt_says_how_far_it_was_shut_off(worker_config: WorkerConfig) -> None:
+    levels = [Isolation.PROCESS, reach_of_host(worker_config.root).level]
     for level in levels:
-        events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(workplace, max_isolation=level), never))
+        events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(worker_config, max_isolation=level), never))
         assert {event.record.isolation for event in finished(events)} == {level}
         assert cast(JobStarted, events[0]).machine.isolation is level

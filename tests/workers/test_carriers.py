@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
-from knowngood.workers.dispatch.local_transport import LocalCarrier, LocalHandle, Lost, agent_environment
+from knowngood.workers.dispatch.local_transport import LocalJobHandle, LocalTransport, Lost, agent_environment
 from tests.make import HARDWARE, make_build
 from tests.waiting import eventually
 
@@ -28,8 +28,8 @@ def spec(*does: str, **params: Any) -> JobSpec:
 
 
 @pytest.fixture
-def carrier(tmp_path: Path) -> LocalCarrier:
-    return LocalCarrier({"ledger": str(tmp_path / "ledger")}, TOY)
+def transport(tmp_path: Path) -> LocalTransport:
+    return LocalTransport({"ledger": str(tmp_path / "ledger")}, TOY)
 
 
 def ledger(tmp_path: Path) -> list[list[str]]:
@@ -50,7 +50,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def follow(handle: LocalHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], str]:
+def follow(handle: LocalJobHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], str]:
     """Events up to the end, and how it was lost (empty: it was not); `at_start` is called as an arm starts."""
     events: list[Event] = []
     try:
@@ -63,8 +63,8 @@ def follow(handle: LocalHandle, at_start: Callable[[], None] = lambda: None) -> 
     return events, ""
 
 
-def test_events_arrive_in_the_order_they_happened(carrier: LocalCarrier) -> None:
-    events, lost = follow(carrier.start(spec("pass", "match")))
+def test_events_arrive_in_the_order_they_happened(transport: LocalTransport) -> None:
+    events, lost = follow(transport.start(spec("pass", "match")))
     assert not lost
     assert isinstance(events[0], JobStarted)
     assert [event.attempt for event in events if isinstance(event, ArmStarted | ArmFinished)] == [
@@ -89,9 +89,9 @@ def test_events_arrive_in_the_order_they_happened(carrier: LocalCarrier) -> None
     ],
 )
 def test_an_agent_that_dies_early_is_lost_and_it_is_told_how(
-    carrier: LocalCarrier, tmp_path: Path, does: str, sentence: str
+    transport: LocalTransport, tmp_path: Path, does: str, sentence: str
 ) -> None:
-    events, lost = follow(carrier.start(spec("pass", does)))
+    events, lost = follow(transport.start(spec("pass", does)))
     assert re.search(sentence, lost), lost
     assert [event.attempt for event in events if isinstance(event, ArmFinished)][:1] == ["a1"]
     assert eventually(lambda: none_alive(tmp_path))
@@ -99,11 +99,11 @@ def test_an_agent_that_dies_early_is_lost_and_it_is_told_how(
 
 def test_an_agent_that_cannot_be_started_is_lost() -> None:
     with pytest.raises(Lost, match="no agent could be started"):
-        LocalCarrier({}, ("/nowhere/agent",)).start(spec("pass"))
+        LocalTransport({}, ("/nowhere/agent",)).start(spec("pass"))
 
 
-def test_a_cancelled_agent_ends_in_its_own_order(carrier: LocalCarrier, tmp_path: Path) -> None:
-    handle = carrier.start(spec("hang", "pass"))
+def test_a_cancelled_agent_ends_in_its_own_order(transport: LocalTransport, tmp_path: Path) -> None:
+    handle = transport.start(spec("hang", "pass"))
 
     def cancel() -> None:
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
@@ -114,8 +114,8 @@ def test_a_cancelled_agent_ends_in_its_own_order(carrier: LocalCarrier, tmp_path
     assert len([event for event in events if isinstance(event, ArmFinished)]) == 1
 
 
-def test_a_killed_agent_leaves_nothing_behind(carrier: LocalCarrier, tmp_path: Path) -> None:
-    handle = carrier.start(spec("deaf"))
+def test_a_killed_agent_leaves_nothing_behind(transport: LocalTransport, tmp_path: Path) -> None:
+    handle = transport.start(spec("deaf"))
 
     def kill() -> None:
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
@@ -129,8 +129,8 @@ def test_a_killed_agent_leaves_nothing_behind(carrier: LocalCarrier, tmp_path: P
     handle.cancel()
 
 
-def test_a_follower_that_turns_away_ends_the_agent(carrier: LocalCarrier, tmp_path: Path) -> None:
-    handle = carrier.start(spec("hang"))
+def test_a_follower_that_turns_away_ends_the_agent(transport: LocalTransport, tmp_path: Path) -> None:
+    handle = transport.start(spec("hang"))
     events = handle.events()
     for event in events:
         if isinstance(event, ArmStarted):
@@ -157,7 +157,9 @@ def test_an_agent_is_given_no_secret_and_no_setting_of_ours(tmp_path: Path) -> N
     )
     assert sorted(seen) == ["HOME", "PATH", "PIP_INDEX_URL", "UV_CACHE_DIR"]
     command = (sys.executable, "-c", "import os, sys; sys.exit(' '.join(sorted(os.environ)))")
-    secretive = LocalCarrier({}, command, {**os.environ, "KNOWNGOOD_DATABASE_URL": "secret", "GITHUB_TOKEN": "secret"})
+    secretive = LocalTransport(
+        {}, command, {**os.environ, "KNOWNGOOD_DATABASE_URL": "secret", "GITHUB_TOKEN": "secret"}
+    )
     _, lost = follow(secretive.start(spec("pass")))
     assert "PATH" in lost
     assert "KNOWNGOOD" not in lost

@@ -24,10 +24,10 @@ from knowngood.app.domain.issue import BASELINE
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending
-from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
+from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
 from knowngood.workers.agent.doctor import State, check_limits
 from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import Fence, reach, reach_groups
+from knowngood.workers.agent.sandbox_policy import SandboxSpec, reach, reach_groups
 from knowngood.workers.standalone import cgroup
 from knowngood.workers.standalone.sandbox import is_apart
 from tests.waiting import eventually
@@ -135,33 +135,35 @@ def host(tmp_path_factory: pytest.TempPathFactory, home: str) -> Host:
 
 
 @pytest.fixture(scope="module", params=["process", "highest"])
-def fence(request: pytest.FixtureRequest, host: Host, tmp_path_factory: pytest.TempPathFactory) -> Fence:
+def sandbox_spec(request: pytest.FixtureRequest, host: Host, tmp_path_factory: pytest.TempPathFactory) -> SandboxSpec:
     level = Isolation.PROCESS if request.param == "process" else Isolation.FILTERED
-    return reach(host.premises(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level).fence
+    return reach(host.sandbox_inputs(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level).sandbox_spec
 
 
 @pytest.fixture(scope="module")
-def zygote(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
+def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     with (
         scratch_folder(tmp_path_factory.mktemp("zygote")) as folder,
-        Zygote(Place(host.python, (), Limits(MEMORY)), folder) as process,
+        ForkServer(RunLocation(host.python, (), Limits(MEMORY)), folder) as process,
     ):
         yield process
 
 
 @pytest.fixture
-def attempt(host: Host, fence: Fence, home: str) -> Iterator[Attempt]:
+def attempt(host: Host, sandbox_spec: SandboxSpec, home: str) -> Iterator[Attempt]:
     """Run a hostile script or these lines in a group, and see that nothing is left of either."""
 
-    def run(script: str, *, zygote: Zygote | None = None, groups: str = home, **params: Any) -> Execution:
+    def run(script: str, *, fork_server: ForkServer | None = None, groups: str = home, **params: Any) -> Execution:
         limits = Limits(MEMORY, grace_s=0.3)
-        tasks = params.pop("tasks", fence.tasks)
-        place = Place(host.python, (), limits, fence=replace(fence, tasks=tasks), groups=groups)
+        tasks = params.pop("tasks", sandbox_spec.tasks)
+        place = RunLocation(host.python, (), limits, sandbox_spec=replace(sandbox_spec, tasks=tasks), groups=groups)
         path = HOSTILE / f"{script}.py"
         text = path.read_text(encoding="utf-8") if "\n" not in script else script
         spec = ArmSpec("a-1", "toy-1", BASELINE, "default", 1, "b", "s", params, {}, (), timeout_s=120.0)
         with scratch_folder(host.data / "scratch") as scratch:
-            return execute(spec, text, place=place, scratch=scratch, zygote=zygote, is_cancelled=lambda: False)
+            return execute(
+                spec, text, place=place, scratch=scratch, fork_server=fork_server, is_cancelled=lambda: False
+            )
 
     yield run
     assert survivors(host.data / "scratch") == []
@@ -176,10 +178,10 @@ def groups_in(home: str) -> list[str]:
 @pytest.mark.parametrize("is_forked", [True, False], ids=["forked", "fresh"])
 @pytest.mark.parametrize("how", WAYS)
 def test_memory_is_limited_however_it_is_held(
-    attempt: Attempt, zygote: Zygote, fence: Fence, how: str, *, is_forked: bool
+    attempt: Attempt, fork_server: ForkServer, sandbox_spec: SandboxSpec, how: str, *, is_forked: bool
 ) -> None:
-    done = attempt("takes_memory", zygote=zygote if is_forked else None, how=how, size=2 * MEMORY)
-    if how == "in_files_of_shared_memory" and fence.level.rank >= Isolation.NAMESPACES.rank:
+    done = attempt("takes_memory", fork_server=fork_server if is_forked else None, how=how, size=2 * MEMORY)
+    if how == "in_files_of_shared_memory" and sandbox_spec.level.rank >= Isolation.NAMESPACES.rank:
         assert done.record.observed == {"kept": "nothing"}, "its own /dev/shm is half as large as the memory"
         return
     assert done.record.ending is Ending.OVER_MEMORY, done.log
@@ -227,8 +229,10 @@ def baseline():
 
 
 @real
-def test_an_arm_that_is_apart_stays_in_its_group_and_below_its_limit(attempt: Attempt, fence: Fence) -> None:
-    if not is_apart(fence.steps):
+def test_an_arm_that_is_apart_stays_in_its_group_and_below_its_limit(
+    attempt: Attempt, sandbox_spec: SandboxSpec
+) -> None:
+    if not is_apart(sandbox_spec.steps):
         pytest.skip("without Landlock nothing keeps an arm of this level from what its user may write")
     script = """
 def baseline():

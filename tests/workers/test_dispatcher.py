@@ -22,7 +22,7 @@ from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
 from knowngood.app.store.records import JobState, RunRow, RunState
 from knowngood.workers.dispatch.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import Handle, LocalCarrier, Lost
+from knowngood.workers.dispatch.local_transport import JobHandle, LocalTransport, Lost
 from tests.conftest import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run
@@ -33,8 +33,8 @@ ONCE = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=5.0,
 
 
 @pytest.fixture
-def carrier(tmp_path: Path) -> LocalCarrier:
-    return LocalCarrier({"ledger": str(tmp_path / "ledger")}, TOY)
+def transport(tmp_path: Path) -> LocalTransport:
+    return LocalTransport({"ledger": str(tmp_path / "ledger")}, TOY)
 
 
 def doing(*does: str, **params: Any) -> Any:
@@ -68,11 +68,11 @@ def counted(engine: Engine) -> Counter[tuple[str, str, str]]:
 
 
 @contextmanager
-def dispatching(engine: Engine, carrier: Any, how: Dispatch, **options: Any) -> Iterator[threading.Event]:
+def dispatching(engine: Engine, transport: Any, how: Dispatch, **options: Any) -> Iterator[threading.Event]:
     """A dispatcher in the background; set the event to stop it."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(dispatch, engine, carrier, how, stop=stop.is_set, **options)
+        done = pool.submit(dispatch, engine, transport, how, stop=stop.is_set, **options)
         try:
             yield stop
         finally:
@@ -80,11 +80,11 @@ def dispatching(engine: Engine, carrier: Any, how: Dispatch, **options: Any) -> 
             done.result(PATIENCE_S)
 
 
-def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, carrier: LocalCarrier, tmp_path: Path) -> None:
+def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, transport: LocalTransport, tmp_path: Path) -> None:
     builds = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126")]
     run = given_run(engine, [doing("match")], builds, at=utc_now())
     heard: list[Event] = []
-    dispatch(engine, carrier, ONCE, stop=forever, on_event=heard.append)
+    dispatch(engine, transport, ONCE, stop=forever, on_event=heard.append)
     row = load_run(engine, run)
     assert (row.state, row.arms_done, row.arms_total) == (RunState.DONE, 4, 4)
     with reading(engine) as s:
@@ -94,7 +94,7 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, carrier: Loc
     assert none_alive(tmp_path)
 
 
-def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: LocalTransport) -> None:
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
     run = given_run(own_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
     together = Dispatch(hardware=(HARDWARE,), jobs=4, until_idle=True, poll_s=0.02)
@@ -108,12 +108,12 @@ def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, carrier: Loc
             going.add(event.job)
         most.append(len(going))
 
-    dispatch(own_engine, carrier, together, stop=forever, on_event=note)
+    dispatch(own_engine, transport, together, stop=forever, on_event=note)
     assert load_run(own_engine, run).state is RunState.DONE
     assert max(most) > 1
 
 
-def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transport: LocalTransport) -> None:
     """One at a time on the CPU; on a GPU the next one too, whose environment is made meanwhile."""
     classes = (HARDWARE, "cuda-sm_90")
     on_cpu = doing("pass", takes_s=0.3)
@@ -133,29 +133,31 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, carrie
         at_once.append(tuple(len(going[class_]) for class_ in classes))
 
     hardware_of = {job.id: job.hardware for job in load_run(own_engine, run).jobs}
-    dispatch(own_engine, carrier, how, stop=forever, on_event=note)
+    dispatch(own_engine, transport, how, stop=forever, on_event=note)
     assert load_run(own_engine, run).state is RunState.DONE
     assert tuple(map(max, zip(*at_once, strict=True))) == (1, 2)
     assert any(cpu and cuda for cpu, cuda in at_once)
 
 
-def test_only_what_this_dispatcher_can_serve_is_claimed(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_only_what_this_dispatcher_can_serve_is_claimed(own_engine: Engine, transport: LocalTransport) -> None:
     run = given_run(own_engine, [doing("pass")], at=utc_now())
-    dispatch(own_engine, carrier, Dispatch(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
+    dispatch(own_engine, transport, Dispatch(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
     assert load_run(own_engine, run).state is RunState.QUEUED
 
 
-def test_only_the_run_asked_for_is_worked_on(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_only_the_run_asked_for_is_worked_on(own_engine: Engine, transport: LocalTransport) -> None:
     first = given_run(own_engine, [doing("pass")], at=utc_now())
     second = given_run(own_engine, [doing("pass")], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, run=second, poll_s=0.02)
-    dispatch(own_engine, carrier, how, stop=forever)
+    dispatch(own_engine, transport, how, stop=forever)
     assert [load_run(own_engine, run).state for run in (first, second)] == [RunState.QUEUED, RunState.DONE]
 
 
-def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(
+    own_engine: Engine, transport: LocalTransport
+) -> None:
     run = given_run(own_engine, [doing("die", "pass")], at=utc_now())
-    dispatch(own_engine, carrier, ONCE, stop=forever)
+    dispatch(own_engine, transport, ONCE, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 4)
     assert row.jobs[0].try_no == 7, "control and baseline die three times each; then what is left runs"
@@ -175,27 +177,27 @@ def test_a_worker_that_dies_is_replaced_until_its_arm_is_given_up(own_engine: En
 
 def test_an_agent_that_never_starts_gives_the_whole_job_up(own_engine: Engine) -> None:
     run = given_run(own_engine, [doing("pass")], at=utc_now())
-    dispatch(own_engine, LocalCarrier({}, ("/nowhere/agent",)), ONCE, stop=forever)
+    dispatch(own_engine, LocalTransport({}, ("/nowhere/agent",)), ONCE, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].state, row.arms_done) == (RunState.DONE, JobState.POISONED, 2)
     assert "no agent could be started" in row.jobs[0].problem
 
 
 def test_an_agent_that_leaves_arms_undone_is_asked_again_then_given_up(
-    own_engine: Engine, carrier: LocalCarrier
+    own_engine: Engine, transport: LocalTransport
 ) -> None:
     run = given_run(own_engine, [doing("pass", "leave")], at=utc_now())
-    dispatch(own_engine, carrier, ONCE, stop=forever)
+    dispatch(own_engine, transport, ONCE, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 4)
     assert set(counted(own_engine).values()) == {1}
 
 
 @pytest.mark.parametrize("does", ["hang", "deaf"])
-def test_a_cancelled_run_stops_its_agents(engine: Engine, carrier: LocalCarrier, tmp_path: Path, does: str) -> None:
+def test_a_cancelled_run_stops_its_agents(engine: Engine, transport: LocalTransport, tmp_path: Path, does: str) -> None:
     run = given_run(engine, [doing(does)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
-    with dispatching(engine, carrier, how):
+    with dispatching(engine, transport, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
         with unit_of_work(engine) as s:
             cancel_run(s, run, utc_now())
@@ -205,11 +207,11 @@ def test_a_cancelled_run_stops_its_agents(engine: Engine, carrier: LocalCarrier,
 
 @pytest.mark.parametrize("does", ["hang", "deaf"])
 def test_a_stopped_dispatcher_gives_its_jobs_back_and_leaves_no_process(
-    own_engine: Engine, carrier: LocalCarrier, tmp_path: Path, does: str
+    own_engine: Engine, transport: LocalTransport, tmp_path: Path, does: str
 ) -> None:
     run = given_run(own_engine, [doing(does)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
-    with dispatching(own_engine, carrier, how):
+    with dispatching(own_engine, transport, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
     assert none_alive(tmp_path)
     row = load_run(own_engine, run)
@@ -222,15 +224,15 @@ def test_a_stopped_dispatcher_gives_its_jobs_back_and_leaves_no_process(
     assert len(spec.arms) == 2
 
 
-def test_a_second_dispatcher_is_refused_with_a_sentence(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_a_second_dispatcher_is_refused_with_a_sentence(own_engine: Engine, transport: LocalTransport) -> None:
     with unit_of_work(own_engine) as s:
         take_lease(s, DISPATCHER, "the first", utc_now(), 30.0)
     with pytest.raises(DispatcherBusy, match="another dispatcher is at work until"):
-        dispatch(own_engine, carrier, ONCE, stop=forever)
+        dispatch(own_engine, transport, ONCE, stop=forever)
 
 
 def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
-    engine: Engine, carrier: LocalCarrier
+    engine: Engine, transport: LocalTransport
 ) -> None:
     run = given_run(engine, [doing("pass")], at=utc_now())
     with unit_of_work(engine) as s:
@@ -238,30 +240,30 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
         assert claim_job(s, "the dead", utc_now(), 0.5) is not None
     begun = time.monotonic()
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, waits=True, poll_s=0.02)
-    dispatch(engine, carrier, how, stop=forever)
+    dispatch(engine, transport, how, stop=forever)
     assert time.monotonic() - begun > 0.4
     row = load_run(engine, run)
     assert (row.state, row.jobs[0].try_no) == (RunState.DONE, 2)
 
 
-def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, transport: LocalTransport) -> None:
     with unit_of_work(own_engine) as s:
         take_lease(s, DISPATCHER, "the first", utc_now(), 30.0)
     how = Dispatch(hardware=(HARDWARE,), waits=True, poll_s=0.02)
-    with dispatching(own_engine, carrier, how) as stop:
+    with dispatching(own_engine, transport, how) as stop:
         time.sleep(0.1)
         stop.set()
 
 
 def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more(
-    engine: Engine, carrier: LocalCarrier, tmp_path: Path
+    engine: Engine, transport: LocalTransport, tmp_path: Path
 ) -> None:
     """As after a machine slept: by its own clock another one came to be in charge."""
     run = given_run(engine, [doing("hang")], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.6)
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(dispatch, engine, carrier, how, stop=stop.is_set)
+        done = pool.submit(dispatch, engine, transport, how, stop=stop.is_set)
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
         with unit_of_work(engine) as s:
             assert take_lease(s, DISPATCHER, "the other", utc_now() + timedelta(seconds=60), 60.0)
@@ -275,10 +277,10 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
     assert lease.holder == "the other"
 
 
-def test_leases_are_renewed_while_a_job_runs(own_engine: Engine, carrier: LocalCarrier) -> None:
+def test_leases_are_renewed_while_a_job_runs(own_engine: Engine, transport: LocalTransport) -> None:
     run = given_run(own_engine, [doing("pass", takes_s=1.2)], at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=0.6)
-    dispatch(own_engine, carrier, how, stop=forever)
+    dispatch(own_engine, transport, how, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].try_no) == (RunState.DONE, 1)
 
@@ -290,7 +292,7 @@ class Scripted:
         self._tell = tell
         self._lingers = lingers
 
-    def start(self, spec: JobSpec) -> Handle:
+    def start(self, spec: JobSpec) -> JobHandle:
         return _ScriptedHandle(self._tell(spec), lingers=self._lingers)
 
 
@@ -351,7 +353,7 @@ def test_an_event_of_another_job_is_refused_and_the_agent_let_go(engine: Engine)
 
 
 def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
-    own_engine: Engine, carrier: LocalCarrier, tmp_path: Path
+    own_engine: Engine, transport: LocalTransport, tmp_path: Path
 ) -> None:
     given_run(own_engine, [doing("hang")], at=utc_now())
 
@@ -360,21 +362,21 @@ def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
             raise KnownGoodError("the terminal is gone")
 
     with pytest.raises(KnownGoodError, match="the terminal is gone"):
-        dispatch(own_engine, carrier, ONCE, stop=forever, on_event=stumble)
+        dispatch(own_engine, transport, ONCE, stop=forever, on_event=stumble)
     assert eventually(lambda: none_alive(tmp_path))
     with reading(own_engine) as s:
         assert queries.load_lease(s, DISPATCHER) is None
 
 
 def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
-    postgres: sa.URL, postgres_url: str, carrier: LocalCarrier, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    postgres: sa.URL, postgres_url: str, transport: LocalTransport, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two jobs are under way when it goes and when it comes back; what their agents say meanwhile is recorded then."""
     engine, name = connect(postgres_url), sa.make_url(postgres_url).database
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
     how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
-    with dispatching(engine, carrier, how):
+    with dispatching(engine, transport, how):
         assert eventually(lambda: kinds(engine)["arm_started"] >= 2)
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours
         administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", hang_up)

@@ -20,15 +20,15 @@ from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.workers.agent.arm_runner import (
     Execution,
+    ForkServer,
     Limits,
-    Place,
-    Zygote,
+    RunLocation,
     arm_environment,
     execute,
     scratch_folder,
     sweep_scratch,
 )
-from knowngood.workers.agent.sandbox_policy import OPEN, Fence, Premises, reach
+from knowngood.workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, reach
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_environment import make_toy_python, survivors
 
@@ -48,16 +48,18 @@ def toy_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> RunLocation:
     """As shut off as this kernel allows, which is how arms run; test_isolation tries the levels below."""
-    premises = Premises(toy_python, tmp_path_factory.mktemp("data"), memory_bytes=300 * MEGABYTE)
-    fence = reach(premises, tmp_path_factory.mktemp("try")).fence
-    return Place(toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3), fence=fence)
+    sandbox_inputs = SandboxInputs(toy_python, tmp_path_factory.mktemp("data"), memory_bytes=300 * MEGABYTE)
+    sandbox_spec = reach(sandbox_inputs, tmp_path_factory.mktemp("try")).sandbox_spec
+    return RunLocation(
+        toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3), sandbox_spec=sandbox_spec
+    )
 
 
 @pytest.fixture(scope="session")
-def zygote(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, Zygote(place, folder) as process:
+def fork_server(place: RunLocation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
@@ -67,11 +69,11 @@ def mode(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def attempt(mode: str, place: Place, zygote: Zygote, tmp_path: Path) -> Iterator[Attempt]:
+def attempt(mode: str, place: RunLocation, fork_server: ForkServer, tmp_path: Path) -> Iterator[Attempt]:
     """Run a script's `baseline`, fresh or forked, and see that nothing of it lives on."""
 
     def run(body: str, **changes: Any) -> Execution:
-        changes.setdefault("zygote", zygote if mode == "forked" else None)
+        changes.setdefault("fork_server", fork_server if mode == "forked" else None)
         return run_body(body, tmp_path, changes.pop("place", place), **changes)
 
     yield run
@@ -81,9 +83,9 @@ def attempt(mode: str, place: Place, zygote: Zygote, tmp_path: Path) -> Iterator
 def run_body(
     body: str,
     folder: Path,
-    place: Place,
+    place: RunLocation,
     *,
-    zygote: Zygote | None = None,
+    fork_server: ForkServer | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
     **of_arm: Any,
 ) -> Execution:
@@ -94,7 +96,7 @@ def run_body(
             textwrap.dedent(body),
             place=place,
             scratch=scratch,
-            zygote=zygote,
+            fork_server=fork_server,
             is_cancelled=is_cancelled,
         )
 
@@ -299,7 +301,7 @@ def test_memory_that_forked_processes_share_is_counted_once(attempt: Attempt) ->
 
 
 @forked_alone
-def test_processes_are_limited(attempt: Attempt, place: Place) -> None:
+def test_processes_are_limited(attempt: Attempt, place: RunLocation) -> None:
     few = replace(place, limits=replace(place.limits, processes=20))
     body = """
         import os, time
@@ -313,7 +315,7 @@ def test_processes_are_limited(attempt: Attempt, place: Place) -> None:
 
 
 @forked_alone
-def test_a_file_can_grow_only_so_far(attempt: Attempt, place: Place) -> None:
+def test_a_file_can_grow_only_so_far(attempt: Attempt, place: RunLocation) -> None:
     small = replace(place, limits=replace(place.limits, file_bytes=MEGABYTE))
     body = "def baseline():\n    open('large', 'wb').write(bytes(2 << 20))"
     record = attempt(body, place=small).record
@@ -322,7 +324,7 @@ def test_a_file_can_grow_only_so_far(attempt: Attempt, place: Place) -> None:
 
 
 @forked_alone
-def test_a_flood_is_cut_in_its_middle_and_the_cut_is_counted(attempt: Attempt, place: Place) -> None:
+def test_a_flood_is_cut_in_its_middle_and_the_cut_is_counted(attempt: Attempt, place: RunLocation) -> None:
     body = """
         import sys
         def baseline():
@@ -392,7 +394,7 @@ def test_nothing_an_arm_starts_lives_on(attempt: Attempt, tmp_path: Path) -> Non
 
 
 def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(
-    attempt: Attempt, place: Place, tmp_path: Path
+    attempt: Attempt, place: RunLocation, tmp_path: Path
 ) -> None:
     """Where the kernel lets an arm see its keeper at all."""
     body = """
@@ -402,7 +404,7 @@ def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(
             os.kill(os.getppid(), signal.SIGKILL)
             time.sleep(600)
     """
-    record = attempt(body, place=replace(place, fence=Fence())).record
+    record = attempt(body, place=replace(place, sandbox_spec=SandboxSpec())).record
     assert record.ending is Ending.NOT_STARTED
     assert record.trouble is not None
     assert record.trouble.code is TroubleCode.HARNESS
@@ -450,12 +452,12 @@ def test_an_arm_sees_a_few_variables_and_no_secret(attempt: Attempt, monkeypatch
     assert "hunter2" not in done.record.observed["parent"]
 
 
-def test_the_gpu_is_hidden_unless_one_is_given(place: Place, tmp_path: Path) -> None:
+def test_the_gpu_is_hidden_unless_one_is_given(place: RunLocation, tmp_path: Path) -> None:
     assert arm_environment(place, tmp_path, {})["CUDA_VISIBLE_DEVICES"] == ""
     assert arm_environment(replace(place, gpu="3"), tmp_path, {})["CUDA_VISIBLE_DEVICES"] == "3"
 
 
-def test_the_builds_own_programs_come_first(place: Place, tmp_path: Path) -> None:
+def test_the_builds_own_programs_come_first(place: RunLocation, tmp_path: Path) -> None:
     path = arm_environment(place, tmp_path, {})["PATH"].split(os.pathsep)
     assert path[0] == str(place.python.parent)
 
@@ -502,9 +504,9 @@ def test_an_arm_has_a_working_loopback_and_no_other_network(attempt: Attempt) ->
 
 
 @forked_alone
-def test_the_network_stays_where_it_is_wanted(attempt: Attempt, place: Place) -> None:
+def test_the_network_stays_where_it_is_wanted(attempt: Attempt, place: RunLocation) -> None:
     body = "import socket\ndef baseline(): return {'seen': len(socket.if_nameindex())}"
-    record = attempt(body, place=replace(place, fence=OPEN)).record
+    record = attempt(body, place=replace(place, sandbox_spec=OPEN)).record
     assert "no-network" not in record.sandbox
     assert record.observed["seen"] == str(len(socket.if_nameindex()))
 
@@ -514,48 +516,48 @@ def test_the_sandbox_says_how_an_arm_was_started(attempt: Attempt, mode: str) ->
 
 
 def test_an_arm_with_variables_of_its_own_never_comes_from_a_zygote(
-    place: Place, zygote: Zygote, tmp_path: Path
+    place: RunLocation, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     body = "import sys\ndef baseline(): return {'fixed': not sys.flags.hash_randomization}"
-    record = run_body(body, tmp_path, place, zygote=zygote, env={"PYTHONHASHSEED": "0"}).record
+    record = run_body(body, tmp_path, place, fork_server=fork_server, env={"PYTHONHASHSEED": "0"}).record
     assert record.observed == {"fixed": "True"}
     assert "forked" not in record.sandbox
 
 
-def test_forked_arms_draw_chance_anew(place: Place, zygote: Zygote, tmp_path: Path) -> None:
+def test_forked_arms_draw_chance_anew(place: RunLocation, fork_server: ForkServer, tmp_path: Path) -> None:
     body = "import random\ndef baseline(): return {'drawn': random.random()}"
-    drawn = {run_body(body, tmp_path, place, zygote=zygote).record.observed["drawn"] for _ in range(3)}
+    drawn = {run_body(body, tmp_path, place, fork_server=fork_server).record.observed["drawn"] for _ in range(3)}
     assert len(drawn) == 3
 
 
-def test_a_zygote_that_an_arm_wrote_to_is_not_used_again(place: Place, tmp_path: Path) -> None:
-    place = replace(place, fence=Fence())
+def test_a_zygote_that_an_arm_wrote_to_is_not_used_again(place: RunLocation, tmp_path: Path) -> None:
+    place = replace(place, sandbox_spec=SandboxSpec())
     body = "import pathlib\ndef baseline(to): pathlib.Path(to, 'cached').touch(); return {'a': 1}"
-    with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
+    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
         records = [
-            run_body(body, tmp_path, place, zygote=own, params={"to": str(folder / "inductor")}).record
+            run_body(body, tmp_path, place, fork_server=own, params={"to": str(folder / "inductor")}).record
             for _ in range(2)
         ]
     assert ["forked" in record.sandbox for record in records] == [True, False]
 
 
-def test_a_zygote_that_has_threads_is_not_forked(place: Place, tmp_path: Path, toy_python: Path) -> None:
+def test_a_zygote_that_has_threads_is_not_forked(place: RunLocation, tmp_path: Path, toy_python: Path) -> None:
     environment = tmp_path / "threaded"
     shutil.copytree(toy_python.parents[1], environment, symlinks=True)
     site = next(environment.glob("lib/*/site-packages"))
     busy = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write(busy)
-    threaded = replace(place, python=environment / "bin" / "python", fence=Fence())
-    with scratch_folder(tmp_path / "zygote") as folder, Zygote(threaded, folder) as own:
-        record = run_body("def baseline(): return {'a': 1}", tmp_path, threaded, zygote=own).record
+    threaded = replace(place, python=environment / "bin" / "python", sandbox_spec=SandboxSpec())
+    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(threaded, folder) as own:
+        record = run_body("def baseline(): return {'a': 1}", tmp_path, threaded, fork_server=own).record
     assert record.ending is Ending.RETURNED
     assert "forked" not in record.sandbox
 
 
 @pytest.mark.parametrize(("gpu", "is_forked"), [("", True), ("0", False)], ids=["no GPU is shown", "a GPU is shown"])
 def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
-    place: Place, tmp_path: Path, toy_python: Path, gpu: str, *, is_forked: bool
+    place: RunLocation, tmp_path: Path, toy_python: Path, gpu: str, *, is_forked: bool
 ) -> None:
     """As importing Inductor does since torch 2.7; torch then refuses CUDA to every fork."""
     environment = tmp_path / "asked"
@@ -563,32 +565,32 @@ def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
     site = next(environment.glob("lib/*/site-packages"))
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write("class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n")
-    asked = replace(place, python=environment / "bin" / "python", gpu=gpu, fence=Fence())
-    with scratch_folder(tmp_path / "zygote") as folder, Zygote(asked, folder) as own:
-        record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, zygote=own).record
+    asked = replace(place, python=environment / "bin" / "python", gpu=gpu, sandbox_spec=SandboxSpec())
+    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(asked, folder) as own:
+        record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, fork_server=own).record
         assert psutil.pid_exists(own.pid) is is_forked or psutil.Process(own.pid).status() == psutil.STATUS_ZOMBIE
     assert record.ending is Ending.RETURNED
     assert ("forked" in record.sandbox) is is_forked
 
 
-def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: Place, tmp_path: Path) -> None:
-    place = replace(place, fence=Fence())
+def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: RunLocation, tmp_path: Path) -> None:
+    place = replace(place, sandbox_spec=SandboxSpec())
     body = "import os, time\ndef baseline(pid): os.kill(pid, 9); time.sleep(600)"
-    with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
-        record = run_body(body, tmp_path, place, zygote=own, params={"pid": own.pid}).record
+    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
+        record = run_body(body, tmp_path, place, fork_server=own, params={"pid": own.pid}).record
     assert record.ending is Ending.NOT_STARTED
     assert record.trouble is not None
     assert record.trouble.code is TroubleCode.HARNESS
     assert eventually(lambda: survivors(tmp_path) == [])
 
 
-def test_a_zygote_that_dies_is_done_without(place: Place, tmp_path: Path) -> None:
+def test_a_zygote_that_dies_is_done_without(place: RunLocation, tmp_path: Path) -> None:
     body = "def baseline(): return {'a': 1}"
-    with scratch_folder(tmp_path / "zygote") as folder, Zygote(place, folder) as own:
-        first = run_body(body, tmp_path, place, zygote=own).record
+    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
+        first = run_body(body, tmp_path, place, fork_server=own).record
         os.kill(own.pid, signal.SIGKILL)
         psutil.wait_procs([psutil.Process(own.pid)], timeout=PATIENCE_S)
-        second = run_body(body, tmp_path, place, zygote=own).record
+        second = run_body(body, tmp_path, place, fork_server=own).record
     assert ["forked" in record.sandbox for record in (first, second)] == [True, False]
 
 
@@ -666,14 +668,16 @@ ISSUES = [issue for issue in read_catalogue([TOYS]).issues if issue.id not in SL
 
 @pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: str(issue.id))
 def test_forked_and_fresh_arms_leave_the_same_evidence(
-    issue: Issue, place: Place, zygote: Zygote, tmp_path: Path
+    issue: Issue, place: RunLocation, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     arm = issue.arm(BASELINE)
     spec = ArmSpec("a", issue.id, arm.id, "default", 1, "b", "s", {}, arm.env, arm.exercises, issue.timeout_s)
     records = []
-    for source in (None, zygote):
+    for source in (None, fork_server):
         with scratch_folder(tmp_path / "scratch") as scratch:
-            done = execute(spec, issue.script, place=place, scratch=scratch, zygote=source, is_cancelled=lambda: False)
+            done = execute(
+                spec, issue.script, place=place, scratch=scratch, fork_server=source, is_cancelled=lambda: False
+            )
             records.append(done.record)
     fresh, forked = records
     assert ("forked" in fresh.sandbox, "forked" in forked.sandbox) == (False, True)

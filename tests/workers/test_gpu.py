@@ -18,7 +18,7 @@ import pytest
 from knowngood.app.domain.measuring.machine import Gpu
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.host_lock import take_lock
-from knowngood.workers.host.gpu_lock import Gpus, Held, Reading, device_trouble, open_gpus, read_device
+from knowngood.workers.host.gpu_lock import Gpus, HeldGpu, Reading, device_trouble, open_gpus, read_device
 from knowngood.workers.host.machine_info import read_gpus
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
@@ -132,9 +132,9 @@ def opened(*devices: ToyDevice, settle_s: float = 5.0) -> Iterator[Gpus]:
         yield open_
 
 
-def held_by(gpus: Gpus) -> Held:
+def held_by(gpus: Gpus) -> HeldGpu:
     held = gpus.hold(never, say_nothing)
-    assert isinstance(held, Held)
+    assert isinstance(held, HeldGpu)
     return held
 
 

@@ -26,8 +26,8 @@ from knowngood.app.domain.measuring.isolation import Isolation
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending
 from knowngood.workers.agent import sandbox_policy
-from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
-from knowngood.workers.agent.sandbox_policy import Fence, Reach, reach
+from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
+from knowngood.workers.agent.sandbox_policy import SandboxCapability, SandboxSpec, reach
 from knowngood.workers.standalone import sandbox
 from tests.waiting import eventually
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
@@ -114,11 +114,11 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 
 @pytest.fixture(scope="module")
-def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Reach]:
+def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SandboxCapability]:
     @cache
-    def of(level: Isolation, *, is_mutable: bool = False) -> Reach:
-        premises = host.premises(MEMORY, host.python.resolve(), is_mutable=is_mutable)
-        return reach(premises, tmp_path_factory.mktemp("try"), level)
+    def of(level: Isolation, *, is_mutable: bool = False) -> SandboxCapability:
+        sandbox_inputs = host.sandbox_inputs(MEMORY, host.python.resolve(), is_mutable=is_mutable)
+        return reach(sandbox_inputs, tmp_path_factory.mktemp("try"), level)
 
     return of
 
@@ -128,52 +128,56 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def fence_of(level: str, reached: Callable[..., Reach], *, is_mutable: bool = False) -> Fence:
+def fence_of(level: str, reached: Callable[..., SandboxCapability], *, is_mutable: bool = False) -> SandboxSpec:
     wanted, has_landlock = LEVELS[level]
     found = reached(wanted, is_mutable=is_mutable)
     if found.level is not wanted:
         pytest.skip(f"this kernel offers '{found.level}' at most: {found.why_not}")
     if wanted.rank >= Isolation.NAMESPACES.rank:
-        return found.fence
-    if has_landlock and sandbox.LANDLOCK not in found.fence.steps:
+        return found.sandbox_spec
+    if has_landlock and sandbox.LANDLOCK not in found.sandbox_spec.steps:
         pytest.skip("this kernel has no Landlock")
-    steps = tuple(step for step in found.fence.steps if has_landlock or step != sandbox.LANDLOCK)
-    return replace(found.fence, steps=steps)
+    steps = tuple(step for step in found.sandbox_spec.steps if has_landlock or step != sandbox.LANDLOCK)
+    return replace(found.sandbox_spec, steps=steps)
 
 
 @pytest.fixture
-def fence(level: str, reached: Callable[..., Reach]) -> Fence:
+def sandbox_spec(level: str, reached: Callable[..., SandboxCapability]) -> SandboxSpec:
     """Asked anew by each test: one that was kept would outlive its level where another test names its own."""
     return fence_of(level, reached)
 
 
 @pytest.fixture(scope="module")
-def zygote(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    place = Place(host.python, (), Limits(MEMORY))
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, Zygote(place, folder) as process:
+def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    place = RunLocation(host.python, (), Limits(MEMORY))
+    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
 def attempt(  # noqa: PLR0913 - all but the first three by name
     host: Host,
-    fence: Fence,
+    sandbox_spec: SandboxSpec,
     script: str,
     *,
     arm: str = BASELINE,
-    zygote: Zygote | None = None,
+    fork_server: ForkServer | None = None,
     timeout_s: float = 60.0,
     is_over: Callable[[], bool] = lambda: False,
     limits: dict[str, int] | None = None,
     **params: Any,
 ) -> Execution:
-    place = Place(
-        host.python, (), Limits(MEMORY, grace_s=0.3, **(limits or {})), fence=fence, interpreter=host.python.resolve()
+    place = RunLocation(
+        host.python,
+        (),
+        Limits(MEMORY, grace_s=0.3, **(limits or {})),
+        sandbox_spec=sandbox_spec,
+        interpreter=host.python.resolve(),
     )
     spec = ArmSpec("a-1", "toy-1", arm, "default", 1, "b", "s", params, {}, (), timeout_s=timeout_s)
     path = HOSTILE / f"{script}.py"
     text = path.read_text(encoding="utf-8") if path.exists() else script
     with scratch_folder(host.data / "scratch") as scratch:
-        return execute(spec, text, place=place, scratch=scratch, zygote=zygote, is_cancelled=is_over)
+        return execute(spec, text, place=place, scratch=scratch, fork_server=fork_server, is_cancelled=is_over)
 
 
 @dataclass
@@ -186,10 +190,10 @@ class Neighbour:
 
 
 @contextmanager
-def neighbour(host: Host, fence: Fence, zygote: Zygote | None) -> Iterator[Neighbour]:
+def neighbour(host: Host, sandbox_spec: SandboxSpec, fork_server: ForkServer | None) -> Iterator[Neighbour]:
     before, over, done = set(psutil.pids()), threading.Event(), list[Execution]()
     thread = threading.Thread(
-        target=lambda: done.append(attempt(host, fence, NEIGHBOUR, zygote=zygote, is_over=over.is_set))
+        target=lambda: done.append(attempt(host, sandbox_spec, NEIGHBOUR, fork_server=fork_server, is_over=over.is_set))
     )
     thread.start()
     try:
@@ -233,13 +237,13 @@ def listeners(abstract: str, path: str) -> Iterator[int]:
 def tried(
     request: pytest.FixtureRequest,
     host: Host,
-    reached: Callable[..., Reach],
+    reached: Callable[..., SandboxCapability],
     level: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
     """What everything that takes no time got at this level."""
-    fence = fence_of(level, reached)
-    zygote = request.getfixturevalue("zygote") if request.param == "forked" else None
+    sandbox_spec = fence_of(level, reached)
+    fork_server = request.getfixturevalue("fork_server") if request.param == "forked" else None
     shared = SHARED / f"knowngood-left-{os.getpid()}-{len(level)}-{request.param}"
     path = tmp_path_factory.mktemp("socket") / "s"
     with ExitStack() as stack:
@@ -249,8 +253,8 @@ def tried(
             subprocess.Popen(["sleep", "600"], env={"PATH": os.environ["PATH"], "TOKEN": SECRET})
         )
         stack.callback(victim.kill)
-        attempt(host, fence, "tries_everything", arm="control", told={"shared": str(shared)})
-        with neighbour(host, fence, zygote) as other:
+        attempt(host, sandbox_spec, "tries_everything", arm="control", told={"shared": str(shared)})
+        with neighbour(host, sandbox_spec, fork_server) as other:
             told = {
                 "word": SECRET,
                 "victim": victim.pid,
@@ -271,7 +275,7 @@ def tried(
                 "bin": str(host.environment / "bin"),
                 "shared": str(shared),
             }
-            done = attempt(host, fence, "tries_everything", zygote=zygote, told=told)
+            done = attempt(host, sandbox_spec, "tries_everything", fork_server=fork_server, told=told)
         assert done.record.ending is Ending.RETURNED, done.log
         assert [one.record.ending for one in other.done] == [Ending.CANCELLED]
         yield dict(done.record.observed)
@@ -307,38 +311,41 @@ def ended(done: Execution, *endings: Ending) -> str:
     return STOPPED if done.record.observed.get("kept") == "nothing" else GETS
 
 
-LIMITED: dict[str, Callable[[Host, Fence], str]] = {
-    "starts processes without end": lambda host, fence: ended(
+LIMITED: dict[str, Callable[[Host, SandboxSpec], str]] = {
+    "starts processes without end": lambda host, sandbox_spec: ended(
         # Whose memory is hidden from its keeper is counted whole for each process.
-        attempt(host, fence, "forks", limits={"processes": 48}, timeout_s=200.0),
+        attempt(host, sandbox_spec, "forks", limits={"processes": 48}, timeout_s=200.0),
         Ending.OVER_PROCESSES,
         *((Ending.OVER_MEMORY,) if os.geteuid() else ()),
     ),
-    "fills the disk with many files": lambda host, fence: ended(
-        attempt(host, fence, "fills", folder="", wait=20, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
-    ),
-    "fills the disk in a folder that is shut": lambda host, fence: ended(
-        attempt(host, fence, "fills", folder="shut", shut=True, wait=20, limits={"scratch_bytes": 8 * MEGABYTE}),
+    "fills the disk with many files": lambda host, sandbox_spec: ended(
+        attempt(host, sandbox_spec, "fills", folder="", wait=20, limits={"scratch_bytes": 8 * MEGABYTE}),
         Ending.OVER_DISK,
     ),
-    "fills the disk below paths that are too long": lambda host, fence: ended(
-        attempt(host, fence, "fills_deep", depth=40, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
+    "fills the disk in a folder that is shut": lambda host, sandbox_spec: ended(
+        attempt(host, sandbox_spec, "fills", folder="shut", shut=True, wait=20, limits={"scratch_bytes": 8 * MEGABYTE}),
+        Ending.OVER_DISK,
     ),
-    "fills the disk deeper than can be looked": lambda host, fence: ended(
-        attempt(host, fence, "fills_deep", depth=900, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
+    "fills the disk below paths that are too long": lambda host, sandbox_spec: ended(
+        attempt(host, sandbox_spec, "fills_deep", depth=40, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
     ),
-    "goes on for ever, deaf to signals": lambda host, fence: ended(
-        attempt(host, fence, "outstays", is_loud=False, timeout_s=1.0), Ending.TIMED_OUT
+    "fills the disk deeper than can be looked": lambda host, sandbox_spec: ended(
+        attempt(host, sandbox_spec, "fills_deep", depth=900, limits={"scratch_bytes": 8 * MEGABYTE}), Ending.OVER_DISK
     ),
-    "prints without end": lambda host, fence: printed(
-        attempt(host, fence, "outstays", is_loud=True, timeout_s=5.0, limits={"log_bytes": 4096})
+    "goes on for ever, deaf to signals": lambda host, sandbox_spec: ended(
+        attempt(host, sandbox_spec, "outstays", is_loud=False, timeout_s=1.0), Ending.TIMED_OUT
     ),
-    "leaves a daemon": lambda host, fence: left_behind(attempt(host, fence, "daemonises")),
-    "leaves folders that cannot be removed": lambda host, fence: cleaned_up(
-        host, attempt(host, fence, "leaves_folders", depth=1500)
+    "prints without end": lambda host, sandbox_spec: printed(
+        attempt(host, sandbox_spec, "outstays", is_loud=True, timeout_s=5.0, limits={"log_bytes": 4096})
     ),
-    "says what the harness says": lambda host, fence: forged(attempt(host, fence, "forges", secret=str(host.database))),
-    "leaves start files and caches for the next arm": lambda host, fence: found_by_next(host, fence),  # noqa: PLW0108 - it stands below
+    "leaves a daemon": lambda host, sandbox_spec: left_behind(attempt(host, sandbox_spec, "daemonises")),
+    "leaves folders that cannot be removed": lambda host, sandbox_spec: cleaned_up(
+        host, attempt(host, sandbox_spec, "leaves_folders", depth=1500)
+    ),
+    "says what the harness says": lambda host, sandbox_spec: forged(
+        attempt(host, sandbox_spec, "forges", secret=str(host.database))
+    ),
+    "leaves start files and caches for the next arm": lambda host, sandbox_spec: found_by_next(host, sandbox_spec),  # noqa: PLW0108 - it stands below
 }
 
 
@@ -360,16 +367,16 @@ def forged(done: Execution) -> str:
     return STOPPED if is_deaf and SECRET not in done.log else GETS
 
 
-def found_by_next(host: Host, fence: Fence) -> str:
-    attempt(host, fence, "leaves_things", is_all=False)
-    found = attempt(host, fence, "leaves_things", arm="control", is_all=False).record.observed
+def found_by_next(host: Host, sandbox_spec: SandboxSpec) -> str:
+    attempt(host, sandbox_spec, "leaves_things", is_all=False)
+    found = attempt(host, sandbox_spec, "leaves_things", arm="control", is_all=False).record.observed
     return STOPPED if found == {"found": "", "set": ""} else str(found)
 
 
 @some
 @pytest.mark.parametrize("attack", LIMITED)
-def test_an_attack_that_takes_its_time_is_ended(host: Host, fence: Fence, level: str, attack: str) -> None:
-    assert LIMITED[attack](host, fence) == said(attack, level)
+def test_an_attack_that_takes_its_time_is_ended(host: Host, sandbox_spec: SandboxSpec, level: str, attack: str) -> None:
+    assert LIMITED[attack](host, sandbox_spec) == said(attack, level)
     assert survivors(host.data / "scratch") == []
 
 
@@ -377,11 +384,11 @@ def test_an_attack_that_takes_its_time_is_ended(host: Host, fence: Fence, level:
 @pytest.mark.parametrize(
     "how", re.findall(r"^def (\w+)\(size\)", (HOSTILE / "takes_memory.py").read_text(), re.MULTILINE)
 )
-def test_memory_is_counted_wherever_it_is(host: Host, fence: Fence, level: str, how: str) -> None:
+def test_memory_is_counted_wherever_it_is(host: Host, sandbox_spec: SandboxSpec, level: str, how: str) -> None:
     expected = said(f"takes memory {how.replace('_', ' ')}", level)
     # A look at many processes is followed by a pause of twenty times its length, and a busy machine looks slowly.
     wait = 50 if expected == ENDED else 1.5
-    done = attempt(host, fence, "takes_memory", how=how, size=2 * MEMORY, wait=wait, timeout_s=100.0)
+    done = attempt(host, sandbox_spec, "takes_memory", how=how, size=2 * MEMORY, wait=wait, timeout_s=100.0)
     got = ended(done, Ending.OVER_MEMORY)
     if expected == ENDED_AS_ROOT:  # an arm that hides from others of its user hides from its keeper too
         assert got == ENDED or os.geteuid() != 0
@@ -391,20 +398,22 @@ def test_memory_is_counted_wherever_it_is(host: Host, fence: Fence, level: str, 
 
 @pytest.mark.parametrize("level", LEVELS, scope="module")
 def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
-    host: Host, reached: Callable[..., Reach], level: str
+    host: Host, reached: Callable[..., SandboxCapability], level: str
 ) -> None:
     """What a later fence shows follows from what the maker of the environment wrote down."""
-    fence = fence_of(level, reached, is_mutable=True)
+    sandbox_spec = fence_of(level, reached, is_mutable=True)
     config = host.environment / "pyvenv.cfg"
     before = config.read_text()
     try:
-        done = attempt(host, fence, "edits_environment", environment=str(host.environment), shown=str(host.home))
+        done = attempt(host, sandbox_spec, "edits_environment", environment=str(host.environment), shown=str(host.home))
         got = set(done.record.observed["done"].split()) - {"packages"}
         assert "packages" in done.record.observed["done"]
         assert (GETS if got else STOPPED) == said("rewrites what its interpreter is found by", level)
-        shown = [op[1] for op in sandbox_policy._ops(host.premises(MEMORY, host.python.resolve())) if op[0] == "show"]
+        shown = [
+            op[1] for op in sandbox_policy._ops(host.sandbox_inputs(MEMORY, host.python.resolve())) if op[0] == "show"
+        ]
         assert str(host.home) not in shown
-        again = attempt(host, fence, "def baseline(): raise ValueError('here')", timeout_s=2.0 if got else 60.0)
+        again = attempt(host, sandbox_spec, "def baseline(): raise ValueError('here')", timeout_s=2.0 if got else 60.0)
         assert again.record.ending is (Ending.TIMED_OUT if got else Ending.RAISED), "a pipe hangs Python, and not us"
     finally:
         for path in (config, host.environment / "lib" / "edited", host.environment / "bin" / "python9"):

@@ -24,8 +24,8 @@ from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.workers.agent import sandbox_policy
-from knowngood.workers.agent.arm_runner import Execution, Limits, Place, Zygote, execute, scratch_folder
-from knowngood.workers.agent.sandbox_policy import Fence, inside, interpreter_places, reach, reach_of_host
+from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
+from knowngood.workers.agent.sandbox_policy import SandboxSpec, inside, interpreter_places, reach, reach_of_host
 from knowngood.workers.host.diagnostics import host_trouble
 from knowngood.workers.standalone import sandbox
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
@@ -48,23 +48,25 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
 
 
 @pytest.fixture(scope="module")
-def fences(host: Host, tmp_path_factory: pytest.TempPathFactory) -> dict[Isolation, sandbox_policy.Reach]:
+def sandbox_specs(
+    host: Host, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Isolation, sandbox_policy.SandboxCapability]:
     """What is reached here when asked for each level."""
-    return {level: reach(host.premises(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation}
+    return {level: reach(host.sandbox_inputs(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation}
 
 
 @pytest.fixture
-def fence(level: Isolation, fences: dict[Isolation, sandbox_policy.Reach]) -> Fence:
-    reached = fences[level]
+def sandbox_spec(level: Isolation, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]) -> SandboxSpec:
+    reached = sandbox_specs[level]
     if reached.level is not level:
         pytest.skip(f"this kernel offers '{reached.level}' at most: {reached.why_not}")
-    return reached.fence
+    return reached.sandbox_spec
 
 
 @pytest.fixture(scope="module")
-def zygote(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    place = Place(host.python, (), Limits(MEMORY))
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, Zygote(place, folder) as process:
+def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    place = RunLocation(host.python, (), Limits(MEMORY))
+    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
@@ -72,16 +74,18 @@ Attempt = Callable[..., Execution]
 
 
 @pytest.fixture
-def attempt(host: Host, fence: Fence) -> Iterator[Attempt]:
+def attempt(host: Host, sandbox_spec: SandboxSpec) -> Iterator[Attempt]:
     """Run one hostile script as an arm, and see that nothing of it lives on and that the decoys are as they were."""
 
-    def run(name: str, arm: str = BASELINE, *, zygote: Zygote | None = None, **changes: Any) -> Execution:
+    def run(name: str, arm: str = BASELINE, *, fork_server: ForkServer | None = None, **changes: Any) -> Execution:
         limits = Limits(memory_bytes=MEMORY, grace_s=0.3, **changes.pop("limits", {}))
-        place = Place(host.python, (), limits, fence=changes.pop("fence", fence))
+        place = RunLocation(host.python, (), limits, sandbox_spec=changes.pop("sandbox_spec", sandbox_spec))
         spec = ArmSpec("a-1", "toy-1", arm, "default", 1, "b", "s", changes, {}, (), timeout_s=60.0)
         script = (HOSTILE / f"{name}.py").read_text(encoding="utf-8")
         with scratch_folder(host.data / "scratch") as scratch:
-            return execute(spec, script, place=place, scratch=scratch, zygote=zygote, is_cancelled=lambda: False)
+            return execute(
+                spec, script, place=place, scratch=scratch, fork_server=fork_server, is_cancelled=lambda: False
+            )
 
     yield run
     assert survivors(host.data / "scratch") == []
@@ -182,9 +186,9 @@ def test_a_disk_is_not_filled_by_many_small_files(attempt: Attempt) -> None:
 
 @from_level(Isolation.NAMESPACES)
 @pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm"])  # noqa: S108 - the arm's own
-def test_memory_is_not_filled_by_files(attempt: Attempt, fence: Fence, folder: str) -> None:
-    small = tuple(("room", op[1], 4 * MEGABYTE) if op[0] == "room" else op for op in fence.ops)
-    observed = attempt("fills", fence=replace(fence, ops=small), folder=folder, wait=0).record.observed
+def test_memory_is_not_filled_by_files(attempt: Attempt, sandbox_spec: SandboxSpec, folder: str) -> None:
+    small = tuple(("room", op[1], 4 * MEGABYTE) if op[0] == "room" else op for op in sandbox_spec.ops)
+    observed = attempt("fills", sandbox_spec=replace(sandbox_spec, ops=small), folder=folder, wait=0).record.observed
     assert (int(observed["written"]) < 8, observed["refused"]) == (True, "No space left on device")
     assert not list(Path(folder).glob("part[0-9]*"))
 
@@ -215,13 +219,13 @@ def test_it_writes_nowhere_but_into_its_own_folders(attempt: Attempt, host: Host
 @from_level(Isolation.NETWORK)
 @pytest.mark.parametrize("is_forked", [True, False], ids=["forked", "fresh"])
 def test_the_next_arm_finds_nothing_of_what_one_left(
-    attempt: Attempt, level: Isolation, zygote: Zygote, *, is_forked: bool
+    attempt: Attempt, level: Isolation, fork_server: ForkServer, *, is_forked: bool
 ) -> None:
     if level is Isolation.NETWORK:
         pytest.skip("it would leave files among the host's own temporary ones at this level")
-    source = zygote if is_forked else None
-    assert attempt("leaves_things", zygote=source).record.observed == {"left": "all"}
-    assert attempt("leaves_things", "control", zygote=source).record.observed == {"found": "", "set": ""}
+    source = fork_server if is_forked else None
+    assert attempt("leaves_things", fork_server=source).record.observed == {"left": "all"}
+    assert attempt("leaves_things", "control", fork_server=source).record.observed == {"found": "", "set": ""}
 
 
 @from_level(Isolation.PROCESS)
@@ -232,11 +236,11 @@ def test_a_daemon_that_is_deaf_to_signals_ends_with_its_arm(attempt: Attempt) ->
 @from_level(Isolation.PROCESS)
 @pytest.mark.parametrize("is_forked", [True, False], ids=["forked", "fresh"])
 def test_forged_words_count_for_nothing_and_end_nothing(
-    attempt: Attempt, host: Host, zygote: Zygote, *, is_forked: bool
+    attempt: Attempt, host: Host, fork_server: ForkServer, *, is_forked: bool
 ) -> None:
     """Nor is a link of the arm's followed when its folder is read afterwards."""
-    source = zygote if is_forked else None
-    done = attempt("forges", zygote=source, secret=str(host.database))
+    source = fork_server if is_forked else None
+    done = attempt("forges", fork_server=source, secret=str(host.database))
     assert done.record.ending is Ending.SIGNALLED
     assert (done.record.observed, done.record.raised, done.record.imported["torch"]) == ({}, None, "0.0.1+mini")
     assert SECRET not in told(done)
@@ -244,8 +248,10 @@ def test_forged_words_count_for_nothing_and_end_nothing(
 
 @from_level(Isolation.PROCESS)
 @pytest.mark.parametrize("is_forked", [True, False], ids=["forked", "fresh"])
-def test_no_folder_and_no_socket_is_left_open_for_an_arm(attempt: Attempt, zygote: Zygote, *, is_forked: bool) -> None:
-    observed = attempt("looks_at_descriptors", zygote=zygote if is_forked else None).record.observed
+def test_no_folder_and_no_socket_is_left_open_for_an_arm(
+    attempt: Attempt, fork_server: ForkServer, *, is_forked: bool
+) -> None:
+    observed = attempt("looks_at_descriptors", fork_server=fork_server if is_forked else None).record.observed
     assert set(observed["kinds"].split()) == {"other"}
     assert observed["climbed"] == "0"
 
@@ -253,13 +259,15 @@ def test_no_folder_and_no_socket_is_left_open_for_an_arm(attempt: Attempt, zygot
 @from_level(Isolation.NAMESPACES)
 @pytest.mark.parametrize("is_forked", [True, False], ids=["forked", "fresh"])
 def test_the_known_ways_out_are_shut(
-    attempt: Attempt, level: Isolation, fence: Fence, zygote: Zygote, *, is_forked: bool
+    attempt: Attempt, level: Isolation, sandbox_spec: SandboxSpec, fork_server: ForkServer, *, is_forked: bool
 ) -> None:
-    done = attempt("breaks_out", fence=replace(fence, tasks=4000), zygote=zygote if is_forked else None)
+    done = attempt(
+        "breaks_out", sandbox_spec=replace(sandbox_spec, tasks=4000), fork_server=fork_server if is_forked else None
+    )
     assert done.record.ending is Ending.RETURNED, done.log
     observed = dict(done.record.observed)
     assert observed["open"] == ""
-    if level is Isolation.FILTERED and sandbox.SECCOMP in fence.steps:
+    if level is Isolation.FILTERED and sandbox.SECCOMP in sandbox_spec.steps:
         refused = {
             "user namespace": "refused",
             "keyctl": "EPERM",
@@ -272,11 +280,11 @@ def test_the_known_ways_out_are_shut(
 
 
 @from_level(Isolation.NAMESPACES)
-def test_the_kernel_counts_tasks_where_it_can(attempt: Attempt, fence: Fence) -> None:
+def test_the_kernel_counts_tasks_where_it_can(attempt: Attempt, sandbox_spec: SandboxSpec) -> None:
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
         pytest.skip("pid_max is counted by namespace from Linux 6.14 on; the keeper's look at processes is the limit")
     mine = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")
-    assert attempt("breaks_out", fence=replace(fence, tasks=4000)).record.observed["tasks"] == "4000"
+    assert attempt("breaks_out", sandbox_spec=replace(sandbox_spec, tasks=4000)).record.observed["tasks"] == "4000"
     assert Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii") == mine
 
 
@@ -287,18 +295,18 @@ exit 1
 
 
 def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
-    host: Host, fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path
+    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path
 ) -> None:
     """After a failure the worker asks whether the host has a compiler: by the arm's own variables."""
-    fence, place = fences[Isolation.FILTERED].fence, tmp_path / "written-by-the-arm"
-    if fence.level.rank < Isolation.NAMESPACES.rank:
-        pytest.skip(f"this kernel offers '{fence.level}' at most: {fences[Isolation.FILTERED].why_not}")
+    sandbox_spec, place = sandbox_specs[Isolation.FILTERED].sandbox_spec, tmp_path / "written-by-the-arm"
+    if sandbox_spec.level.rank < Isolation.NAMESPACES.rank:
+        pytest.skip(f"this kernel offers '{sandbox_spec.level}' at most: {sandbox_specs[Isolation.FILTERED].why_not}")
     with scratch_folder(host.data / "scratch") as scratch:
         compiler = scratch / "cxx"
         compiler.write_text(CHOSEN.format(place=place))
         compiler.chmod(0o755)
         environ = {"PATH": os.environ["PATH"], "CXX": str(compiler), "LD_PRELOAD": str(scratch / "evil.so")}
-        within = inside(fence.around(scratch))
+        within = inside(sandbox_spec.around(scratch))
         found = host_trouble(None, scratch, ("inductor_cpp",), environ, within)
         assert not place.exists()
         assert found is not None
@@ -307,17 +315,21 @@ def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
         assert place.exists()  # without the inside it is run here
 
 
-def test_a_compiler_and_headers_are_found_inside(host: Host, fences: dict[Isolation, sandbox_policy.Reach]) -> None:
-    fence = fences[Isolation.FILTERED].fence
+def test_a_compiler_and_headers_are_found_inside(
+    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]
+) -> None:
+    sandbox_spec = sandbox_specs[Isolation.FILTERED].sandbox_spec
     with scratch_folder(host.data / "scratch") as scratch:
         environ = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
-        assert host_trouble(None, scratch, ("inductor_cpp",), environ, inside(fence.around(scratch))) is None
+        assert host_trouble(None, scratch, ("inductor_cpp",), environ, inside(sandbox_spec.around(scratch))) is None
 
 
 @pytest.mark.parametrize("level", Isolation, ids=str)
-def test_no_more_is_done_than_is_allowed(level: Isolation, fences: dict[Isolation, sandbox_policy.Reach]) -> None:
+def test_no_more_is_done_than_is_allowed(
+    level: Isolation, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability]
+) -> None:
     """A cap is for hosts whose driver does not work inside."""
-    assert fences[level].level.rank <= max(level.rank, Isolation.PROCESS.rank)
+    assert sandbox_specs[level].level.rank <= max(level.rank, Isolation.PROCESS.rank)
 
 
 def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host: Host, tmp_path: Path) -> None:
@@ -325,8 +337,8 @@ def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host
     inner = host.data / "python3"
     inner.unlink(missing_ok=True)
     inner.symlink_to(Path(sys.executable).resolve())
-    premises = replace(host.premises(MEMORY), python=inner)
-    reached = reach(premises, tmp_path)
+    sandbox_inputs = replace(host.sandbox_inputs(MEMORY), python=inner)
+    reached = reach(sandbox_inputs, tmp_path)
     assert reached.level.rank < Isolation.NAMESPACES.rank
     assert reached.why_not
 
@@ -381,7 +393,7 @@ int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 
 @pytest.mark.parametrize("fault", [0, 999], ids=["a driver that works inside", "a driver that does not"])
 def test_where_the_driver_does_not_work_inside_arms_stay_outside(
-    host: Host, fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path, fault: int
+    host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path, fault: int
 ) -> None:
     """Whatever a driver needs that is not shown: its arms must not fail for it."""
     libraries = host.home / "driver"
@@ -389,36 +401,42 @@ def test_where_the_driver_does_not_work_inside_arms_stay_outside(
     (tmp_path / "cuda.c").write_text(CUDA % fault)
     built = ["gcc", "-shared", "-o", str(libraries / "libcuda.so.1"), str(tmp_path / "cuda.c")]
     subprocess.run(built, check=True)
-    premises = host.premises(MEMORY)
-    environ = {**premises.environ, "LD_LIBRARY_PATH": str(libraries)}
-    reached = reach(replace(premises, environ=environ, sees_gpu=True), tmp_path)
-    expected = fences[Isolation.NETWORK] if fault else fences[Isolation.FILTERED]
+    sandbox_inputs = host.sandbox_inputs(MEMORY)
+    environ = {**sandbox_inputs.environ, "LD_LIBRARY_PATH": str(libraries)}
+    reached = reach(replace(sandbox_inputs, environ=environ, sees_gpu=True), tmp_path)
+    expected = sandbox_specs[Isolation.NETWORK] if fault else sandbox_specs[Isolation.FILTERED]
     assert reached.level is expected.level, reached.why_not
     assert ("CUDA finds no GPU" in reached.why_not) == bool(fault)
 
 
-def test_a_kernel_that_lets_others_make_namespaces_lets_us(fences: dict[Isolation, sandbox_policy.Reach]) -> None:
+def test_a_kernel_that_lets_others_make_namespaces_lets_us(
+    sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability],
+) -> None:
     """Else a fault of ours would read as a kernel that offers nothing, and every test above would be skipped."""
     others = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--net", "--mount-proc", "true"]
     if subprocess.run(others, capture_output=True, check=False).returncode:
         pytest.skip("util-linux cannot make them either, or is not here")
-    assert fences[Isolation.NAMESPACES].level is Isolation.NAMESPACES, fences[Isolation.NAMESPACES].why_not
+    assert sandbox_specs[Isolation.NAMESPACES].level is Isolation.NAMESPACES, sandbox_specs[
+        Isolation.NAMESPACES
+    ].why_not
     if sandbox.is_filter_known():
-        assert sandbox.SECCOMP in fences[Isolation.FILTERED].fence.steps, fences[Isolation.FILTERED].why_not
+        assert sandbox.SECCOMP in sandbox_specs[Isolation.FILTERED].sandbox_spec.steps, sandbox_specs[
+            Isolation.FILTERED
+        ].why_not
 
 
 def test_the_host_says_what_it_can(tmp_path: Path) -> None:
     reached = reach_of_host(tmp_path)
     assert reached.level.rank >= Isolation.PROCESS.rank
-    assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.fence.steps) > 3)
+    assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.sandbox_spec.steps) > 3)
 
 
 def test_a_command_inside_ends_as_it_would_outside(
-    fences: dict[Isolation, sandbox_policy.Reach], tmp_path: Path
+    sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path
 ) -> None:
     """The host's probes read how it ended."""
     (tmp_path / sandbox_policy.MOUNT).mkdir()
-    within = inside(fences[Isolation.FILTERED].fence.around(tmp_path))
+    within = inside(sandbox_specs[Isolation.FILTERED].sandbox_spec.around(tmp_path))
     ends = [
         subprocess.run([*within, "sh", "-c", f"{act}"], check=False).returncode for act in ("exit 7", "kill -SEGV $$")
     ]

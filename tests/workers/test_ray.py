@@ -36,10 +36,10 @@ from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.app.store.records import JobState
 from knowngood.app.store.tables import arms, jobs
 from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import GivenBack, LocalCarrier, Lost
+from knowngood.workers.dispatch.local_transport import GivenBack, LocalTransport, Lost
 from knowngood.workers.provision.resolver import environment_key
 from knowngood.workers.ray.node import NODE, NodeProcess, offer_machine
-from knowngood.workers.ray.transport import Fleet, RayCarrier, RayHandle
+from knowngood.workers.ray.transport import Fleet, RayJobHandle, RayTransport
 from tests.conftest import NewStore
 from tests.make import HARDWARE, make_build
 from tests.store.given import given_run
@@ -69,12 +69,12 @@ class Site:
     environ: dict[str, str]
     mark: str
     port: int
-    carrier: RayCarrier
+    transport: RayTransport
     nodes: dict[str, NodeProcess]
 
     def join(self, ip: str, machine: Machine = HOST) -> tuple[NodeProcess, str]:
         """Start a worker and wait until it has joined; its process, and its id in the fleet."""
-        before = {member.id for member in self.carrier.members}
+        before = {member.id for member in self.transport.members}
         node = offer_machine(
             machine,
             {"ledger": str(self.folder / "ledger"), "root": str(self.folder / ip)},
@@ -88,13 +88,13 @@ class Site:
         process = NodeProcess(replace(node, post=replace(node.post, command=toy)), self.environ)
         self.nodes[ip] = process
         assert process.wait_until_started(PATIENCE_S), process.last_words
-        assert eventually(lambda: len({one.id for one in self.carrier.members} - before) == 1, PATIENCE_S)
-        (id_,) = {one.id for one in self.carrier.members} - before
+        assert eventually(lambda: len({one.id for one in self.transport.members} - before) == 1, PATIENCE_S)
+        (id_,) = {one.id for one in self.transport.members} - before
         return process, id_
 
     def has_environment(self, node: str, build: Build) -> None:
         """As if that machine had made the environment of `spec` for this build, and no other had."""
-        self.carrier._ready[environment_key(build, spec("pass").request)] = {node}
+        self.transport._ready[environment_key(build, spec("pass").request)] = {node}
 
     def ledger(self) -> list[list[str]]:
         path = self.folder / "ledger"
@@ -146,9 +146,9 @@ def site_at(folder: Path) -> Iterator[Site]:
     }
     port = free_port()
     nodes: dict[str, NodeProcess] = {}
-    with RayCarrier(Fleet("", RELEASE, port=port, ip=HEAD), environ) as carrier:
+    with RayTransport(Fleet("", RELEASE, port=port, ip=HEAD), environ) as transport:
         try:
-            yield Site(folder, environ, f"toy-{uuid4().hex}", port, carrier, nodes)
+            yield Site(folder, environ, f"toy-{uuid4().hex}", port, transport, nodes)
         finally:
             for node in nodes.values():
                 node.end()
@@ -175,7 +175,7 @@ def _clean(request: pytest.FixtureRequest) -> Iterator[None]:
         (made.folder / "ledger").unlink(missing_ok=True)
 
 
-def follow(handle: RayHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], Lost | None]:
+def follow(handle: RayJobHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], Lost | None]:
     """Events up to the end, and how it was lost; `at_start` is called as an arm starts."""
     events: list[Event] = []
     try:
@@ -193,7 +193,7 @@ def on(spec_: JobSpec, hardware: str) -> JobSpec:
 
 
 def test_events_arrive_in_the_order_they_happened(site: Site) -> None:
-    events, lost = follow(site.carrier.start(spec("pass", "match")))
+    events, lost = follow(site.transport.start(spec("pass", "match")))
     assert lost is None
     assert isinstance(events[0], JobStarted)
     attempts = [event.attempt for event in events if isinstance(event, ArmStarted | ArmFinished)]
@@ -206,7 +206,7 @@ def test_many_jobs_at_once_keep_their_events_apart(site: Site) -> None:
     heard: dict[str, list[Event]] = {}
 
     def run(one: JobSpec) -> None:
-        heard[one.job], lost = follow(site.carrier.start(one))
+        heard[one.job], lost = follow(site.transport.start(one))
         assert lost is None
 
     threads = [threading.Thread(target=run, args=(one,)) for one in specs]
@@ -224,13 +224,13 @@ def test_many_jobs_at_once_keep_their_events_apart(site: Site) -> None:
     [("die", "the agent was killed by SIGKILL"), ("exit", "exit code 7"), ("babble", "what is no event")],
 )
 def test_an_agent_that_dies_early_is_lost_and_it_is_told_how(site: Site, does: str, sentence: str) -> None:
-    events, lost = follow(site.carrier.start(spec("pass", does)))
+    events, lost = follow(site.transport.start(spec("pass", does)))
     assert sentence in str(lost)
     assert [event.attempt for event in events if isinstance(event, ArmFinished)][:1] == ["a1"]
 
 
 def test_a_cancelled_agent_ends_in_its_own_order_and_its_last_words_arrive(site: Site) -> None:
-    handle = site.carrier.start(spec("hang", "pass"))
+    handle = site.transport.start(spec("hang", "pass"))
     events, lost = follow(handle, handle.cancel)
     assert lost is None
     assert events[-1] == JobEnded("j-1", 1, "cancelled")
@@ -238,7 +238,7 @@ def test_a_cancelled_agent_ends_in_its_own_order_and_its_last_words_arrive(site:
 
 
 def test_a_killed_job_leaves_nothing_behind(site: Site) -> None:
-    handle = site.carrier.start(spec("deaf"))
+    handle = site.transport.start(spec("deaf"))
 
     def kill() -> None:
         assert eventually(lambda: len(site.ledger()) == 1)
@@ -252,7 +252,7 @@ def test_a_killed_job_leaves_nothing_behind(site: Site) -> None:
 
 
 def test_a_follower_that_turns_away_ends_the_agent(site: Site) -> None:
-    events = site.carrier.start(spec("hang")).events()
+    events = site.transport.start(spec("hang")).events()
     for event in events:
         if isinstance(event, ArmStarted):
             break
@@ -265,14 +265,14 @@ def test_the_death_of_rays_own_process_is_a_loss_in_words(site: Site) -> None:
         assert eventually(lambda: len(site.ledger()) == 1)
         site.agent_and_task()[1].kill()
 
-    _, lost = follow(site.carrier.start(spec("hang")), kill)
+    _, lost = follow(site.transport.start(spec("hang")), kill)
     assert str(lost) == "the Ray process that ran its agent died: killed, or out of memory"
     assert not isinstance(lost, GivenBack)
 
 
 def test_a_job_for_a_gpu_goes_where_one_is_and_gets_it_alone(site: Site) -> None:
-    first = site.carrier.start(on(spec("hang"), GPU_CLASS))
-    second = site.carrier.start(on(replace(spec("pass"), job="j-2"), GPU_CLASS))
+    first = site.transport.start(on(spec("hang"), GPU_CLASS))
+    second = site.transport.start(on(replace(spec("pass"), job="j-2"), GPU_CLASS))
     waits = threading.Event()
 
     def look() -> None:
@@ -281,26 +281,26 @@ def test_a_job_for_a_gpu_goes_where_one_is_and_gets_it_alone(site: Site) -> None
             waits.set()
         first.cancel()
 
-    gpu_node = next(one for one in site.carrier.members if one.gpus)
+    gpu_node = next(one for one in site.transport.members if one.gpus)
     events, lost = follow(first, look)
     assert lost is None
     assert waits.is_set(), "two jobs had the one GPU at once"
     events, lost = follow(second)
     assert lost is None
     assert events[-1] == JobEnded("j-2", 1)
-    assert site.carrier.room()[GPU_CLASS] == gpu_node.gpus == 1
+    assert site.transport.room()[GPU_CLASS] == gpu_node.gpus == 1
 
 
 def test_a_job_of_a_class_that_nobody_offers_is_given_back_at_once(site: Site) -> None:
     with pytest.raises(GivenBack, match="no worker of class cuda-sm_120 is left"):
-        site.carrier.start(on(spec("pass"), "cuda-sm_120"))
+        site.transport.start(on(spec("pass"), "cuda-sm_120"))
 
 
 def test_a_job_that_waits_for_room_is_cancelled_without_having_begun(site: Site) -> None:
-    holding = site.carrier.start(on(spec("hang"), GPU_CLASS))
+    holding = site.transport.start(on(spec("hang"), GPU_CLASS))
 
     def hold() -> None:
-        waiting = site.carrier.start(on(replace(spec("pass"), job="j-2"), GPU_CLASS))
+        waiting = site.transport.start(on(replace(spec("pass"), job="j-2"), GPU_CLASS))
         threading.Timer(0.5, waiting.cancel).start()
         assert follow(waiting) == ([JobEnded("j-2", 1, "cancelled")], None)
         holding.cancel()
@@ -311,13 +311,13 @@ def test_a_job_that_waits_for_room_is_cancelled_without_having_begun(site: Site)
 
 def test_a_job_goes_back_to_the_machine_that_has_its_environment(site: Site) -> None:
     """Twice to each of two machines: chance would have to be right four times."""
-    homes = [member.id for member in site.carrier.members if member.cpu_jobs]
+    homes = [member.id for member in site.transport.members if member.cpu_jobs]
     assert len(homes) == 2
     for n, home in enumerate(homes):
         build = make_build(f"2.{n}.0+cu124")
         site.has_environment(home, build)
         for _ in range(2):
-            handle = site.carrier.start(replace(spec("pass"), build=build))
+            handle = site.transport.start(replace(spec("pass"), build=build))
             _, lost = follow(handle)
             assert lost is None
             assert handle.node == home
@@ -325,19 +325,19 @@ def test_a_job_goes_back_to_the_machine_that_has_its_environment(site: Site) -> 
 
 def test_what_a_machine_made_is_remembered(site: Site) -> None:
     build = make_build("2.8.0+cu128")
-    handle = site.carrier.start(replace(spec("pass"), build=build))
+    handle = site.transport.start(replace(spec("pass"), build=build))
     follow(handle)
-    assert site.carrier._ready[environment_key(build, spec("pass").request)] == {handle.node}
+    assert site.transport._ready[environment_key(build, spec("pass").request)] == {handle.node}
 
 
 def test_a_busy_home_keeps_no_job_waiting(site: Site) -> None:
-    home = next(member.id for member in site.carrier.members if member.cpu_jobs)
+    home = next(member.id for member in site.transport.members if member.cpu_jobs)
     site.has_environment(home, make_build())
-    first = site.carrier.start(spec("hang"))
+    first = site.transport.start(spec("hang"))
     moved: list[str] = []
 
     def also() -> None:
-        other = site.carrier.start(replace(spec("pass"), job="j-2"))
+        other = site.transport.start(replace(spec("pass"), job="j-2"))
         _, lost = follow(other)
         assert lost is None
         moved.append(other.node)
@@ -359,7 +359,7 @@ def test_no_secret_and_no_database_reaches_a_worker(site: Site) -> None:
         seen["agent"], seen["task"] = agent.environ(), task.environ()
         handle.cancel()
 
-    handle = site.carrier.start(spec("hang"))
+    handle = site.transport.start(spec("hang"))
     follow(handle, look)
     assert seen["task"]["RAY_AUTH_MODE"] == "token"
     for whose, environment in seen.items():
@@ -372,12 +372,12 @@ def test_no_secret_and_no_database_reaches_a_worker(site: Site) -> None:
 
 def test_nobody_joins_without_the_token(site: Site, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0" * 64)
-    before = {one.id for one in site.carrier.members}
+    before = {one.id for one in site.transport.members}
     told = offer_machine(HOST, {}, address=f"{HEAD}:{site.port}", release=RELEASE, ip="127.0.0.9", environ={})
     node = NodeProcess(told, {**site.environ, "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")})
     try:
         assert not node.wait_until_started(PATIENCE_S)
-        assert {one.id for one in site.carrier.members} == before
+        assert {one.id for one in site.transport.members} == before
     finally:
         node.end()
 
@@ -388,9 +388,9 @@ def test_the_matrix_is_the_same_as_the_local_carriers(site: Site, new_store: New
     for engine in (local, fleet):
         given_run(engine, issues, builds, at=utc_now())
     toy = (sys.executable, "-m", "tests.workers.toy_agent")
-    dispatch(local, LocalCarrier({"ledger": os.devnull}, toy), ONCE, stop=forever)
-    how = Dispatch(hardware=(), room=site.carrier.room, until_idle=True, poll_s=0.05)
-    dispatch(fleet, site.carrier, how, stop=forever)
+    dispatch(local, LocalTransport({"ledger": os.devnull}, toy), ONCE, stop=forever)
+    how = Dispatch(hardware=(), room=site.transport.room, until_idle=True, poll_s=0.05)
+    dispatch(fleet, site.transport, how, stop=forever)
     assert counted(fleet) == counted(local) != {}
     assert verdicts_of(fleet) == verdicts_of(local)
     assert {verdict for verdict, _ in verdicts_of(fleet).values()} == {Verdict.AFFECTED}
@@ -407,8 +407,8 @@ def verdicts_of(engine: Engine) -> dict[str, tuple[Verdict, str]]:
 
 def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_engine: Engine) -> None:
     run = given_run(own_engine, [doing("pass")], at=utc_now())
-    gpus_alone = Dispatch(hardware=(), room=lambda: {GPU_CLASS: site.carrier.room()[GPU_CLASS]}, until_idle=True)
-    dispatch(own_engine, site.carrier, gpus_alone, stop=forever)
+    gpus_alone = Dispatch(hardware=(), room=lambda: {GPU_CLASS: site.transport.room()[GPU_CLASS]}, until_idle=True)
+    dispatch(own_engine, site.transport, gpus_alone, stop=forever)
     assert load_run(own_engine, run).jobs[0].state is JobState.QUEUED
     with reading(own_engine) as s:
         (waiting,) = load_waiting(s, utc_now())
@@ -425,8 +425,8 @@ def test_a_worker_that_takes_leave_costs_no_job_a_loss(site: Site, own_engine: E
     run = given_run(own_engine, [doing("pass", takes_s=30.0)], at=utc_now())
     site.has_environment(home, make_build())
     stop = threading.Event()
-    how = Dispatch(hardware=(), room=site.carrier.room, poll_s=0.05)
-    dispatcher = threading.Thread(target=dispatch, args=(own_engine, site.carrier, how), kwargs={"stop": stop.is_set})
+    how = Dispatch(hardware=(), room=site.transport.room, poll_s=0.05)
+    dispatcher = threading.Thread(target=dispatch, args=(own_engine, site.transport, how), kwargs={"stop": stop.is_set})
     dispatcher.start()
     try:
         assert eventually(lambda: bool(site.ledger()), PATIENCE_S)
@@ -445,7 +445,7 @@ def test_a_worker_that_takes_leave_costs_no_job_a_loss(site: Site, own_engine: E
 def test_a_node_that_is_killed_is_a_loss_in_words_and_leaves_nothing(site: Site, victim: str) -> None:
     node, home = site.join("127.0.0.6")
     site.has_environment(home, make_build())
-    handle = site.carrier.start(spec("hang"))
+    handle = site.transport.start(spec("hang"))
 
     def kill() -> None:
         assert eventually(lambda: len(site.ledger()) == 1)
@@ -459,7 +459,7 @@ def test_a_node_that_is_killed_is_a_loss_in_words_and_leaves_nothing(site: Site,
     assert str(lost) == "the machine that ran it is gone: killed, cut off, or restarted"
     assert eventually(lambda: not node.is_alive(), PATIENCE_S)
     node.end()
-    assert eventually(lambda: home not in {member.id for member in site.carrier.members}, PATIENCE_S)
+    assert eventually(lambda: home not in {member.id for member in site.transport.members}, PATIENCE_S)
 
 
 def test_the_death_of_a_dispatcher_ends_its_jobs_and_nothing_else(site: Site) -> None:
@@ -474,23 +474,23 @@ def test_the_death_of_a_dispatcher_ends_its_jobs_and_nothing_else(site: Site) ->
         leader.wait()
     assert eventually(lambda: not site.toys(), PATIENCE_S)
     assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in own), PATIENCE_S)
-    _, lost = follow(site.carrier.start(spec("pass")))
+    _, lost = follow(site.transport.start(spec("pass")))
     assert lost is None
 
 
 def test_the_death_of_rays_driver_loses_its_jobs_and_it_is_started_anew(site: Site) -> None:
     """With it goes the head that stood beside it, and so the fleet; the dispatcher lives on. The last of this file."""
-    before = site.carrier.driver_pid
+    before = site.transport.driver_pid
 
     def kill() -> None:
         assert eventually(lambda: len(site.ledger()) == 1)
         os.kill(before, signal.SIGKILL)
 
-    _, lost = follow(site.carrier.start(spec("hang")), kill)
+    _, lost = follow(site.transport.start(spec("hang")), kill)
     assert str(lost) == "the dispatcher lost its fleet"
     with pytest.raises(GivenBack):
-        site.carrier.start(spec("pass"))
-    assert eventually(lambda: site.carrier.driver_pid != before and bool(site.carrier.members), PATIENCE_S)
+        site.transport.start(spec("pass"))
+    assert eventually(lambda: site.transport.driver_pid != before and bool(site.transport.members), PATIENCE_S)
 
 
 SCRIPTED = """
@@ -520,10 +520,10 @@ def test_a_job_whose_machine_the_fleet_has_given_up_is_not_waited_for(
 ) -> None:
     """As with a machine that is frozen: Ray drops it from the fleet, and its stream says nothing."""
     command = (sys.executable, "-c", SCRIPTED, stage)
-    with RayCarrier(Fleet("head:1", RELEASE), {**os.environ, "RAY_AUTH_TOKEN": "t"}, command) as carrier:
-        _, lost = follow(carrier.start(spec("pass")))
+    with RayTransport(Fleet("head:1", RELEASE), {**os.environ, "RAY_AUTH_TOKEN": "t"}, command) as transport:
+        _, lost = follow(transport.start(spec("pass")))
         assert (type(lost), str(lost)) == (kind, sentence)
-        assert carrier.room() == {}
+        assert transport.room() == {}
 
 
 def processes_below(pid: int) -> list[psutil.Process]:

@@ -59,11 +59,11 @@ def leave_when_alone() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(spec: JobSpec, workplace: dict[str, Any]) -> None:
+def run(spec: JobSpec, worker_config: dict[str, Any]) -> None:
     say(JobStarted(spec.job, spec.try_no, MACHINE))
     for phase in ("resolve", "sync"):
         say(Provisioning(spec.job, spec.try_no, phase))
-        time.sleep(workplace.get("provision_s", 0.0) / 2)
+        time.sleep(worker_config.get("provision_s", 0.0) / 2)
     lock = f"lock of {spec.build.id}"
     say(EnvironmentReady(spec.job, spec.try_no, lock, "e" * 32, {"torch": spec.build.torch}, {}, 0.1))
     for arm in spec.arms:
@@ -72,11 +72,11 @@ def run(spec: JobSpec, workplace: dict[str, Any]) -> None:
             return
         if arm.params.get("does") == "leave":
             break
-        attempt(spec, arm, workplace)
+        attempt(spec, arm, worker_config)
     say(JobEnded(spec.job, spec.try_no))
 
 
-def attempt(spec: JobSpec, arm: ArmSpec, workplace: dict[str, Any]) -> None:
+def attempt(spec: JobSpec, arm: ArmSpec, worker_config: dict[str, Any]) -> None:
     started_at = datetime.now(UTC)
     say(ArmStarted(spec.job, spec.try_no, arm.attempt, started_at))
     child = subprocess.Popen(
@@ -86,7 +86,7 @@ def attempt(spec: JobSpec, arm: ArmSpec, workplace: dict[str, Any]) -> None:
         preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - no other thread of a toy holds a lock
     )
     try:
-        with Path(workplace["ledger"]).open("a") as ledger:
+        with Path(worker_config["ledger"]).open("a") as ledger:
             ledger.write(f"{arm.attempt} {os.getpid()} {child.pid}\n")
         outcome = perform(arm)
     finally:

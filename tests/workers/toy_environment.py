@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 from uv import find_uv_bin
 
-from knowngood.workers.agent.sandbox_policy import Premises
+from knowngood.workers.agent.sandbox_policy import SandboxInputs
 from tests.make_wheels import make_wheels
 
 SECRET = "kg_hunter2_hunter2"  # noqa: S105 - a decoy
@@ -81,9 +81,11 @@ class Host:
     def secrets(self) -> list[Path]:
         return [self.home / ".ssh" / "id_ed25519", self.database, self.kernel, self.environment / "pylock.toml"]
 
-    def premises(self, memory_bytes: int, interpreter: Path | None = None, *, is_mutable: bool = False) -> Premises:
+    def sandbox_inputs(
+        self, memory_bytes: int, interpreter: Path | None = None, *, is_mutable: bool = False
+    ) -> SandboxInputs:
         environ = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
-        return Premises(self.python, self.data, memory_bytes, interpreter, is_mutable=is_mutable, environ=environ)
+        return SandboxInputs(self.python, self.data, memory_bytes, interpreter, is_mutable=is_mutable, environ=environ)
 
 
 def make_host(folder: Path, *more: str) -> Host:

@@ -6,14 +6,14 @@ It joins the fleet of that head, starts one job that hangs, and says so by a lin
 import sys
 
 from knowngood.app.domain.measuring.job import ArmStarted
-from knowngood.workers.ray.transport import Fleet, RayCarrier
+from knowngood.workers.ray.transport import Fleet, RayTransport
 from tests.workers.test_carriers import spec
 
 
 def main() -> None:
     address, ip, release = sys.argv[1:]
-    with RayCarrier(Fleet(address, release, ip=ip)) as carrier:
-        for event in carrier.start(spec("hang")).events():
+    with RayTransport(Fleet(address, release, ip=ip)) as transport:
+        for event in transport.start(spec("hang")).events():
             if isinstance(event, ArmStarted):
                 sys.stdout.write("started\n")
                 sys.stdout.flush()

@@ -39,9 +39,9 @@ from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import LONGEST_SAYING
 from knowngood.workers.agent.arm_runner import (
     Execution,
+    ForkServer,
     Limits,
-    Place,
-    Zygote,
+    RunLocation,
     arm_environment,
     execute,
     scratch_folder,
@@ -56,9 +56,9 @@ from knowngood.workers.agent.process_guard import (
 )
 from knowngood.workers.agent.sandbox_policy import (
     OPEN,
-    Fence,
-    Premises,
-    Reach,
+    SandboxCapability,
+    SandboxInputs,
+    SandboxSpec,
     inside,
     packages_of,
     reach,
@@ -66,7 +66,7 @@ from knowngood.workers.agent.sandbox_policy import (
     reach_of_host,
 )
 from knowngood.workers.host.diagnostics import kernel_trouble
-from knowngood.workers.host.gpu_lock import Gpus, Held, open_gpus
+from knowngood.workers.host.gpu_lock import Gpus, HeldGpu, open_gpus
 from knowngood.workers.host.machine_info import code_trouble, describe_machine, driver_trouble
 from knowngood.workers.provision.provisioner import (
     Cancelled,
@@ -85,11 +85,11 @@ _CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True)
-class Workplace:
+class WorkerConfig:
     """Where and how this host works. `root` holds environments and scratch; `slots` arms run side by side.
 
-    `memory_limit_bytes` is for one arm with all its processes. `zygote` lets arms be forked from a process that has
-    imported torch once, where that changes nothing (harness). Arms are shut off as far as the kernel allows, up to
+    `memory_limit_bytes` is for one arm with all its processes. `fork_server` lets arms be forked from a process that
+    has imported torch once, where that changes nothing (harness). Arms are shut off as far as the kernel allows, up to
     `max_isolation`, those on a GPU up to `max_gpu_isolation` too; below `min_isolation` nothing is run. `adopted` maps
     builds to interpreters of this host that hold them already. `settle_s` is the time in which a GPU must become idle
     before and after an arm. `gpus` are the GPUs that jobs may use, by their numbers here; all of them where it is None.
@@ -99,7 +99,7 @@ class Workplace:
     slots: int
     envs_limit_bytes: int
     memory_limit_bytes: int
-    zygote: bool = True
+    fork_server: bool = True
     min_isolation: Isolation = Isolation.NONE
     max_isolation: Isolation = Isolation.FILTERED
     max_gpu_isolation: Isolation = Isolation.FILTERED
@@ -128,16 +128,16 @@ class Workplace:
         return self.root / "scratch"
 
 
-def run_job(spec: JobSpec, workplace: Workplace, is_cancelled: Callable[[], bool]) -> Iterator[Event]:
+def run_job(spec: JobSpec, worker_config: WorkerConfig, is_cancelled: Callable[[], bool]) -> Iterator[Event]:
     """Do the job, yielding events as they happen; the last is JobEnded.
 
     Every arm gets one ArmFinished, also where its environment cannot be made, unless the job is cancelled: an attempt
     that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
     """
-    host = reach_of_host(workplace.root, workplace.max_isolation)
-    machine = describe_machine(sandbox=host.fence.steps)
+    host = reach_of_host(worker_config.root, worker_config.max_isolation)
+    machine = describe_machine(sandbox=host.sandbox_spec.steps)
     yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
-    job = _Job(spec, workplace, machine, host)
+    job = _Job(spec, worker_config, machine, host)
     worker = threading.Thread(target=job.run, name=f"job-{spec.job}")
     worker.start()
     try:
@@ -161,11 +161,11 @@ class _TooOpen(Exception):
 class _Job:
     """One job under way. Its threads write events; whoever runs the job reads them."""
 
-    def __init__(self, spec: JobSpec, workplace: Workplace, machine: Machine, host: Reach) -> None:
+    def __init__(self, spec: JobSpec, worker_config: WorkerConfig, machine: Machine, host: SandboxCapability) -> None:
         self.events: queue.Queue[Event] = queue.Queue()
         self.stop = threading.Event()
         self._spec = spec
-        self._workplace = workplace
+        self._workplace = worker_config
         self._machine = machine
         self._host = host
         self._asking = threading.Lock()
@@ -175,7 +175,7 @@ class _Job:
         self._gpus = tuple(
             gpu
             for gpu in machine.gpus
-            if gpu.hardware == spec.hardware and (workplace.gpus is None or gpu.index in workplace.gpus)
+            if gpu.hardware == spec.hardware and (worker_config.gpus is None or gpu.index in worker_config.gpus)
         )
 
     @property
@@ -229,14 +229,14 @@ class _Job:
                 problem = self._too_open(reached)
                 if problem:
                     return problem
-                self._run_arms(environment, reached.fence)
+                self._run_arms(environment, reached.sandbox_spec)
         return _CANCELLED if self.stop.is_set() else ""
 
-    def _reach(self, environment: Environment) -> Reach:
+    def _reach(self, environment: Environment) -> SandboxCapability:
         """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""
         place = self._workplace
         is_ours = environment.root.is_relative_to(place.root.resolve())
-        premises = Premises(
+        sandbox_inputs = SandboxInputs(
             python=environment.python,
             root=place.root.resolve(),
             memory_bytes=place.memory_limit_bytes,
@@ -248,9 +248,9 @@ class _Job:
         )
         limits = [self._host.level, place.max_gpu_isolation] if self._needs_gpu else [self._host.level]
         with scratch_folder(place.scratch) as folder:
-            return reach(premises, folder, min(limits, key=lambda level: level.rank))
+            return reach(sandbox_inputs, folder, min(limits, key=lambda level: level.rank))
 
-    def _too_open(self, reached: Reach) -> str:
+    def _too_open(self, reached: SandboxCapability) -> str:
         return too_little(reached.level, self._workplace.min_isolation, reached.why_not)
 
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
@@ -281,14 +281,14 @@ class _Job:
         for arm in self._spec.arms:
             self._say_finished(arm, _never_made(trouble), lock_digest)
 
-    def _run_arms(self, environment: Environment, fence: Fence) -> None:
+    def _run_arms(self, environment: Environment, sandbox_spec: SandboxSpec) -> None:
         """As many side by side as this host bears; each issue's control before its other arms."""
         arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
         for arm in in_running_order(self._spec.arms):
             arms.put(arm)
         failures: list[Exception] = []
-        with self._open_gpus() as gpus, self._zygote(environment) as zygote:
-            stage = _Stage(environment, fence, zygote, gpus)
+        with self._open_gpus() as gpus, self._zygote(environment) as fork_server:
+            stage = _Stage(environment, sandbox_spec, fork_server, gpus)
             workers = [
                 threading.Thread(target=self._run_queued, args=(arms, stage, failures)) for _ in range(self._width)
             ]
@@ -309,9 +309,9 @@ class _Job:
             failures.append(failure)
             self.stop.set()
 
-    def _place(self, environment: Environment, gpu: str, fence: Fence = OPEN) -> Place:
+    def _place(self, environment: Environment, gpu: str, sandbox_spec: SandboxSpec = OPEN) -> RunLocation:
         pins, limits = tuple(self._spec.request.pins), self._workplace.limits
-        return Place(environment.python, pins, limits, gpu, fence, environment.interpreter, self._groups)
+        return RunLocation(environment.python, pins, limits, gpu, sandbox_spec, environment.interpreter, self._groups)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:
@@ -319,7 +319,7 @@ class _Job:
         return open_gpus(self._gpus, settle_s=self._workplace.settle_s)
 
     @contextlib.contextmanager
-    def _zygote(self, environment: Environment) -> Iterator[Zygote | None]:
+    def _zygote(self, environment: Environment) -> Iterator[ForkServer | None]:
         """One for the bare environment of a build, where at least two arms can come from it; else None.
 
         It sees a GPU where its arms will: what torch finds out while it is imported is then the same as in a fresh one.
@@ -327,12 +327,12 @@ class _Job:
         request = self._spec.request
         is_bare = not (request.requirements or request.no_deps or request.mutates)
         forkable = sum(not arm.env for arm in self._spec.arms)
-        if not (self._workplace.zygote and is_bare and forkable > 1):
+        if not (self._workplace.fork_server and is_bare and forkable > 1):
             yield None
             return
         place = self._place(environment, str(self._gpus[0].index) if self._gpus else "")
-        with scratch_folder(self._workplace.scratch) as folder, Zygote(place, folder) as zygote:
-            yield zygote
+        with scratch_folder(self._workplace.scratch) as folder, ForkServer(place, folder) as fork_server:
+            yield fork_server
 
     def _attempt(self, arm: ArmSpec, stage: "_Stage") -> None:
         made = self._make(arm, stage, gpu="") if stage.gpus is None else self._make_on_gpu(arm, stage, stage.gpus)
@@ -357,7 +357,7 @@ class _Job:
         made: _Made | None = None
         for _ in range(_TRIES_ON_GPU):
             held = gpus.hold(self.stop.is_set, self._say_waiting)
-            if not isinstance(held, Held):
+            if not isinstance(held, HeldGpu):
                 return made or (_never_made(held) if held else None)
             with held:
                 made = self._make(arm, stage, held.index)
@@ -376,11 +376,16 @@ class _Job:
         started_at = datetime.now(UTC)
         self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
         environment, script = stage.environment, self._spec.scripts[arm.script]
-        place = self._place(environment, gpu, stage.fence)
+        place = self._place(environment, gpu, stage.sandbox_spec)
         try:
             with scratch_folder(self._workplace.scratch) as scratch:
                 done = execute(
-                    arm, script, place=place, scratch=scratch, zygote=stage.zygote, is_cancelled=self.stop.is_set
+                    arm,
+                    script,
+                    place=place,
+                    scratch=scratch,
+                    fork_server=stage.fork_server,
+                    is_cancelled=self.stop.is_set,
                 )
                 done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
         except OSError as failure:
@@ -388,13 +393,13 @@ class _Job:
         return _Made(done, started_at, datetime.now(UTC))
 
     def _with_trouble(
-        self, record: RunRecord, arm: ArmSpec, environment: Environment, place: Place, scratch: Path
+        self, record: RunRecord, arm: ArmSpec, environment: Environment, place: RunLocation, scratch: Path
     ) -> RunRecord:
         """After anything but a return, ask the host what it lacks, while the arm's folder is still as it was left."""
         if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
             return record
         # The arm's own variables may name any compiler, and its folder may hold anything: asked from inside, like it.
-        within = inside(place.fence.around(scratch))
+        within = inside(place.sandbox_spec.around(scratch))
         seen = arm_environment(place, scratch, arm.env)
         trouble = host_trouble(environment, scratch, arm.exercises, seen, within)
         if trouble is None and record.ending is Ending.SIGNALLED and "inductor_cpp" in arm.exercises:
@@ -426,8 +431,8 @@ class _Stage:
     """What the arms of a job share; `gpus` is None on the CPU class."""
 
     environment: Environment
-    fence: Fence
-    zygote: Zygote | None
+    sandbox_spec: SandboxSpec
+    fork_server: ForkServer | None
     gpus: Gpus | None
 
 
@@ -473,11 +478,11 @@ def _serve() -> None:
     words = take_stdout()
     order = json.loads(sys.stdin.buffer.readline())
     spec = codec.load_spec(order["spec"])
-    workplace = TypeAdapter(Workplace).validate_python(order["workplace"])
+    worker_config = TypeAdapter(WorkerConfig).validate_python(order["workplace"])
     finished = threading.Event()
     threading.Thread(target=watch_stdin, args=(finished.is_set,), name="stdin", daemon=True).start()
     try:
-        for event in run_job(spec, workplace, cancelled.is_set):
+        for event in run_job(spec, worker_config, cancelled.is_set):
             if isinstance(event, JobEnded):
                 finished.set()
             write_whole(words, codec.dump_event(event) + b"\n")

@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.workers.agent.sandbox_policy import MOUNT, Fence
+from knowngood.workers.agent.sandbox_policy import MOUNT, SandboxSpec
 from knowngood.workers.common.atomic_write import read_regular
 from knowngood.workers.common.trees import remove_tree
 from knowngood.workers.standalone import cgroup, supervisor
@@ -86,7 +86,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Place:
+class RunLocation:
     """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), what
     shuts them off from the host, the interpreter that an environment of ours was made of, and the control group below
     which each gets one of its own (empty: the kernel limits none).
@@ -96,7 +96,7 @@ class Place:
     packages: tuple[str, ...]
     limits: Limits
     gpu: str = ""
-    fence: Fence = field(default_factory=Fence)
+    sandbox_spec: SandboxSpec = field(default_factory=SandboxSpec)
     interpreter: Path | None = None
     groups: str = ""
 
@@ -141,7 +141,7 @@ def sweep_scratch(root: Path) -> None:
                 os.close(lock)
 
 
-def arm_environment(place: Place, scratch: Path, own: Mapping[str, str]) -> dict[str, str]:
+def arm_environment(place: RunLocation, scratch: Path, own: Mapping[str, str]) -> dict[str, str]:
     """All variables of an arm: a few of the worker's, the fresh places, the GPU it may see, the arm's `own` last."""
     passed = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     path = [str(place.python.parent), passed.get("PATH", os.defpath)]
@@ -160,14 +160,14 @@ def arm_environment(place: Place, scratch: Path, own: Mapping[str, str]) -> dict
     }
 
 
-class Zygote:
+class ForkServer:
     """A process of the build that has imported torch and Inductor, and forks arms. It is waited for when first needed.
 
     Where it turns out unfit (a thread, a child, a GPU opened), it ends, `connect` says no and arms start fresh. It also
     ends when its channel closes, so with this process too.
     """
 
-    def __init__(self, place: Place, scratch: Path) -> None:
+    def __init__(self, place: RunLocation, scratch: Path) -> None:
         self._scratch = scratch
         self._shows_gpu = bool(place.gpu)
         self._lock = threading.Lock()
@@ -242,9 +242,9 @@ def execute(
     arm: ArmSpec,
     script: str,
     *,
-    place: Place,
+    place: RunLocation,
     scratch: Path,
-    zygote: Zygote | None,
+    fork_server: ForkServer | None,
     is_cancelled: Callable[[], bool],
 ) -> Execution:
     """Make one attempt in `scratch` and say how it ended. Whatever it started is dead when this returns.
@@ -254,10 +254,10 @@ def execute(
     path = scratch / "repro.py"
     path.write_text(script, encoding="utf-8")
     ours, theirs = socket.socketpair()
-    with ours, cgroup.group_for_arm(place.groups, place.limits.memory_bytes, place.fence.tasks) as group:
-        order = {**_order(arm, path, place, scratch, zygote), "group": group}
+    with ours, cgroup.group_for_arm(place.groups, place.limits.memory_bytes, place.sandbox_spec.tasks) as group:
+        order = {**_order(arm, path, place, scratch, fork_server), "group": group}
         with theirs:
-            is_forked = zygote is not None and not arm.env and zygote.connect(theirs, is_cancelled)
+            is_forked = fork_server is not None and not arm.env and fork_server.connect(theirs, is_cancelled)
             started = None if is_forked else _start_keeper(theirs)
         report = _supervised(ours, order, arm, is_cancelled)
     if started is not None:
@@ -273,10 +273,12 @@ def execute(
     return Execution(record, _storable(log))
 
 
-def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygote | None) -> dict[str, Any]:
+def _order(
+    arm: ArmSpec, script: Path, place: RunLocation, scratch: Path, fork_server: ForkServer | None
+) -> dict[str, Any]:
     """What keeper and harness are told, as JSON."""
     limits = place.limits
-    also = () if zygote is None else (zygote.scratch,)
+    also = () if fork_server is None else (fork_server.scratch,)
     return {
         "argv": [str(place.python), str(_HARNESS), "--arm"],
         "env": arm_environment(place, scratch, arm.env),
@@ -290,7 +292,7 @@ def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygo
             "scratch_bytes": limits.scratch_bytes,
             "grace_s": limits.grace_s,
         },
-        "fence": place.fence.around(scratch, also),
+        "fence": place.sandbox_spec.around(scratch, also),
         "arm": {
             "script": str(script),
             "function": arm.arm,
@@ -298,7 +300,7 @@ def _order(arm: ArmSpec, script: Path, place: Place, scratch: Path, zygote: Zygo
             "exercises": list(arm.exercises),
             "packages": list(place.packages),
             "dump_signal": int(supervisor.DUMP_SIGNAL),
-            "is_private": not is_apart(place.fence.steps),
+            "is_private": not is_apart(place.sandbox_spec.steps),
         },
     }
 
@@ -410,7 +412,7 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
     return [_storable(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> dict[str, Any]:
+def _without_places(report: Mapping[str, Any], place: RunLocation, scratch: Path) -> dict[str, Any]:
     """The report with this host's own paths by name: evidence is shipped, and reads alike wherever it was made."""
     names = {  # the later one stands where two are the same: an interpreter of /usr has no home of its own
         str(_interpreter_home(place)): "$PYTHON",
@@ -427,7 +429,7 @@ def _without_places(report: Mapping[str, Any], place: Place, scratch: Path) -> d
     return {**report, "log": named(report["log"]), "observations": named(report["observations"])}
 
 
-def _interpreter_home(place: Place) -> Path:
+def _interpreter_home(place: RunLocation) -> Path:
     """Where the environment's interpreter is installed; of one that is not ours, as its pyvenv.cfg says. /usr tells
     nothing.
     """

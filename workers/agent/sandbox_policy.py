@@ -102,7 +102,7 @@ _Op = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Fence:
+class SandboxSpec:
     """The means that shut arms off, and what they then see: `ops` as sandbox reads them, in order, without what is the
     attempt's own.
     """
@@ -129,12 +129,12 @@ class Fence:
 MOUNT = "root"
 """The empty folder of a scratch folder on which the new root is built."""
 
-OPEN = Fence(steps=(PROCESS,))
+OPEN = SandboxSpec(steps=(PROCESS,))
 """Limits alone: the network and the host's files stay where they are."""
 
 
 @dataclass(frozen=True)
-class Premises:
+class SandboxInputs:
     """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown.
 
     `interpreter` is the Python that an environment of ours was made of: an arm may have edited what would tell. Where
@@ -162,28 +162,28 @@ class Premises:
 
 
 @dataclass(frozen=True)
-class Reach:
+class SandboxCapability:
     """The highest level that works here, and in words why it is no higher (empty: it is the highest, or was capped)."""
 
-    fence: Fence
+    sandbox_spec: SandboxSpec
     why_not: str = ""
 
     @property
     def level(self) -> Isolation:
-        return self.fence.level
+        return self.sandbox_spec.level
 
 
-def reach(premises: Premises, scratch: Path, at_most: Isolation = Isolation.FILTERED) -> Reach:
+def reach(sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
     """Try from `at_most` downwards with everything that the arms will have. `scratch` is an empty folder of its own."""
     why: list[str] = []
     if at_most.rank >= Isolation.NAMESPACES.rank:
-        ops = tuple(_in_order(list(_ops(premises))))
+        ops = tuple(_in_order(list(_ops(sandbox_inputs))))
         steps = _steps(at_most)
         while True:
-            fence = Fence((PROCESS, NO_NETWORK, NAMESPACES, *steps), ops)
-            problem = _try(fence, premises, scratch)
+            sandbox_spec = SandboxSpec((PROCESS, NO_NETWORK, NAMESPACES, *steps), ops)
+            problem = _try(sandbox_spec, sandbox_inputs, scratch)
             if problem is None:
-                return Reach(fence, "; ".join(why))
+                return SandboxCapability(sandbox_spec, "; ".join(why))
             why.append(_in_words(*problem))
             fewer = _without(steps, problem[0])
             if fewer == steps:
@@ -191,17 +191,17 @@ def reach(premises: Premises, scratch: Path, at_most: Isolation = Isolation.FILT
             steps = fewer
     if at_most.rank >= Isolation.NETWORK.rank:
         if _can_leave_network(scratch):
-            return Reach(_kept_from_writing(Fence(), premises, scratch), "; ".join(why))
+            return SandboxCapability(_kept_from_writing(SandboxSpec(), sandbox_inputs, scratch), "; ".join(why))
         why = why or [_in_words("user namespace", 1)]
-    return Reach(_kept_from_writing(OPEN, premises, scratch), "; ".join(why))
+    return SandboxCapability(_kept_from_writing(OPEN, sandbox_inputs, scratch), "; ".join(why))
 
 
-def _kept_from_writing(fence: Fence, premises: Premises, scratch: Path) -> Fence:
+def _kept_from_writing(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> SandboxSpec:
     """Without namespaces Landlock keeps an arm from what others run and from looking into them, where all works so."""
     if sandbox.landlock_version() <= 1:
-        return fence
-    kept = replace(fence, steps=(*fence.steps, sandbox.LANDLOCK), ops=tuple(_writable(premises)))
-    return fence if _try(kept, premises, scratch) else kept
+        return sandbox_spec
+    kept = replace(sandbox_spec, steps=(*sandbox_spec.steps, sandbox.LANDLOCK), ops=tuple(_writable(sandbox_inputs)))
+    return sandbox_spec if _try(kept, sandbox_inputs, scratch) else kept
 
 
 def _without(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
@@ -212,11 +212,11 @@ def _without(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
     return () if failed in _SEEN_INSIDE else steps
 
 
-def reach_of_host(root: Path, at_most: Isolation = Isolation.FILTERED) -> Reach:
+def reach_of_host(root: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
     """The same for this host as it is, before there is an environment: with the worker's own interpreter."""
     with tempfile.TemporaryDirectory(prefix="kg-") as folder:
-        premises = Premises(Path(sys.executable), root, memory_bytes=1 << 30)
-        return reach(premises, Path(folder), at_most)
+        sandbox_inputs = SandboxInputs(Path(sys.executable), root, memory_bytes=1 << 30)
+        return reach(sandbox_inputs, Path(folder), at_most)
 
 
 def reach_groups() -> tuple[str, str]:
@@ -246,33 +246,41 @@ def _steps(at_most: Isolation) -> tuple[str, ...]:
     return (*landlock, *((sandbox.SECCOMP,) if sandbox.is_filter_known() else ()))
 
 
-def inside(fence: Mapping[str, Any]) -> tuple[str, ...]:
+def inside(sandbox_spec: Mapping[str, Any]) -> tuple[str, ...]:
     """What to put before a command so that it runs inside a fence; nothing where the fence lets it run as it is."""
-    if set(fence["steps"]) == {PROCESS}:
+    if set(sandbox_spec["steps"]) == {PROCESS}:
         return ()
-    return (sys.executable, "-I", "-S", sandbox.__file__, json.dumps(fence))
+    return (sys.executable, "-I", "-S", sandbox.__file__, json.dumps(sandbox_spec))
 
 
-def _try(fence: Fence, premises: Premises, scratch: Path) -> tuple[str, int, str] | None:
+def _try(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> tuple[str, int, str] | None:
     """None where the inside is made and is as it should be, else the step, the kernel's number and what was found."""
     (scratch / MOUNT).mkdir(exist_ok=True)
-    compiler = find_compiler(premises.environ)
-    is_alone = NAMESPACES in fence.steps
+    compiler = find_compiler(sandbox_inputs.environ)
+    is_alone = NAMESPACES in sandbox_spec.steps
     told = {
         "alone": is_alone,
-        "hidden": [str(premises.root), *map(str, _homes(premises.environ))] if is_alone else [],
-        "kept": _kept([op[1] for op in fence.around(scratch)["ops"]]),
+        "hidden": [str(sandbox_inputs.root), *map(str, _homes(sandbox_inputs.environ))] if is_alone else [],
+        "kept": _kept([op[1] for op in sandbox_spec.around(scratch)["ops"]]),
         "scratch": str(scratch),
-        "environment": str(premises.environment),
-        "packages": str(premises.packages),
-        "mutable": premises.is_mutable,
-        "gpu": premises.sees_gpu,
-        "compiler": compiler if _runs(compiler, premises.environ) else (),
+        "environment": str(sandbox_inputs.environment),
+        "packages": str(sandbox_inputs.packages),
+        "mutable": sandbox_inputs.is_mutable,
+        "gpu": sandbox_inputs.sees_gpu,
+        "compiler": compiler if _runs(compiler, sandbox_inputs.environ) else (),
     }
-    command = [*inside(fence.around(scratch)), str(premises.python), "-I", "-S", "-c", _LOOK_AROUND, json.dumps(told)]
+    command = [
+        *inside(sandbox_spec.around(scratch)),
+        str(sandbox_inputs.python),
+        "-I",
+        "-S",
+        "-c",
+        _LOOK_AROUND,
+        json.dumps(told),
+    ]
     try:
         ran = subprocess.run(
-            command, env=_plain(premises.environ), capture_output=True, text=True, timeout=_TRY_S, check=False
+            command, env=_plain(sandbox_inputs.environ), capture_output=True, text=True, timeout=_TRY_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         return "starting", 0, str(failure)
@@ -356,7 +364,7 @@ def _why_no_user_namespace() -> str:
     )
 
 
-def _ops(premises: Premises) -> Iterator[_Op]:
+def _ops(sandbox_inputs: SandboxInputs) -> Iterator[_Op]:
     """Everything that does not depend on the attempt, in no order yet."""
     for name in _SYSTEM:
         path = Path("/", name)
@@ -364,39 +372,43 @@ def _ops(premises: Premises) -> Iterator[_Op]:
             yield "link", str(path), str(path.readlink())
         elif path.is_dir():
             yield "show", str(path)
-    yield from (("hide", path) for path in (str(premises.root), *_NEVER, *map(str, _homes(premises.environ))))
+    yield from (
+        ("hide", path) for path in (str(sandbox_inputs.root), *_NEVER, *map(str, _homes(sandbox_inputs.environ)))
+    )
     yield from (("hide", path) for path in _unreadable())
     yield from (("show", path) for path in _ALSO)
-    yield "show", str(premises.environment)
-    if premises.is_mutable:
-        yield "open", str(premises.packages)
-    yield from (("hide", str(premises.environment / name)) for name in _OF_ENVIRONMENT)
+    yield "show", str(sandbox_inputs.environment)
+    if sandbox_inputs.is_mutable:
+        yield "open", str(sandbox_inputs.packages)
+    yield from (("hide", str(sandbox_inputs.environment / name)) for name in _OF_ENVIRONMENT)
     yield "show", str(Path(sandbox.__file__).with_name("harness.py"))
-    interpreter = premises.interpreter or premises.python
-    for path in (*interpreter_places(interpreter), *_tools(premises.environ), *premises.extra):
-        if not _is_too_wide(path, premises):
+    interpreter = sandbox_inputs.interpreter or sandbox_inputs.python
+    for path in (*interpreter_places(interpreter), *_tools(sandbox_inputs.environ), *sandbox_inputs.extra):
+        if not _is_too_wide(path, sandbox_inputs):
             yield "show", str(path)
     yield "room", "/tmp", _ROOM_BYTES  # noqa: S108 - the place inside
     yield "room", "/var/tmp", _ROOM_BYTES  # noqa: S108
-    yield from _device_ops(premises)
+    yield from _device_ops(sandbox_inputs)
 
 
-def _writable(premises: Premises) -> Iterator[_Op]:
+def _writable(sandbox_inputs: SandboxInputs) -> Iterator[_Op]:
     """Without namespaces: the host's own places, but never one that holds the data folder or the environment."""
-    if premises.is_mutable:
-        yield "open", str(premises.packages)
-    kept = [path for path in (premises.root, premises.environment, premises.cache) if path is not None]
+    if sandbox_inputs.is_mutable:
+        yield "open", str(sandbox_inputs.packages)
+    kept = [
+        path for path in (sandbox_inputs.root, sandbox_inputs.environment, sandbox_inputs.cache) if path is not None
+    ]
     for place in map(Path, _SHARED):
         if place.exists() and not any(place == path or place in path.parents for path in kept):
             yield "open", str(place)
-    yield from (("use", str(path)) for path in (*_devices(premises), Path("/dev/pts"), Path("/dev/ptmx")))
+    yield from (("use", str(path)) for path in (*_devices(sandbox_inputs), Path("/dev/pts"), Path("/dev/ptmx")))
 
 
-def _device_ops(premises: Premises) -> Iterator[_Op]:
-    yield from (("show", str(path)) for path in _devices(premises))
+def _device_ops(sandbox_inputs: SandboxInputs) -> Iterator[_Op]:
+    yield from (("show", str(path)) for path in _devices(sandbox_inputs))
     for name, text in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         yield "link", f"/dev/{name}", f"/proc/self/fd{text}"
-    yield "room", "/dev/shm", premises.memory_bytes // 2  # noqa: S108
+    yield "room", "/dev/shm", sandbox_inputs.memory_bytes // 2  # noqa: S108
     yield "terminals", "/dev/pts"
     yield "link", "/dev/ptmx", "pts/ptmx"
 
@@ -411,8 +423,8 @@ def _homes(environ: Mapping[str, str]) -> list[Path]:
     return sorted(path for path in homes if path.is_absolute() and path != Path("/"))
 
 
-def _devices(premises: Premises) -> Iterator[Path]:
-    for pattern in (*_DEVICES, *(_GPU_DEVICES if premises.sees_gpu else ())):
+def _devices(sandbox_inputs: SandboxInputs) -> Iterator[Path]:
+    for pattern in (*_DEVICES, *(_GPU_DEVICES if sandbox_inputs.sees_gpu else ())):
         yield from sorted(Path("/dev").glob(pattern))
 
 
@@ -488,10 +500,10 @@ def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
         yield from (Path(line.strip()) for line in read_any(path).splitlines() if line.startswith("/"))
 
 
-def _is_too_wide(path: Path, premises: Premises) -> bool:
+def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:
     """What would show the data folder or a whole home with it."""
     return not path.exists() or any(
-        path == kept or path in kept.parents for kept in (premises.root, *_homes(premises.environ))
+        path == kept or path in kept.parents for kept in (sandbox_inputs.root, *_homes(sandbox_inputs.environ))
     )
 
 

@@ -38,7 +38,7 @@ from knowngood.app.store.jobs.job_queue import (
     take_lease,
 )
 from knowngood.app.store.records import StaleEvent
-from knowngood.workers.dispatch.local_transport import Carrier, GivenBack, Handle, Lost
+from knowngood.workers.dispatch.local_transport import GivenBack, JobHandle, Lost, Transport
 
 _PROGRESS_EVERY_S = 1.0
 _RENEWALS_PER_LEASE = 3
@@ -97,7 +97,7 @@ def nobody(_event: Event) -> None:
 
 def dispatch(
     engine: Engine,
-    carrier: Carrier,
+    transport: Transport,
     how: Dispatch,
     *,
     stop: Callable[[], bool],
@@ -109,13 +109,13 @@ def dispatch(
     `on_event` hears every event after it was recorded, in the thread of its job. Raises DispatcherBusy where another
     dispatcher is at work, also when it took over from this one.
     """
-    _Dispatcher(engine, carrier, how, on_event=on_event, now=now).run(stop)
+    _Dispatcher(engine, transport, how, on_event=on_event, now=now).run(stop)
 
 
 class _Active:
     """A job on its way, and what is to become of it."""
 
-    def __init__(self, spec: JobSpec, handle: Handle) -> None:
+    def __init__(self, spec: JobSpec, handle: JobHandle) -> None:
         self.spec = spec
         self.handle = handle
         self.thread: threading.Thread | None = None
@@ -175,14 +175,14 @@ class _Dispatcher:
     def __init__(
         self,
         engine: Engine,
-        carrier: Carrier,
+        transport: Transport,
         how: Dispatch,
         *,
         on_event: Callable[[Event], None],
         now: Callable[[], datetime],
     ) -> None:
         self._engine = engine
-        self._carrier = carrier
+        self._carrier = transport
         self._how = how
         self._on_event = on_event
         self._now = now

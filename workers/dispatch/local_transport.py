@@ -36,7 +36,7 @@ class GivenBack(Lost):
     """Nothing is wrong with the job: nobody began it, or its worker took leave. It is queued again; no loss counts."""
 
 
-class Handle(Protocol):
+class JobHandle(Protocol):
     """One job on its way."""
 
     def events(self) -> Generator[Event]:
@@ -49,8 +49,8 @@ class Handle(Protocol):
         """End the agent and all it started, now."""
 
 
-class Carrier(Protocol):
-    def start(self, spec: JobSpec) -> Handle:
+class Transport(Protocol):
+    def start(self, spec: JobSpec) -> JobHandle:
         """Bring a job on its way. Raises Lost where no agent can be started, GivenBack where no worker is left."""
 
 
@@ -97,17 +97,17 @@ def agent_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class LocalCarrier:
+class LocalTransport:
     """Runs each job in an agent process of its own on this host.
 
-    `workplace` is handed to the agent as it is; `command` is how an agent is started.
+    `worker_config` is handed to the agent as it is; `command` is how an agent is started.
     """
 
-    workplace: Mapping[str, Any]
+    worker_config: Mapping[str, Any]
     command: Sequence[str] = (sys.executable, "-m", "knowngood.workers.agent.agent")
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def start(self, spec: JobSpec) -> "LocalHandle":
+    def start(self, spec: JobSpec) -> "LocalJobHandle":
         settle()
         try:
             process = subprocess.Popen(
@@ -121,11 +121,11 @@ class LocalCarrier:
             )
         except OSError as error:
             raise Lost(f"no agent could be started: {error}") from None
-        order = b'{"spec":%s,"workplace":%s}\n' % (codec.dump_spec(spec), orjson.dumps(self.workplace))
-        return LocalHandle(process, order)
+        order = b'{"spec":%s,"workplace":%s}\n' % (codec.dump_spec(spec), orjson.dumps(self.worker_config))
+        return LocalJobHandle(process, order)
 
 
-class LocalHandle:
+class LocalJobHandle:
     """An agent process. Its standard input stays open for as long as we live: its end tells the agent that we died."""
 
     def __init__(self, process: subprocess.Popen[bytes], order: bytes) -> None:

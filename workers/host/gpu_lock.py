@@ -112,7 +112,7 @@ class _Device:
     is_suspect: bool = False
 
 
-class Held:
+class HeldGpu:
     """A device that nobody else uses until it is given back; leave the `with` block to do so."""
 
     def __init__(self, gpus: "Gpus", device: _Device, lock: int) -> None:
@@ -159,7 +159,7 @@ class Gpus:
         self._devices = devices
         self._settle_s = settle_s
 
-    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> Held | Trouble | None:
+    def hold(self, is_cancelled: Callable[[], bool], say_waiting: Callable[[], None]) -> HeldGpu | Trouble | None:
         """A sound device that nobody else holds. Trouble where none is sound, None where cancelled.
 
         Waits for as long as others hold what is left; `say_waiting` is called now and then meanwhile.
@@ -169,7 +169,7 @@ class Gpus:
         while not is_cancelled():
             for device in sorted(self._devices, key=lambda one: one.is_suspect):
                 held = None if device.uuid in unfit else self._try(device, is_cancelled)
-                if isinstance(held, Held):
+                if isinstance(held, HeldGpu):
                     return held
                 if held is not None:
                     unfit[device.uuid] = held
@@ -181,7 +181,7 @@ class Gpus:
             time.sleep(_LOOK_S)
         return None
 
-    def _try(self, device: _Device, is_cancelled: Callable[[], bool]) -> Held | Trouble | None:
+    def _try(self, device: _Device, is_cancelled: Callable[[], bool]) -> HeldGpu | Trouble | None:
         """None where another holds it."""
         try:
             lock = take_lock(lock_folder(_LOCKS) / f"{device.uuid}.lock")
@@ -195,7 +195,7 @@ class Gpus:
             return None
         trouble = self.settle(device, is_cancelled)
         if trouble is None:
-            return Held(self, device, lock)
+            return HeldGpu(self, device, lock)
         os.close(lock)
         return trouble
 

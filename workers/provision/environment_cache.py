@@ -30,7 +30,7 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Ready:
+class EnvironmentRecord:
     """What is known of a finished environment. `wheels` maps each wheel's key to the bytes it takes, shared with every
     environment that holds the same wheel; `own_bytes` is what belongs to this one alone. `seals` tell edits.
     `interpreter` is the Python that its maker linked: nothing in the environment is asked for it.
@@ -71,7 +71,7 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class EnvironmentCache:
     """`cache` is uv's: a wheel unpacked there for environments that are all gone is removed with the last of them."""
 
     root: Path
@@ -80,7 +80,7 @@ class Shelf:
     def folder(self, key: str) -> Path:
         return self.root / key
 
-    def borrow(self, key: str, *, is_fresh: bool = False) -> tuple[Ready, Lease] | None:
+    def borrow(self, key: str, *, is_fresh: bool = False) -> tuple[EnvironmentRecord, Lease] | None:
         """A lease on an environment that is ready and unedited; None where there is none such.
 
         `is_fresh` is for its maker, who sealed it a moment ago and need not look again.
@@ -133,10 +133,10 @@ class Shelf:
         self.root.mkdir(parents=True, exist_ok=True)
         return os.open(self.root / f"{key}{ending}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
-    def load(self, key: str) -> Ready | None:
+    def load(self, key: str) -> EnvironmentRecord | None:
         try:
             told = json.loads(read_regular(self.folder(key) / _READY, _MOST_BYTES))
-            return Ready(**{**told, "sources": tuple(told["sources"])})
+            return EnvironmentRecord(**{**told, "sources": tuple(told["sources"])})
         except (ValueError, TypeError, KeyError, RecursionError):
             return None
 
@@ -144,7 +144,7 @@ class Shelf:
         """The pylock.toml that an environment was made by."""
         return read_regular(self.folder(key) / _PYLOCK, _MOST_BYTES)
 
-    def finish(self, ready: Ready) -> None:
+    def finish(self, ready: EnvironmentRecord) -> None:
         """Say that an environment is ready. The rename is what makes it so."""
         write_whole(self.folder(ready.key) / _READY, json.dumps(asdict(ready)))
 
@@ -157,10 +157,10 @@ class Shelf:
             folder.rename(left)
             remove_tree(left)
 
-    def _is_intact(self, ready: Ready) -> bool:
+    def _is_intact(self, ready: EnvironmentRecord) -> bool:
         return self._changed(ready) == set()
 
-    def _changed(self, ready: Ready) -> set[str]:
+    def _changed(self, ready: EnvironmentRecord) -> set[str]:
         """The top-level entries that are not as they were when the environment was finished, and its lock."""
         try:
             found = seal(site_of(self.folder(ready.key), ready.python)).of_environment
@@ -191,7 +191,7 @@ class Shelf:
                 sleep(_POLL_S)
             self._remove_archives(inodes, even_if_linked=True)
 
-    def _inodes(self, ready: Ready) -> set[tuple[int, int]]:
+    def _inodes(self, ready: EnvironmentRecord) -> set[tuple[int, int]]:
         found = find_distributions(site_of(self.folder(ready.key), ready.python)).values()
         return {inode for inode in (one.inode() for one in found) if inode is not None}
 
@@ -199,7 +199,7 @@ class Shelf:
         """Bytes of all ready environments, each wheel counted once."""
         return _bytes_of(self.load_all())
 
-    def load_all(self) -> list[Ready]:
+    def load_all(self) -> list[EnvironmentRecord]:
         """The ready environments, least recently used first."""
         locks = sorted(self.root.glob(f"*{_LOCK}"), key=lambda path: path.stat().st_mtime_ns)
         found = (self.load(path.name.removesuffix(_LOCK)) for path in locks)
@@ -237,7 +237,7 @@ class Shelf:
                 with self.own(key, _nothing):
                     pass  # owning it removes what is half-made
 
-    def _evict(self, ready: Ready) -> bool:
+    def _evict(self, ready: EnvironmentRecord) -> bool:
         descriptor = self._open(ready.key)
         try:
             is_owned = _try_lock(descriptor, fcntl.LOCK_EX)
@@ -317,7 +317,7 @@ def _touch(lock: int) -> None:
     os.utime(lock, ns=(now, now))
 
 
-def _bytes_of(environments: Collection[Ready]) -> int:
+def _bytes_of(environments: Collection[EnvironmentRecord]) -> int:
     shared: dict[str, int] = {}
     for ready in environments:
         shared |= ready.wheels

@@ -34,7 +34,7 @@ from knowngood.workers.provision.download_estimate import (
     measure_wheels,
     sum_up,
 )
-from knowngood.workers.provision.environment_cache import Lease, Ready, Shelf, list_ready
+from knowngood.workers.provision.environment_cache import EnvironmentCache, EnvironmentRecord, Lease, list_ready
 from knowngood.workers.provision.import_probe import Proofs
 from knowngood.workers.provision.index_config import Index
 from knowngood.workers.provision.pylock import Lock, Wheel
@@ -139,7 +139,7 @@ class Provisioner:
         self._adopted = dict(adopted or {})
         cache = cache or choose_cache(root, environ)
         self.installer = Installer(cache, root, given_index=index, environ=self._environ)
-        self.shelf = Shelf(root / "environments", cache)
+        self.shelf = EnvironmentCache(root / "environments", cache)
         self._resolver = Resolver(root / "locks", self.installer)
         self._sizes = Sizes(root / "sizes.json")
         self._bytecode = BytecodeStore(root / "bytecode")
@@ -203,7 +203,7 @@ class Provisioner:
             sources=("adopted as found",),
         )
 
-    def _environment(self, ready: Ready, lease: Lease, *, seconds: float, is_made: bool) -> Environment:
+    def _environment(self, ready: EnvironmentRecord, lease: Lease, *, seconds: float, is_made: bool) -> Environment:
         folder = self.shelf.folder(ready.key)
         return Environment(
             python=folder / "bin" / "python",
@@ -268,7 +268,7 @@ class Provisioner:
 
     def _make(
         self, build: Build, request: EnvironmentRequest, key: str, watch: Watch, on_progress: OnProgress
-    ) -> Ready:
+    ) -> EnvironmentRecord:
         """`key` is what the environment is known by on the shelf."""
         interpreter, asked = self._interpreter(build), environment_key(build, request)
         on_progress("resolve", build.id, 0, 0)
@@ -286,13 +286,13 @@ class Provisioner:
             lock = self._resolver.resolve(build, request, interpreter, watch)
             return self._assemble_or_explain(replace(order, lock=lock), watch, on_progress)
 
-    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> Ready:
+    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
         try:
             return self._assemble(order, watch, on_progress)
         except InstallerFailed as failed:
             raise ProvisionFailure(self._explain(failed, order.build)) from failed
 
-    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> Ready:
+    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
         self._make_room(order)
         try:
             try:

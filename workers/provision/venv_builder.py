@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from knowngood.app.domain.builds.build import Build, difference
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.workers.provision.bytecode_cache import BytecodeStore, bytecode_files, bytecode_tag, compile_sources
-from knowngood.workers.provision.environment_cache import Ready
+from knowngood.workers.provision.environment_cache import EnvironmentRecord
 from knowngood.workers.provision.import_probe import Proofs, import_torch
 from knowngood.workers.provision.pylock import Lock, print_pins
 from knowngood.workers.provision.resolver import ProvisionFailure, backend_of, wrong_build_trouble
@@ -95,7 +95,7 @@ class Assembler:
     proofs: Proofs
     wheel_seals: WheelSeals
 
-    def assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> Ready:
+    def assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
         """Make the environment in `order.folder` and say what it is. Raises ProvisionFailure, InstallerFailed,
         EditedCache and OSError; what is left in the folder then is for the caller to remove.
         """
@@ -206,10 +206,10 @@ class Assembler:
         imported: Mapping[str, str],
         seals: Mapping[str, str],
         seconds: float,
-    ) -> Ready:
+    ) -> EnvironmentRecord:
         is_edited = order.request.mutates
         found = find_distributions(order.site)
-        return Ready(
+        return EnvironmentRecord(
             key=order.key,
             build=order.build.id,
             python=order.build.python,

@@ -43,7 +43,7 @@ CPU_JOBS = "knowngood_cpu_jobs"
 """The custom resource of a node: how many jobs of the CPU class it takes at once."""
 
 NODE = "KNOWNGOOD_NODE"
-"""The variable in which a node tells its own tasks how agents are started there: JSON of `Post`."""
+"""The variable in which a node tells its own tasks how agents are started there: JSON of `AgentLaunchSpec`."""
 
 # Idle processes that Ray keeps ready for the next task: a new one takes 1 to 3 s (2 busy cores, 2026-11-21).
 _READY_PROCESSES = 1
@@ -73,12 +73,12 @@ _RAY_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Post:
-    """How agents are started on a node. `workplace` is handed to them as it is. `gpus` are the machine's numbers of the
-    GPUs that Ray counts from 0, `visible` its CUDA_VISIBLE_DEVICES (None: not set).
+class AgentLaunchSpec:
+    """How agents are started on a node. `worker_config` is handed to them as it is. `gpus` are the machine's
+    numbers of the GPUs that Ray counts from 0, `visible` its CUDA_VISIBLE_DEVICES (None: not set).
     """
 
-    workplace: Mapping[str, Any]
+    worker_config: Mapping[str, Any]
     command: tuple[str, ...] = (sys.executable, "-m", "knowngood.workers.agent.agent")
     gpus: tuple[int, ...] = ()
     visible: str | None = None
@@ -105,7 +105,7 @@ class RayNode:
     ip: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     cpu_jobs: int = 0
-    post: Post | None = None
+    post: AgentLaunchSpec | None = None
     further: tuple[str, ...] = ()
 
     @property
@@ -138,7 +138,7 @@ class RayNode:
 
 def offer_machine(  # noqa: PLR0913 - all but the first two are given by name
     machine: Machine,
-    workplace: Mapping[str, Any],
+    worker_config: Mapping[str, Any],
     *,
     address: str,
     release: str,
@@ -155,7 +155,7 @@ def offer_machine(  # noqa: PLR0913 - all but the first two are given by name
             "with CUDA_VISIBLE_DEVICES naming its GPUs"
         )
     gpus = tuple(gpu.index for gpu in machine.gpus)
-    post = Post(workplace, gpus=gpus, visible=environ.get("CUDA_VISIBLE_DEVICES"))
+    post = AgentLaunchSpec(worker_config, gpus=gpus, visible=environ.get("CUDA_VISIBLE_DEVICES"))
     return RayNode(
         address,
         ip=ip,

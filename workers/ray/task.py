@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 
 from knowngood.app.serialization import codec
-from knowngood.workers.dispatch.local_transport import LocalCarrier, LocalHandle, Lost
+from knowngood.workers.dispatch.local_transport import LocalJobHandle, LocalTransport, Lost
 from knowngood.workers.provision.environment_cache import list_ready
-from knowngood.workers.ray.node import NODE, Post
+from knowngood.workers.ray.node import NODE, AgentLaunchSpec
 
 PLACED = b"placed"
 EVENT = b"event"
@@ -39,7 +39,7 @@ def carry(spec: bytes) -> Iterator[bytes]:
     if told is None:
         yield _frame(LOST, f"a node joined that was not started by `knowngood worker`: it has no {NODE}")
         return
-    post = Post.load(told)
+    post = AgentLaunchSpec.load(told)
     try:
         handle = carrier_of(post, [int(number) for number in ray.get_gpu_ids()], dict(os.environ)).start(
             codec.load_spec(spec)
@@ -55,7 +55,7 @@ def carry(spec: bytes) -> Iterator[bytes]:
         handle.kill()
 
 
-def _told_by(handle: LocalHandle) -> Iterator[bytes]:
+def _told_by(handle: LocalJobHandle) -> Iterator[bytes]:
     frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_follow, args=(handle, frames), name="agent-events", daemon=True).start()
     while True:
@@ -69,7 +69,7 @@ def _told_by(handle: LocalHandle) -> Iterator[bytes]:
         yield frame
 
 
-def _follow(handle: LocalHandle, frames: "queue.SimpleQueue[bytes | None]") -> None:
+def _follow(handle: LocalJobHandle, frames: "queue.SimpleQueue[bytes | None]") -> None:
     try:
         for event in handle.events():
             frames.put(EVENT + b" " + codec.dump_event(event))
@@ -79,7 +79,7 @@ def _follow(handle: LocalHandle, frames: "queue.SimpleQueue[bytes | None]") -> N
         frames.put(None)
 
 
-def carrier_of(post: Post, numbers: list[int], environ: dict[str, str]) -> LocalCarrier:
+def carrier_of(post: AgentLaunchSpec, numbers: list[int], environ: dict[str, str]) -> LocalTransport:
     """The local carrier of this node for a job that Ray gave these of its GPUs; none for a job of the CPU class.
 
     The agent sees every GPU of the machine, which is part of what the machine is, and uses those that are the job's.
@@ -87,10 +87,10 @@ def carrier_of(post: Post, numbers: list[int], environ: dict[str, str]) -> Local
     environ.pop("CUDA_VISIBLE_DEVICES", None)
     if post.visible is not None:
         environ["CUDA_VISIBLE_DEVICES"] = post.visible
-    workplace = dict(post.workplace)
+    worker_config = dict(post.worker_config)
     if numbers:
-        workplace["gpus"] = [post.gpus[number] for number in numbers]
-    return LocalCarrier(workplace, post.command, environ)
+        worker_config["gpus"] = [post.gpus[number] for number in numbers]
+    return LocalTransport(worker_config, post.command, environ)
 
 
 def ask_to_stop(pid: int, born: float) -> None:
@@ -108,8 +108,8 @@ def _mark(pid: int) -> list[float]:
         return [pid, 0.0]
 
 
-def _ready_at(post: Post) -> list[str]:
-    root = post.workplace.get("root")
+def _ready_at(post: AgentLaunchSpec) -> list[str]:
+    root = post.worker_config.get("root")
     return sorted(list_ready(Path(root) / "environments")) if root else []
 
 

@@ -80,7 +80,7 @@ class _Placing:
     environment: str
 
 
-class RayCarrier:
+class RayTransport:
     """Open it with `with`: raises FleetUnusable where the fleet cannot be led from here. Threads may share it."""
 
     def __init__(
@@ -94,7 +94,7 @@ class RayCarrier:
         self._command = tuple(command)
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
-        self._handles: dict[str, RayHandle] = {}
+        self._handles: dict[str, RayJobHandle] = {}
         self._places: dict[str, _Placing] = {}
         self._ready: dict[str, set[str]] = {}  # environment -> machines that have it; the newest last
         self._members: tuple[Member, ...] = ()
@@ -140,7 +140,7 @@ class RayCarrier:
         """How many jobs of each class the fleet takes at once, now."""
         return self._room
 
-    def start(self, spec: JobSpec) -> "RayHandle":
+    def start(self, spec: JobSpec) -> "RayJobHandle":
         """Raises GivenBack where no machine of the fleet can take it any more."""
         with self._lock:
             key = environment_key(spec.build, spec.request)
@@ -148,7 +148,7 @@ class RayCarrier:
             if choice is None:
                 raise GivenBack(f"no worker of class {spec.hardware} is left")
             number = str(next(self._numbers))
-            handle = RayHandle(self, number, spec)
+            handle = RayJobHandle(self, number, spec)
             self._handles[number] = handle
             self._places[number] = _Placing(spec.hardware, choice.best, key)
         body = {"spec": codec.dump_spec(spec).decode(), "options": _options(spec, choice)}
@@ -271,7 +271,7 @@ class RayCarrier:
             self._problem = ""
             self._has_fleet.set()
 
-    def _give_up(self, handle: "RayHandle", word: str, how: str) -> None:
+    def _give_up(self, handle: "RayJobHandle", word: str, how: str) -> None:
         """End a job of which nothing more is to be heard."""
         self.send("kill", handle.number, {})
         self._forget(handle.number)
@@ -327,12 +327,12 @@ def _listen(process: "subprocess.Popen[bytes]", words: deque[bytes]) -> None:
             words.append(line[-500:])
 
 
-class RayHandle:
+class RayJobHandle:
     """One job on its way through Ray."""
 
-    def __init__(self, carrier: RayCarrier, number: str, spec: JobSpec) -> None:
+    def __init__(self, transport: RayTransport, number: str, spec: JobSpec) -> None:
         self.spec = spec
-        self._carrier = carrier
+        self._carrier = transport
         self.number = number
         self._inbox: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         self._is_asked = False

@@ -7,7 +7,7 @@ Standard library only, Python 3.9 and newer, and Linux. Two ways in:
     leave(fence), then for the child enter(fence)      the keeper, which is loaded beside this file
     sandbox.py FENCE COMMAND..                         run one command inside (probes, and what asks the host)
 
-`fence` is JSON: `steps` names the means; `ops` says what is to be seen, in the order of mounting, parents first:
+`sandbox_spec` is JSON: `steps` names the means; `ops` says what is to be seen, in the order of mounting, parents first:
 ("show", path) read-only, ("open", path) writable, ("hide", path) an empty place, ("room", path, bytes) a writable one
 in memory, ("link", path, text), ("terminals", path). Without namespaces everything is seen, and ("open", path) and
 ("use", path), where nothing may be made, are what Landlock lets an arm write. `mount` is an empty folder to build the
@@ -87,21 +87,21 @@ def _must(step: str, result: int) -> int:
     return result
 
 
-def leave(fence: dict[str, Any]) -> tuple[str, ...]:
+def leave(sandbox_spec: dict[str, Any]) -> tuple[str, ...]:
     """In the keeper: leave the host's network and, at the level of namespaces, let later children be elsewhere.
 
     The keeper itself stays in the host's mounts and processes, so that it sees all of the arm. Says what was reached;
     the network alone may be refused silently, as everywhere before, and is then missing from what is said. Raises
     Refused for anything else. The first child after this is the init of the others: see `start_init`.
     """
-    if NAMESPACES in fence["steps"]:
+    if NAMESPACES in sandbox_spec["steps"]:
         flags = _NEWNET | _NEWPID | _NEWIPC | _NEWUTS
         if not _unshare_as_owner(_NEWUSER | flags) and _libc.unshare(flags) != 0:
             raise Refused("user namespace", ctypes.get_errno())
         _raise_loopback()
-        return tuple(step for step in fence["steps"] if step != "process")
-    filters = tuple(step for step in fence["steps"] if step == LANDLOCK)
-    if NO_NETWORK in fence["steps"] and (_libc.unshare(_NEWNET) == 0 or _unshare_as_owner(_NEWUSER | _NEWNET)):
+        return tuple(step for step in sandbox_spec["steps"] if step != "process")
+    filters = tuple(step for step in sandbox_spec["steps"] if step == LANDLOCK)
+    if NO_NETWORK in sandbox_spec["steps"] and (_libc.unshare(_NEWNET) == 0 or _unshare_as_owner(_NEWUSER | _NEWNET)):
         _raise_loopback()
         return (NO_NETWORK, *filters)
     return filters
@@ -175,31 +175,31 @@ def start_init(mount: str) -> tuple[int, int]:
         os._exit(0)
 
 
-def enter(fence: dict[str, Any]) -> None:
+def enter(sandbox_spec: dict[str, Any]) -> None:
     """In the arm's process, last of all before it becomes the arm. Raises Refused, OSError."""
-    steps = fence["steps"]
+    steps = sandbox_spec["steps"]
     if NAMESPACES in steps:
         _must("mount namespace", _libc.unshare(_NEWNS))
-        _build_root(fence)
+        _build_root(sandbox_spec)
         _drop_capabilities(())
     else:
         _drop_capabilities(_CAPS_ABOUT_FILES)
     be_private(is_private=not is_apart(steps))
     if LANDLOCK in steps:
         own = ["/dev", "/proc"] if NAMESPACES in steps else ["/proc/self"]
-        rooms = [op[1] for op in fence["ops"] if op[0] in ("open", "room")]
-        _restrict_writing(rooms, [*(op[1] for op in fence["ops"] if op[0] == "use"), *own])
+        rooms = [op[1] for op in sandbox_spec["ops"] if op[0] in ("open", "room")]
+        _restrict_writing(rooms, [*(op[1] for op in sandbox_spec["ops"] if op[0] == "use"), *own])
     if SECCOMP in steps:
         _filter_calls()
 
 
-def _build_root(fence: dict[str, Any]) -> None:
+def _build_root(sandbox_spec: dict[str, Any]) -> None:
     """A new root of what the fence shows; the old one is let go."""
-    root = fence["mount"]
+    root = sandbox_spec["mount"]
     _mount("the host's mounts", None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("new root", "tmpfs", root, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
     covers = [root]
-    for kind, path, *rest in fence["ops"]:
+    for kind, path, *rest in sandbox_spec["ops"]:
         target = root + path
         if kind == "link":
             _make_parents(target)
@@ -217,7 +217,7 @@ def _build_root(fence: dict[str, Any]) -> None:
             _mount("room in memory", "tmpfs", target, "tmpfs", _MS_NOSUID | _MS_NODEV, f"mode=1777,size={size}")
             if kind == "hide":
                 covers.append(target)
-    _mount_proc(root, fence["tasks"])
+    _mount_proc(root, sandbox_spec["tasks"])
     for cover in reversed(covers):  # the mount points in them are all made
         _mount("read-only cover", None, cover, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
     os.chdir(root)
@@ -406,17 +406,17 @@ def _filter_program(audit: int, column: int) -> list[tuple[int, int, int, int]]:
     return program
 
 
-def main(fence: dict[str, Any], command: Sequence[str]) -> NoReturn:
+def main(sandbox_spec: dict[str, Any], command: Sequence[str]) -> NoReturn:
     """Run `command` inside and end as it ends; status 125 where the kernel refused to make the inside."""
     try:
-        leave(fence)
-        inside = NAMESPACES in fence["steps"]
-        init, _ = start_init(fence["mount"]) if inside else (0, -1)
+        leave(sandbox_spec)
+        inside = NAMESPACES in sandbox_spec["steps"]
+        init, _ = start_init(sandbox_spec["mount"]) if inside else (0, -1)
         pid = os.fork()
         if pid == 0:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            enter(fence)
-            os.chdir(fence["cwd"])
+            enter(sandbox_spec)
+            os.chdir(sandbox_spec["cwd"])
             os.execvp(command[0], list(command))  # noqa: S606
     except Refused as refused:
         _end_refused(refused.step, refused.number)

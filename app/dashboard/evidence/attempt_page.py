@@ -16,10 +16,10 @@ from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import Judgement, RunRecord
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.store.queries import AttemptDetail, Reception
-from knowngood.app.web.errors import NotHere
+from knowngood.app.web.errors import NotFound
 from knowngood.app.web.html.markdown import marked
-from knowngood.app.web.html.status_labels import OUTCOME_WORDS, Sign, sign_of_outcome
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import OUTCOME_WORDS, StatusLabel, sign_of_outcome
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, attempt_address, build_address, cell_address, issue_address, pins_address
 
 router = APIRouter(include_in_schema=False)
@@ -35,7 +35,7 @@ class AttemptPage:
     is_counted: bool
     void: Void | None
     reception: Reception
-    sign: Sign
+    sign: StatusLabel
     word: str
     issue_title: str
     issue_address: str
@@ -54,44 +54,44 @@ class AttemptPage:
 
 
 @router.get("/attempts/{attempt}")
-def attempt(visit: Visiting, attempt: str) -> Response:
-    with visit.reading() as session:
+def attempt(context: Context, attempt: str) -> Response:
+    with context.reading() as session:
         detail = find_attempt(session, attempt)
         issue = find_issue(session, detail.attempt.issue)
         build, _ = find_build(session, detail.attempt.build)
-    return visit.page("attempt.html", attempt_page(visit, detail, issue, build))
+    return context.page("attempt.html", attempt_page(context, detail, issue, build))
 
 
 @router.get("/attempts/{attempt}/log.txt")
-def log(visit: Visiting, attempt: str) -> Response:
-    with visit.reading() as session:
+def log(context: Context, attempt: str) -> Response:
+    with context.reading() as session:
         detail = find_attempt(session, attempt)
-    return visit.text(detail.log, "text/plain; charset=utf-8", "log.txt")
+    return context.text(detail.log, "text/plain; charset=utf-8", "log.txt")
 
 
 @router.get("/attempts/{attempt}/pylock.toml")
-def lock(visit: Visiting, attempt: str) -> Response:
-    with visit.reading() as session:
+def lock(context: Context, attempt: str) -> Response:
+    with context.reading() as session:
         detail = find_attempt(session, attempt)
     if not detail.lock:
         near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
-        raise NotHere(f'the lock of attempt "{attempt}" is not stored here', near)
-    return visit.text(detail.lock, "application/toml", "pylock.toml")
+        raise NotFound(f'the lock of attempt "{attempt}" is not stored here', near)
+    return context.text(detail.lock, "application/toml", "pylock.toml")
 
 
 @router.get("/attempts/{attempt}/requirements.txt")
-def pins(visit: Visiting, attempt: str) -> Response:
+def pins(context: Context, attempt: str) -> Response:
     """What its lock pins, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
-    with visit.reading() as session:
+    with context.reading() as session:
         detail = find_attempt(session, attempt)
     found = hashed_requirements(detail.lock)
     if not found:
         near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
-        raise NotHere(f'no lock of attempt "{attempt}" is stored here that pins by hash', near)
-    return visit.text(found, "text/plain; charset=utf-8", "requirements.txt")
+        raise NotFound(f'no lock of attempt "{attempt}" is stored here that pins by hash', near)
+    return context.text(found, "text/plain; charset=utf-8", "requirements.txt")
 
 
-def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
+def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
     one, record, judgement = detail.attempt, detail.attempt.record, detail.judgement
     own = attempt_address(one.id)
     raised = record.raised.text.strip() if record.raised else ""
@@ -105,8 +105,8 @@ def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build
         void=detail.void,
         reception=detail.reception,
         sign=sign_of_outcome(judgement.outcome),
-        word=visit.say(OUTCOME_WORDS[judgement.outcome]),
-        issue_title=visit.in_language(issue.title, issue.title_zh),
+        word=context.say(OUTCOME_WORDS[judgement.outcome]),
+        issue_title=context.in_language(issue.title, issue.title_zh),
         issue_address=issue_address(issue.id),
         build_address=build_address(build.id, one.hardware),
         cell_address=cell_address(one.issue, one.build, one.hardware),
@@ -119,7 +119,7 @@ def attempt_page(visit: Visit, detail: AttemptDetail, issue: Issue, build: Build
         lock_address=f"{own}/pylock.toml" if detail.lock else "",
         pins_address=pins_address(one.id) if is_pinned else "",
         commands=commands(
-            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), visit.base
+            Subject(issue, build, one.hardware, one.arm, one.variant, one.id if is_pinned else ""), context.base
         ),
         json_address=f"{API}{own}",
     )

@@ -17,7 +17,7 @@ from knowngood.app.dashboard.matrix.selection import Names, Several, Words, know
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.queries import load_builds, load_hardware, load_recent_attempts
 from knowngood.app.web.pagination import Paging, answer, in_parts, known_fields, newest_after, next_of, one_of
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -31,11 +31,11 @@ class AttemptsQuery(Paging):
 
 
 @router.get("/attempts", response_model=in_parts(AttemptsBody, "attempts"))
-def attempts(visit: Visiting, query: Annotated[AttemptsQuery, Query()]) -> Response:
+def attempts(context: Context, query: Annotated[AttemptsQuery, Query()]) -> Response:
     """The attempts of one issue, newest first, 100 where no limit is given; superseded ones too."""
     fields = known_fields(query.fields, AttemptListedBody)
-    after = newest_after(visit.request, query.cursor)
-    with visit.reading() as session:
+    after = newest_after(context.request, query.cursor)
+    with context.reading() as session:
         issue = find_issue(session, query.issue)
         builds = [build.id for build in named_builds(load_builds(session), query.builds)] if query.builds else None
         classes = known_classes(query.hardware, load_hardware(session)) if query.hardware else None
@@ -48,14 +48,14 @@ def attempts(visit: Visiting, query: Annotated[AttemptsQuery, Query()]) -> Respo
             counts_as=query.outcome or None,
             after=after,
         )
-    shown, next_ = next_of(visit.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id))
+    shown, next_ = next_of(context.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id))
     body = AttemptsBody(attempts=[attempt_listed(row) for row in shown], next=next_)
-    return answer(visit, body, "attempts", fields, next_, is_paged=True)
+    return answer(context, body, "attempts", fields, next_, is_paged=True)
 
 
 @router.get("/attempts/{attempt}", response_model=AttemptBody)
-def attempt(visit: Visiting, attempt: str) -> Response:
+def attempt(context: Context, attempt: str) -> Response:
     """All evidence of one attempt, as measured, with today's judgement of it."""
-    with visit.reading() as session:
+    with context.reading() as session:
         detail = find_attempt(session, attempt)
-    return visit.json(attempt_body(detail))
+    return context.json(attempt_body(detail))

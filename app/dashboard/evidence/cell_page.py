@@ -20,7 +20,7 @@ from knowngood.app.dashboard.evidence.service import (
     timed_of,
 )
 from knowngood.app.dashboard.issues.workarounds import WORDS as FINDING_WORDS
-from knowngood.app.dashboard.issues.workarounds import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, remedies_of
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
@@ -39,13 +39,13 @@ from knowngood.app.web.html.status_labels import (
     CAUSES,
     OUTCOME_WORDS,
     WORDS,
-    Sign,
+    StatusLabel,
     bare_word,
     sign_of,
     sign_of_outcome,
     sign_of_verdict,
 )
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
     attempt_address,
@@ -72,7 +72,7 @@ NOTE_WORDS = {
 class VariantLine:
     finding: VariantFinding
     title: str
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -82,7 +82,7 @@ class AttemptLine:
 
     row: AttemptRow
     address: str
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -97,8 +97,8 @@ class ChangeLine:
     """One step of this cell. `before` and `after` are None where the verdict stayed; `workarounds` are sentences."""
 
     news: CellNews
-    before: tuple[Sign, str] | None
-    after: tuple[Sign, str] | None
+    before: tuple[StatusLabel, str] | None
+    after: tuple[StatusLabel, str] | None
     workarounds: tuple[str, ...]
     cause: str
     run_address: str
@@ -133,7 +133,7 @@ class CellPage:
     build: Build
     build_address: str
     cell: Cell
-    sign: Sign
+    sign: StatusLabel
     word: str
     known: str
     ground: Cell | None
@@ -151,7 +151,7 @@ class CellPage:
     notes_address: str
     classes: tuple[Choice, ...]
     variants: tuple[VariantLine, ...]
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     attempts: tuple[AttemptLine, ...]
     is_cut: bool
@@ -164,16 +164,18 @@ class CellPage:
 
 
 @router.get("/cells/{issue}/{build}")
-def cell(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    with visit.reading() as session:
-        evidence = load_cell_evidence(session, visit.known(session), issue, build, hardware)
+def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    with context.reading() as session:
+        evidence = load_cell_evidence(session, context.known(session), issue, build, hardware)
         key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
         notes = load_notes(session, [key])[key]
         news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
-    return visit.page("cell.html", cell_page(visit, evidence, notes, news))
+    return context.page("cell.html", cell_page(context, evidence, notes, news))
 
 
-def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]) -> CellPage:
+def cell_page(
+    context: RequestContext, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]
+) -> CellPage:
     issue, build, cell, telling = evidence.issue, evidence.build, evidence.cell, evidence.telling
     subject = _subject(evidence)
     own = cell_address(issue.id, build.id, cell.hardware)
@@ -181,19 +183,19 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
     titles = {variant.id: variant.title for variant in issue.variants}
     return CellPage(
         issue=issue,
-        issue_title=visit.in_language(issue.title, issue.title_zh),
+        issue_title=context.in_language(issue.title, issue.title_zh),
         issue_address=issue_address(issue.id, build=build.id, hardware=cell.hardware),
         build=build,
         build_address=build_address(build.id, cell.hardware),
         cell=cell,
         sign=sign_of(cell),
-        word=bare_word(cell, visit.language),
-        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        word=bare_word(cell, context.language),
+        known=how_known(cell.basis, context.language) if cell.basis else "",
         ground=evidence.ground,
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         elsewhere_address=cell_address(issue.id, build.id, CPU_CLASS) if concerns_cpu_path([cell]) else "",
         sentence=measured_sentence(evidence),
-        is_stale=is_stale(cell, build, visit.now),
+        is_stale=is_stale(cell, build, context.now),
         machine=evidence.machine,
         proof=_proof(evidence),
         telling=telling,
@@ -207,18 +209,20 @@ def cell_page(visit: Visit, evidence: CellEvidence, notes: Sequence[Note], news:
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
         variants=tuple(
-            VariantLine(one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), visit.say(WORDS[sign]))
+            VariantLine(
+                one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), context.say(WORDS[sign])
+            )
             for one in cell.variants
         ),
-        remedies=remedies_of(issue, build, cell, visit, costs_on(issue, cell, timed_of(evidence.supporting))),
-        elsewhere=elsewhere_of(issue, build, cell, visit),
-        attempts=tuple(_line(visit, row) for row in _telling_first(issue, evidence.attempts)),
+        remedies=remedies_of(issue, build, cell, context, costs_on(issue, cell, timed_of(evidence.supporting))),
+        elsewhere=elsewhere_of(issue, build, cell, context),
+        attempts=tuple(_line(context, row) for row in _telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
         attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
-        notes=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in notes),
-        changes=tuple(_change(visit, one) for one in reversed(news)),
+        notes=tuple(NoteLine(note, context.say(NOTE_WORDS[note.kind])) for note in notes),
+        changes=tuple(_change(context, one) for one in reversed(news)),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
-        commands=commands(subject, visit.base),
+        commands=commands(subject, context.base),
         json_address=f"{API}{own}",
     )
 
@@ -231,10 +235,10 @@ def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[Attempt
     )
 
 
-def _line(visit: Visit, row: AttemptRow) -> AttemptLine:
+def _line(context: RequestContext, row: AttemptRow) -> AttemptLine:
     outcome = row.judgement.outcome
     return AttemptLine(
-        row, attempt_address(row.attempt.id), sign_of_outcome(outcome), visit.say(OUTCOME_WORDS[outcome])
+        row, attempt_address(row.attempt.id), sign_of_outcome(outcome), context.say(OUTCOME_WORDS[outcome])
     )
 
 
@@ -273,20 +277,20 @@ def _proof(evidence: CellEvidence) -> Proof:
     )
 
 
-def _change(visit: Visit, news: CellNews) -> ChangeLine:
+def _change(context: RequestContext, news: CellNews) -> ChangeLine:
     turned = news.before is not news.after
     return ChangeLine(
         news=news,
-        before=_shown(visit, news.before) if turned else None,
-        after=_shown(visit, news.after) if turned else None,
+        before=_shown(context, news.before) if turned else None,
+        after=_shown(context, news.after) if turned else None,
         workarounds=tuple(
-            f"{id_}: {visit.say(FINDING_WORDS[now])}" for id_, (_, now) in news.workarounds.items() if now is not None
+            f"{id_}: {context.say(FINDING_WORDS[now])}" for id_, (_, now) in news.workarounds.items() if now is not None
         ),
-        cause=visit.say(CAUSES[news.cause], origin=news.origin),
+        cause=context.say(CAUSES[news.cause], origin=news.origin),
         run_address=run_address(news.run) if news.run else "",
     )
 
 
-def _shown(visit: Visit, verdict: Verdict | None) -> tuple[Sign, str]:
+def _shown(context: RequestContext, verdict: Verdict | None) -> tuple[StatusLabel, str]:
     sign = sign_of_verdict(verdict or Verdict.NOT_RUN)
-    return sign, visit.say(WORDS[sign])
+    return sign, context.say(WORDS[sign])

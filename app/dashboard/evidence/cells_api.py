@@ -9,14 +9,14 @@ from knowngood.app.dashboard.evidence.service import CHANGES_SHOWN, load_cell_ev
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.store.evidence.changes import load_cell_news
 from knowngood.app.web.datetime_parameters import Written, last_moment
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
 
 @router.get("/cells/{issue}/{build}", response_model=CellDetailBody)
 def cell(
-    visit: Visiting,
+    context: Context,
     issue: str,
     build: str,
     hardware: Annotated[Words, Query(description="The hardware class; none means the first that was measured")] = "",
@@ -25,9 +25,9 @@ def cell(
     ] = None,
 ) -> Response:
     """One cell with its newest 100 attempts, superseded ones too, as known now; or with all of them, at a past time."""
-    then = None if at is None else last_moment(at, "at", visit.now)
-    with visit.reading() as session:
-        found = load_cell_evidence(session, visit.known(session), issue, build, hardware, at=then)
+    then = None if at is None else last_moment(at, "at", context.now)
+    with context.reading() as session:
+        found = load_cell_evidence(session, context.known(session), issue, build, hardware, at=then)
         news = load_cell_news(session, found.issue.id, found.build.id, found.cell.hardware, CHANGES_SHOWN)
-    now = then or visit.now
-    return visit.json(cell_detail(found, now, [one for one in news if one.at <= now]))
+    now = then or context.now
+    return context.json(cell_detail(found, now, [one for one in news if one.at <= now]))

@@ -23,7 +23,7 @@ from knowngood.app.web.pagination import (
     order_of,
     part_of,
 )
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -51,16 +51,16 @@ class IssuesQuery(Paging):
 
 
 @router.get("/issues", response_model=in_parts(IssuesBody, "issues"))
-def issues(visit: Visiting, query: Annotated[IssuesQuery, Query()]) -> Response:
+def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response:
     """The catalogue's issues."""
     order = order_of(query.sort, _SORTS, [_ID])
     fields = known_fields(query.fields, IssueBody)
-    with visit.reading() as session:
+    with context.reading() as session:
         found = load_issues(session)
     refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
-    part = part_of(visit.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
+    part = part_of(context.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
     body = IssuesBody(issues=[issue_body(issue) for issue in part.rows], next=part.next)
-    return answer(visit, body, "issues", fields, part.next, is_paged=query.is_paged)
+    return answer(context, body, "issues", fields, part.next, is_paged=query.is_paged)
 
 
 def _is_wanted(issue: Issue, query: IssuesQuery) -> bool:
@@ -79,13 +79,13 @@ def _is_wanted(issue: Issue, query: IssuesQuery) -> bool:
 
 
 @router.get("/issues/{issue}", response_model=IssueDetailBody)
-def issue(visit: Visiting, issue: str) -> Response:
+def issue(context: Context, issue: str) -> Response:
     """One issue with its history on every hardware class, and its measured cells."""
-    with visit.reading() as session:
+    with context.reading() as session:
         found = find_issue(session, issue)
-        known = visit.known(session)
+        known = context.known(session)
     measured = known.stored(found.id)
     histories = {
         hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
     }
-    return visit.json(issue_detail(found, histories, measured, known.builds, visit.now))
+    return context.json(issue_detail(found, histories, measured, known.builds, context.now))

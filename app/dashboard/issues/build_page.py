@@ -18,8 +18,8 @@ from knowngood.app.domain.verdicts.matrix import Tally, concerns_cpu_path, stale
 from knowngood.app.domain.verdicts.verdict import Cell, is_stale
 from knowngood.app.store.evidence.attempt_summaries import Installed, load_installed
 from knowngood.app.web.html.grid import Choice
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, Sign, cures_of, partly_of, sign_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, StatusLabel, cures_of, partly_of, sign_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, issue_address, line_feed, part
 
 router = APIRouter(include_in_schema=False)
@@ -55,7 +55,7 @@ class IssueLine:
 class Section:
     """`cpu_address` leads to this build on the CPU, of issues that concern the CPU path; empty for all others."""
 
-    sign: Sign
+    sign: StatusLabel
     word: str
     lines: tuple[IssueLine, ...]
     anchor: str
@@ -67,7 +67,7 @@ class BuildPage:
     build: Build
     hardware: str
     totals: Tally
-    counts: Mapping[Sign, int]
+    counts: Mapping[StatusLabel, int]
     said: tuple[str, ...]
     sections: tuple[Section, ...]
     classes: tuple[Choice, ...]
@@ -83,19 +83,19 @@ class BuildPage:
 
 
 @router.get("/builds/{build}")
-def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    with visit.reading() as session:
+def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    with context.reading() as session:
         found, builds = find_build(session, build)
-        known = visit.known(session)
+        known = context.known(session)
         class_ = one_class(hardware, known.hardware)
         issues = tuple(known.issues.values())
         cells = [known.cell(issue, found, class_) for issue in issues]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
-    return visit.page("build.html", build_page(visit, found, builds, issues, cells, known.hardware, installed))
+    return context.page("build.html", build_page(context, found, builds, issues, cells, known.hardware, installed))
 
 
 def build_page(  # noqa: PLR0913 - what is known of a build comes from as many tables
-    visit: Visit,
+    context: RequestContext,
     build: Build,
     builds: Mapping[str, Build],
     issues: Sequence[Issue],
@@ -106,19 +106,19 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", measured)
     by_id = {issue.id: issue for issue in issues}
-    lines: dict[Sign, list[IssueLine]] = {sign: [] for sign in GRAVEST_FIRST}
+    lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in GRAVEST_FIRST}
     for cell in cells:
-        lines[sign_of(cell)].append(_line(visit, by_id[cell.issue], cell, build))
+        lines[sign_of(cell)].append(_line(context, by_id[cell.issue], cell, build))
     counts = {sign: len(found) for sign, found in lines.items()}
     own = build_address(build.id, hardware)
-    stale = stale_cells(cells, builds, visit.now)
+    stale = stale_cells(cells, builds, context.now)
     return BuildPage(
         build=build,
         hardware=hardware,
         totals=tally(cells, stale),
         counts=counts,
-        said=tuple(visit.say(words, n=counts[sign]) for sign, words in COUNT_WORDS.items() if counts[sign]),
-        sections=tuple(_sections(visit, build, lines)),
+        said=tuple(context.say(words, n=counts[sign]) for sign, words in COUNT_WORDS.items() if counts[sign]),
+        sections=tuple(_sections(context, build, lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
             for class_ in dict.fromkeys([*measured, hardware])
@@ -130,7 +130,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         ),
         older=_beside(build, builds, hardware, -1),
         newer=_beside(build, builds, hardware, 1),
-        comparisons=tuple(_comparisons(visit, build, builds, hardware)),
+        comparisons=tuple(_comparisons(context, build, builds, hardware)),
         upgrade_address=f"/upgrade?{urlencode({'from': build.id, 'hardware': hardware})}",
         feed_address=line_feed(build.minor),
         installed=installed,
@@ -140,40 +140,42 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
 
 
 COUNT_WORDS = {
-    Sign.FAILS: "{n} fail without a workaround",
-    Sign.PARTIAL: "{n} fail with a workaround that helps in part",
-    Sign.CURE: "{n} fail with a workaround",
-    Sign.FLAKY: "{n} flaky",
-    Sign.DIFFERENT: "{n} fail differently",
-    Sign.PASSES: "{n} pass",
+    StatusLabel.FAILS: "{n} fail without a workaround",
+    StatusLabel.PARTIAL: "{n} fail with a workaround that helps in part",
+    StatusLabel.CURE: "{n} fail with a workaround",
+    StatusLabel.FLAKY: "{n} flaky",
+    StatusLabel.DIFFERENT: "{n} fail differently",
+    StatusLabel.PASSES: "{n} pass",
 }
 
 
-def _sections(visit: Visit, build: Build, lines: Mapping[Sign, Sequence[IssueLine]]) -> Iterator[Section]:
+def _sections(
+    context: RequestContext, build: Build, lines: Mapping[StatusLabel, Sequence[IssueLine]]
+) -> Iterator[Section]:
     """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
     for sign, found in lines.items():
         on_cpu = tuple(line for line in found if concerns_cpu_path([line.cell]))
         rest = tuple(line for line in found if not concerns_cpu_path([line.cell]))
         if rest:
-            yield Section(sign, visit.say(WORDS[sign]), rest, sign.value)
+            yield Section(sign, context.say(WORDS[sign]), rest, sign.value)
         if on_cpu:
-            word = visit.say("concerns the CPU path")
+            word = context.say("concerns the CPU path")
             yield Section(sign, word, on_cpu, "cpu-path", build_address(build.id, CPU_CLASS))
 
 
-def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
+def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> IssueLine:
     address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
 
     def cures(ids: Sequence[str]) -> tuple[Cure, ...]:
         return tuple(
-            Cure(visit.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
+            Cure(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
             for one in issue.workarounds
             if one.id in ids
         )
 
     return IssueLine(
         issue=issue,
-        title=visit.in_language(issue.title, issue.title_zh),
+        title=context.in_language(issue.title, issue.title_zh),
         address=address,
         cell=cell,
         cell_address=cell_address(cell.issue, cell.build, cell.hardware),
@@ -181,7 +183,7 @@ def _line(visit: Visit, issue: Issue, cell: Cell, build: Build) -> IssueLine:
         partly=cures(partly_of(cell)),
         ground=ground_of(cell.basis) if (at := cell.basis) else "",
         ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
-        is_stale=is_stale(cell, build, visit.now),
+        is_stale=is_stale(cell, build, context.now),
     )
 
 
@@ -192,7 +194,7 @@ def _beside(build: Build, builds: Mapping[str, Build], hardware: str, step: int)
     return Choice(ids[at], build_address(ids[at], hardware), is_chosen=False) if 0 <= at < len(ids) else None
 
 
-def _comparisons(visit: Visit, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
+def _comparisons(context: RequestContext, build: Build, builds: Mapping[str, Build], hardware: str) -> Iterator[Choice]:
     """With the release before it and the one after it, the older one first; a foreign Triton with its own."""
     line = [one for one in builds.values() if is_release(one) and one.python == build.python]
     before = [one for one in line if one.build_id < build.build_id][-1:]
@@ -200,5 +202,5 @@ def _comparisons(visit: Visit, build: Build, builds: Mapping[str, Build], hardwa
     for other in (*before, *after):
         pair = sorted((build, other), key=lambda one: one.build_id)
         asked = {"a": pair[0].id, "b": pair[1].id, "hardware": hardware}
-        label = visit.say("compare with {build}", build=other.id)
+        label = context.say("compare with {build}", build=other.id)
         yield Choice(label, f"/compare?{urlencode(asked)}", is_chosen=False)

@@ -18,7 +18,7 @@ from knowngood.app.dashboard.lookups import find_build
 from knowngood.app.dashboard.matrix.selection import Names, Words, one_class, refuse_unknown
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.store.queries import load_builds
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.pagination import (
     Paging,
     SortKey,
@@ -32,7 +32,7 @@ from knowngood.app.web.pagination import (
     order_of,
     part_of,
 )
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -62,18 +62,18 @@ class BuildsQuery(Paging):
 
 
 @router.get("/builds", response_model=in_parts(BuildsBody, "builds"))
-def builds(visit: Visiting, query: Annotated[BuildsQuery, Query()]) -> Response:
+def builds(context: Context, query: Annotated[BuildsQuery, Query()]) -> Response:
     """The builds of the catalogue."""
     order = order_of(query.sort, _SORTS, [_ID])
     fields = known_fields(query.fields, BuildBody)
     torch = _specifier(query.torch)
-    with visit.reading() as session:
+    with context.reading() as session:
         found = load_builds(session)
     refuse_unknown("origin", query.origin, {build.origin for build in found}, "origin")
     refuse_unknown("Python", query.python, {build.python for build in found}, "python")
-    part = part_of(visit.request, (build for build in found if _is_wanted(build, query, torch)), order, query)
+    part = part_of(context.request, (build for build in found if _is_wanted(build, query, torch)), order, query)
     body = BuildsBody(builds=[build_body(build) for build in part.rows], next=part.next)
-    return answer(visit, body, "builds", fields, part.next, is_paged=query.is_paged)
+    return answer(context, body, "builds", fields, part.next, is_paged=query.is_paged)
 
 
 def _is_wanted(build: Build, query: BuildsQuery, torch: SpecifierSet) -> bool:
@@ -89,15 +89,15 @@ def _specifier(text: str) -> SpecifierSet:
     try:
         return SpecifierSet(_LOST_PLUS.sub("+", text.strip()))
     except InvalidSpecifier:
-        raise BadQuestion(f'"{text}" is no PEP 440 specifier; write for example >=2.6,<2.8', "torch") from None
+        raise InvalidParameter(f'"{text}" is no PEP 440 specifier; write for example >=2.6,<2.8', "torch") from None
 
 
 @router.get("/builds/{build}", response_model=BuildDetailBody)
-def build(visit: Visiting, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """One build with every issue on one hardware class."""
-    with visit.reading() as session:
+    with context.reading() as session:
         found, _ = find_build(session, build)
-        known = visit.known(session)
+        known = context.known(session)
         class_ = one_class(hardware, known.hardware)
         cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
-    return visit.json(build_detail(found, cells, visit.now))
+    return context.json(build_detail(found, cells, context.now))

@@ -12,12 +12,12 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
 from knowngood.app.dashboard.evidence.service import how_known
-from knowngood.app.dashboard.issues.workarounds import Elsewhere, Remedy, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, remedies_of
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.issue import Issue, Link, LinkKind
-from knowngood.app.domain.verdicts.claims import HeldClaim, Standing, doubts_about, held_claims
+from knowngood.app.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
 from knowngood.app.domain.verdicts.history import FAILING, Answer, History, Release, is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, fold, rows_of, stale_cells
@@ -26,22 +26,22 @@ from knowngood.app.domain.verdicts.workaround_cost import Cost
 from knowngood.app.store.engine import reading
 from knowngood.app.store.evidence.attempt_summaries import Glance, load_glances, load_timed
 from knowngood.app.store.queries import load_builds
-from knowngood.app.web.errors import BadQuestion
-from knowngood.app.web.html.grid import Choice, Square, heads_of, squares_of
+from knowngood.app.web.errors import InvalidParameter
+from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
 from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
 from knowngood.app.web.html.status_labels import (
     GRAVEST_FIRST,
     OUTCOME_WORDS,
     WORDS,
-    Sign,
+    StatusLabel,
     bare_word,
     sign_of,
     sign_of_outcome,
     word_of,
 )
 from knowngood.app.web.preferences_page import YEAR_S
-from knowngood.app.web.request_context import BUILD_COOKIE, Visit, Visiting
+from knowngood.app.web.request_context import BUILD_COOKIE, Context, RequestContext
 from knowngood.app.web.urls import (
     API,
     attempt_address,
@@ -66,11 +66,11 @@ STANDING_WORDS = {
 
 ANSWER_WORDS = {
     Answer.PYTHONS_DISAGREE: "Pythons disagree",
-    Answer.FAILS_DIFFERENTLY: WORDS[Sign.DIFFERENT],
-    Answer.CANNOT_SAY: WORDS[Sign.UNSURE],
-    Answer.NO_BUILD: WORDS[Sign.NO_BUILD],
-    Answer.NOT_RUN: WORDS[Sign.NOT_RUN],
-    Answer.NOT_APPLICABLE: WORDS[Sign.NOT_APPLICABLE],
+    Answer.FAILS_DIFFERENTLY: WORDS[StatusLabel.DIFFERENT],
+    Answer.CANNOT_SAY: WORDS[StatusLabel.UNSURE],
+    Answer.NO_BUILD: WORDS[StatusLabel.NO_BUILD],
+    Answer.NOT_RUN: WORDS[StatusLabel.NOT_RUN],
+    Answer.NOT_APPLICABLE: WORDS[StatusLabel.NOT_APPLICABLE],
 }
 
 
@@ -81,7 +81,7 @@ class Strip:
     hardware: str
     history: History
     sentence: str
-    squares: tuple[Square, ...]
+    squares: tuple[CellGlyph, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class EvidenceLine:
     n: int
     address: str
     evidence_address: str
-    sign: Sign
+    sign: StatusLabel
     word: str
     is_stale: bool
 
@@ -122,7 +122,7 @@ class AttemptLine:
 
     attempt: Glance
     address: str
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -147,7 +147,7 @@ class BadgeCode:
 
 
 @dataclass(frozen=True)
-class Telling:
+class IssueEvidence:
     """What the store says of an issue: all of its cells, and beside them what is read for this page alone."""
 
     known: Known
@@ -175,15 +175,15 @@ class IssuePage:
     standings: Mapping[Standing, str]
     cell: Cell
     cell_address: str
-    sign: Sign
+    sign: StatusLabel
     word: str
-    remedies: tuple[Remedy, ...]
+    remedies: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     helping: int
     partly: int
     known: str
     ground_address: str
-    claims: tuple[HeldClaim, ...]
+    claims: tuple[MeasuredClaim, ...]
     has_untold: bool
     links: Mapping[LinkKind, tuple[Link, ...]]
     evidence: tuple[EvidenceLine, ...]
@@ -202,33 +202,33 @@ class IssuePage:
 
 @router.get("/issues/{issue}")
 def issue(
-    visit: Visiting,
+    context: Context,
     issue: str,
     build: Annotated[Words, Query()] = "",
     hardware: Annotated[Words, Query()] = "",
     sort: Annotated[Words, Query()] = "",
 ) -> Response:
-    with visit.reading("" if build else visit.last_build) as session:
+    with context.reading("" if build else context.last_build) as session:
         found = find_issue(session, issue)
-        known = visit.known(session)
+        known = context.known(session)
         builds, cells = known.builds, known.stored(found.id)
-        chosen = _choose(found, known, cells, build or _remembered(visit, builds), hardware)
+        chosen = _choose(found, known, cells, build or _remembered(context, builds), hardware)
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
     chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
-    telling = Telling(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
-    return visit.page("issue.html", issue_page(visit, found, telling, build, sort))
+    telling = IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+    return context.page("issue.html", issue_page(context, found, telling, build, sort))
 
 
 @router.get("/issues/{issue}/use")
 def use(
-    visit: Visiting, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
+    context: Context, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
 ) -> Response:
     """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
 
     No build means none in particular: what was kept is forgotten.
     """
-    with reading(visit.house.engine) as session:
+    with reading(context.state.engine) as session:
         id_ = named_builds(load_builds(session), [build], "build")[0].id if build else ""
     response = RedirectResponse(
         f"{issue_address(issue, build=id_, hardware=hardware)}#use",
@@ -243,15 +243,15 @@ def use(
 
 
 @router.get("/issues/{issue}/repro.py")
-def repro(visit: Visiting, issue: str) -> Response:
-    with visit.reading() as session:
+def repro(context: Context, issue: str) -> Response:
+    with context.reading() as session:
         found = find_issue(session, issue)
-    return visit.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py")
+    return context.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py")
 
 
-def _remembered(visit: Visit, builds: Mapping[str, Build]) -> str:
+def _remembered(context: RequestContext, builds: Mapping[str, Build]) -> str:
     """The build that the reader chose last; empty where they chose none, or one that has left the catalogue."""
-    return visit.last_build if visit.last_build in builds else ""
+    return context.last_build if context.last_build in builds else ""
 
 
 def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
@@ -263,21 +263,23 @@ def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, clas
     return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=bool(wanted))
 
 
-def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", sort: str = "") -> IssuePage:
+def issue_page(
+    context: RequestContext, issue: Issue, telling: IssueEvidence, wanted: str = "", sort: str = ""
+) -> IssuePage:
     """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
     builds, cells = telling.builds, telling.cells
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
-    remedies = remedies_of(issue, build, cell, visit, telling.costs)
+    remedies = remedies_of(issue, build, cell, context, telling.costs)
     claims = held_claims(issue, [(builds[one.build], one) for one in cells])
-    strips = _strips(visit, issue, releases, measured or (hardware,), cells, telling.known)
+    strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
     return IssuePage(
         issue=issue,
-        title=visit.in_language(issue.title, issue.title_zh),
-        summary=markdown(visit.in_language(issue.summary, issue.summary_zh)),
+        title=context.in_language(issue.title, issue.title_zh),
+        summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
-        spans=tuple(_spans(visit, strips)),
+        spans=tuple(_spans(context, strips)),
         build=build,
         is_remembered=telling.chosen.is_remembered,
         builds=tuple(
@@ -294,27 +296,27 @@ def issue_page(visit: Visit, issue: Issue, telling: Telling, wanted: str = "", s
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
         sign=sign_of(cell),
-        word=bare_word(cell, visit.language),
+        word=bare_word(cell, context.language),
         remedies=remedies,
-        elsewhere=elsewhere_of(issue, build, cell, visit),
+        elsewhere=elsewhere_of(issue, build, cell, context),
         helping=sum(1 for remedy in remedies if remedy.rank),
         partly=sum(1 for remedy in remedies if remedy.verdict is WorkaroundVerdict.PARTIAL),
-        known=how_known(cell.basis, visit.language) if cell.basis else "",
+        known=how_known(cell.basis, context.language) if cell.basis else "",
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=claims,
         has_untold=any(not one.held for one in claims),
         links=_links(issue),
-        evidence=_evidence(visit, cells, builds, sort),
-        evidence_heads=_heads(visit, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
-        attempts=tuple(_attempt(visit, one) for one in telling.attempts),
+        evidence=_evidence(context, cells, builds, sort),
+        evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
+        attempts=tuple(_attempt(context, one) for one in telling.attempts),
         attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
         changes_address=f"/changes?{urlencode({'issues': issue.id})}",
         feed_address=issue_feed(issue.id),
-        badge=_badge(visit, issue, build, hardware),
+        badge=_badge(context, issue, build, hardware),
         script=python(issue.script),
         repro_address=f"{issue_address(issue.id)}/repro.py",
         use_address=f"{issue_address(issue.id)}/use",
-        commands=commands(Subject(issue, build, hardware), visit.base),
+        commands=commands(Subject(issue, build, hardware), context.base),
         json_address=f"{API}{issue_address(issue.id)}",
     )
 
@@ -331,7 +333,7 @@ def _telling_build(builds: Mapping[str, Build], cells: Sequence[Cell], hardware:
     failing = {cell.build for cell in here if cell.verdict in FAILING}
     pool = failing or {cell.build for cell in here} or set(builds)
     if not pool:
-        raise BadQuestion("the catalogue has no builds yet; run `knowngood up`")
+        raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
     return max((builds[id_] for id_ in pool), key=_prominence)
 
 
@@ -342,7 +344,7 @@ def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
 
 
 def _strips(
-    visit: Visit,
+    context: RequestContext,
     issue: Issue,
     chosen: Sequence[Build],
     classes: Sequence[str],
@@ -356,7 +358,7 @@ def _strips(
     strips = []
     for hardware in classes:
         row = rows[issue.id, hardware]
-        squares = squares_of(row, heads, stale_cells(row, known.builds, visit.now))
+        squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
         history = known.history(issue.id, hardware)
         sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
         strips.append(Strip(hardware, history, _lead(sentence, hardware, len(classes)), squares))
@@ -372,7 +374,7 @@ def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
     return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
 
 
-def _spans(visit: Visit, strips: Iterable[Strip]) -> Iterator[SpanLine]:
+def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLine]:
     for strip in strips:
         for span in strip.history.spans:
             yield SpanLine(
@@ -381,16 +383,16 @@ def _spans(visit: Visit, strips: Iterable[Strip]) -> Iterator[SpanLine]:
                 fixed_in=span.fixed_in or "",
                 first_bad=span.first_bad,
                 last_bad=span.last_bad,
-                before=_silent(visit, span.before),
-                within=_silent(visit, span.within),
-                after=_silent(visit, span.after),
+                before=_silent(context, span.before),
+                within=_silent(context, span.within),
+                after=_silent(context, span.after),
             )
 
 
-def _silent(visit: Visit, releases: Sequence[Release]) -> str:
+def _silent(context: RequestContext, releases: Sequence[Release]) -> str:
     """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
     names = {answer: [one.name for one in releases if one.answer is answer] for answer in ANSWER_WORDS}
-    return "; ".join(f"{', '.join(of)}: {visit.say(ANSWER_WORDS[answer])}" for answer, of in names.items() if of)
+    return "; ".join(f"{', '.join(of)}: {context.say(ANSWER_WORDS[answer])}" for answer, of in names.items() if of)
 
 
 HEAD_WORDS = {
@@ -416,19 +418,21 @@ _EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
 }
 
 
-def _evidence(visit: Visit, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str) -> tuple[EvidenceLine, ...]:
+def _evidence(
+    context: RequestContext, cells: Sequence[Cell], builds: Mapping[str, Build], sort: str
+) -> tuple[EvidenceLine, ...]:
     """Where nothing is asked: newest releases first, one hardware class after the other."""
     newest_first = sorted(cells, key=lambda cell: builds[cell.build].build_id, reverse=True)
-    lines = [_line(visit, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
+    lines = [_line(context, cell, builds[cell.build]) for cell in sorted(newest_first, key=lambda cell: cell.hardware)]
     return tuple(sorted_rows(lines, _EVIDENCE, sort))
 
 
 def _heads(
-    visit: Visit, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
+    context: RequestContext, issue: Issue, chosen: Chosen, wanted: str, sort: str, *, has_classes: bool
 ) -> tuple[SortHead, ...]:
     """Without a column of classes where there is but one."""
     columns = {name: column for name, column in _EVIDENCE.items() if has_classes or name != "hardware"}
-    said = {name: replace(column, label=visit.say(column.label)) for name, column in columns.items()}
+    said = {name: replace(column, label=context.say(column.label)) for name, column in columns.items()}
 
     def address_of(asked: str) -> str:
         kept = {"build": wanted, "hardware": chosen.hardware if wanted else "", "sort": asked}
@@ -438,7 +442,7 @@ def _heads(
     return tuple(sort_heads(said, sort, address_of))
 
 
-def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
+def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
     sign = sign_of(cell)
     return EvidenceLine(
         cell=cell,
@@ -448,24 +452,24 @@ def _line(visit: Visit, cell: Cell, build: Build) -> EvidenceLine:
         address=cell_address(cell.issue, cell.build, cell.hardware),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         sign=sign,
-        word=word_of(cell, visit.language),
-        is_stale=is_stale(cell, build, visit.now),
+        word=word_of(cell, context.language),
+        is_stale=is_stale(cell, build, context.now),
     )
 
 
-def _attempt(visit: Visit, one: Glance) -> AttemptLine:
-    sign = sign_of_outcome(one.outcome) if one.outcome else Sign.NOT_RUN
+def _attempt(context: RequestContext, one: Glance) -> AttemptLine:
+    sign = sign_of_outcome(one.outcome) if one.outcome else StatusLabel.NOT_RUN
     word = OUTCOME_WORDS[one.outcome] if one.outcome else "voided" if one.is_voided else "superseded"
-    return AttemptLine(one, attempt_address(one.id), sign, visit.say(word))
+    return AttemptLine(one, attempt_address(one.id), sign, context.say(word))
 
 
-def _badge(visit: Visit, issue: Issue, build: Build, hardware: str) -> BadgeCode:
+def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -> BadgeCode:
     picture = badge_address(issue.id, build.id, hardware)
-    page = f"{visit.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
+    page = f"{context.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
     says = f"{issue.id} on {build.id}"
     return BadgeCode(
         address=picture,
-        endpoint=f"{visit.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
-        markdown=f"[![{says}]({visit.base}{picture})]({page})",
+        endpoint=f"{context.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
+        markdown=f"[![{says}]({context.base}{picture})]({page})",
         says=says,
     )

@@ -11,8 +11,8 @@ from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.domain.verdicts.workaround_cost import Cost, Timed, costs_of
 from knowngood.app.web.html.markdown import markdown
-from knowngood.app.web.html.status_labels import Sign
-from knowngood.app.web.request_context import Visit
+from knowngood.app.web.html.status_labels import StatusLabel
+from knowngood.app.web.request_context import RequestContext
 
 WORDS = {
     WorkaroundVerdict.EFFECTIVE: "works",
@@ -24,17 +24,17 @@ WORDS = {
 }
 
 SIGNS: Mapping[WorkaroundVerdict, str] = {
-    WorkaroundVerdict.EFFECTIVE: Sign.PASSES,
+    WorkaroundVerdict.EFFECTIVE: StatusLabel.PASSES,
     WorkaroundVerdict.PARTIAL: "half",  # of no cell: one that fails in spite of it has Sign.PARTIAL
-    WorkaroundVerdict.UNNECESSARY: Sign.NOT_APPLICABLE,
-    WorkaroundVerdict.UNVERIFIED: Sign.UNSURE,
-    WorkaroundVerdict.INEFFECTIVE: Sign.FAILS,
-    WorkaroundVerdict.HARMFUL: Sign.FAILS,
+    WorkaroundVerdict.UNNECESSARY: StatusLabel.NOT_APPLICABLE,
+    WorkaroundVerdict.UNVERIFIED: StatusLabel.UNSURE,
+    WorkaroundVerdict.INEFFECTIVE: StatusLabel.FAILS,
+    WorkaroundVerdict.HARMFUL: StatusLabel.FAILS,
 }
 
 
 @dataclass(frozen=True)
-class Remedy:
+class WorkaroundView:
     """`rank` counts the ones that work from 1; 0 for the rest. `note` says why where it does not simply work.
 
     `variants` say with which it helps, with which it fails, and with which nobody knows; none where the issue has but
@@ -73,8 +73,8 @@ def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, C
 
 
 def remedies_of(
-    issue: Issue, build: Build, cell: Cell, visit: Visit, costs: Mapping[str, Cost] | None = None
-) -> tuple[Remedy, ...]:
+    issue: Issue, build: Build, cell: Cell, context: RequestContext, costs: Mapping[str, Cost] | None = None
+) -> tuple[WorkaroundView, ...]:
     """Every workaround that can be tried on this build, with what was measured of it on this cell.
 
     They stand in the catalogue's order within each verdict.
@@ -84,17 +84,17 @@ def remedies_of(
     found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
     found.sort(key=lambda pair: best_first.index(pair[1].verdict))
     return tuple(
-        Remedy(
+        WorkaroundView(
             id=one.id,
-            title=visit.in_language(one.title, one.title_zh),
-            body=markdown(visit.in_language(one.body, one.body_zh)),
-            trade_off=visit.in_language(one.trade_off, one.trade_off_zh),
+            title=context.in_language(one.title, one.title_zh),
+            body=markdown(context.in_language(one.body, one.body_zh)),
+            trade_off=context.in_language(one.trade_off, one.trade_off_zh),
             verdict=finding.verdict,
             sign=SIGNS[finding.verdict],
-            word=visit.say(WORDS[finding.verdict]),
+            word=context.say(WORDS[finding.verdict]),
             note="" if finding.verdict is WorkaroundVerdict.PARTIAL else finding.note,
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
-            variants=tuple(_variants(issue, one.id, finding, visit)),
+            variants=tuple(_variants(issue, one.id, finding, context)),
             runs=finding.runs,
             cost=took.get(one.id),
         )
@@ -106,7 +106,7 @@ VARIANT_WORDS = ("helps with", "fails with", "no answer with", "not tried with")
 
 
 def _variants(
-    issue: Issue, workaround: str, finding: WorkaroundFinding, visit: Visit
+    issue: Issue, workaround: str, finding: WorkaroundFinding, context: RequestContext
 ) -> Iterator[tuple[str, str, str]]:
     """A few words, the names of the variants that they hold for, and why where these are left out on purpose."""
     if not issue.variants:
@@ -115,16 +115,16 @@ def _variants(
     asked = [id_ for id_ in finding.untried if id_ not in left_out]
     for words, named in zip(VARIANT_WORDS, (finding.helped, finding.failed, asked), strict=False):
         if named:
-            yield visit.say(words), ", ".join(named), ""
+            yield context.say(words), ", ".join(named), ""
     for why in dict.fromkeys(left_out[id_] for id_ in finding.untried if id_ in left_out):
         alike = [id_ for id_ in finding.untried if left_out.get(id_) == why]
-        yield visit.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
+        yield context.say(VARIANT_WORDS[-1]), ", ".join(alike), why.rstrip(".")
 
 
-def elsewhere_of(issue: Issue, build: Build, cell: Cell, visit: Visit) -> tuple[Elsewhere, ...]:
+def elsewhere_of(issue: Issue, build: Build, cell: Cell, context: RequestContext) -> tuple[Elsewhere, ...]:
     """The others."""
     return tuple(
-        Elsewhere(one.id, visit.in_language(one.title, one.title_zh), finding.note)
+        Elsewhere(one.id, context.in_language(one.title, one.title_zh), finding.note)
         for one in issue.workarounds
         if not (finding := _finding(issue, build, cell, one.id)).applies
     )

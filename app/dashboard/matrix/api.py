@@ -32,7 +32,7 @@ from knowngood.app.web.pagination import (
     order_of,
     part_of,
 )
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -82,16 +82,16 @@ class MatrixApiQuery(MatrixQuery, Paging):
 
 
 @router.get("/matrix", response_model=in_parts(MatrixPageBody, "cells"))
-def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Response:
+def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Response:
     """Every cell of a selection, not_run ones too, with the issues and builds they are of."""
     fields = known_fields(query.fields, CellBody)
-    then = None if query.at is None else last_moment(query.at, "at", visit.now)
-    since = None if query.since is None else first_moment(query.since, "since", visit.now)
-    now = then or visit.now
-    with visit.reading() as session:
+    then = None if query.at is None else last_moment(query.at, "at", context.now)
+    since = None if query.since is None else first_moment(query.since, "since", context.now)
+    now = then or context.now
+    with context.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns, kept=visit.house.cells, now=now, at=then)
-    part = part_of(visit.request, _wanted(selection, query, since, now), _order(query, selection), query)
+        selection = select(session, query, classes, query.columns, kept=context.state.cells, now=now, at=then)
+    part = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)
     issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
     if query.narrows:
         issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
@@ -100,7 +100,7 @@ def matrix(visit: Visiting, query: Annotated[MatrixApiQuery, Query()]) -> Respon
     asked = None if selection.asked == EVERYTHING else to_json(selection.asked)
     body = MatrixPageBody(issues=whole.issues, builds=whole.builds, cells=whole.cells, next=part.next, query=asked)
     without = () if asked else ("query",)
-    return answer(visit, body, "cells", fields, part.next, is_paged=query.is_paged, without=without)
+    return answer(context, body, "cells", fields, part.next, is_paged=query.is_paged, without=without)
 
 
 def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None, now: datetime) -> Iterable[Cell]:

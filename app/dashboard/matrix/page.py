@@ -34,10 +34,10 @@ from knowngood.app.domain.verdicts.matrix import (
 )
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
-from knowngood.app.web.html.grid import Choice, Head, Square, drawn, heads_of, squares_of
+from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, LEGEND, WORDS, LegendEntry, Sign, cures_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import GRAVEST_FIRST, LEGEND, WORDS, LegendEntry, StatusLabel, cures_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -107,8 +107,8 @@ class Row:
     issue: Issue
     title: str
     address: str
-    squares: tuple[Square, ...]
-    signs: tuple[Sign, ...]
+    squares: tuple[CellGlyph, ...]
+    signs: tuple[StatusLabel, ...]
     drawn: Markup
     sentence: str
     tally: Tally
@@ -116,7 +116,7 @@ class Row:
 
     @property
     def is_elsewhere(self) -> bool:
-        return bool(self.signs) and all(sign is Sign.NOT_APPLICABLE for sign in self.signs)
+        return bool(self.signs) and all(sign is StatusLabel.NOT_APPLICABLE for sign in self.signs)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Fold:
 class Heat:
     """One square of a strip: the gravest sign of its column, and how many rows have it."""
 
-    sign: Sign
+    sign: StatusLabel
     count: int
     said: str
 
@@ -150,7 +150,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Foot:
-    sign: Sign
+    sign: StatusLabel
     word: str
     counts: tuple[int, ...]
 
@@ -168,7 +168,7 @@ class MatrixPage:
 
     hardware: str
     totals: Tally
-    heads: tuple[Head, ...]
+    heads: tuple[ColumnHeader, ...]
     minors: Mapping[str, Fold]
     build_count: int
     names_python: bool
@@ -205,14 +205,14 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 
 
 @router.get("/")
-def matrix(visit: Visiting, query: Annotated[MatrixPageQuery, Query()]) -> Response:
-    with visit.reading() as session:
+def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
+    with context.reading() as session:
         measured = load_hardware(session)
-        classes, kept = [one_class(query.hardware, measured)], visit.house.cells
-        selection = select(session, query, classes, query.columns, kept=kept, now=visit.now, folded=True)
+        classes, kept = [one_class(query.hardware, measured)], context.state.cells
+        selection = select(session, query, classes, query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
         now = Now(active, load_last_event(session) if active else 0)
-    return visit.page("matrix.html", matrix_page(visit, query, selection, measured, now))
+    return context.page("matrix.html", matrix_page(context, query, selection, measured, now))
 
 
 @dataclass(frozen=True)
@@ -224,16 +224,16 @@ class Now:
 
 
 def matrix_page(
-    visit: Visit, query: MatrixPageQuery, selection: Selection, measured: Sequence[str], now: Now
+    context: RequestContext, query: MatrixPageQuery, selection: Selection, measured: Sequence[str], now: Now
 ) -> MatrixPage:
     """Everything templates/matrix.html shows, as values."""
     (hardware,) = selection.classes
     shown = newest_of(selection.columns, query.fold_minors)
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
-    look = _look(hardware, visit.language, shown, heads, selection.all_builds, is_plain=is_large)
-    rows = _rows(visit, selection, look)
-    groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), visit)
+    look = _look(hardware, context.language, shown, heads, selection.all_builds, is_plain=is_large)
+    rows = _rows(context, selection, look)
+    groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), context)
     cells = sum(len(group.rows) for group in groups) * len(heads)
     return MatrixPage(
         hardware=hardware,
@@ -243,16 +243,16 @@ def matrix_page(
         build_count=len(selection.columns),
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
-        fold_all=_fold_all(visit, query, groups, cells),
+        fold_all=_fold_all(context, query, groups, cells),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
         cpu_address=f"/{query.asking(hardware=CPU_CLASS)}",
         has_evidence=hardware in measured,
         issue_count=len(rows),
-        feet=_feet(visit, rows, len(heads)),
+        feet=_feet(context, rows, len(heads)),
         classes=_class_choices(query, measured, hardware),
-        pythons=_python_choices(visit, query, selection),
-        columns=_column_choices(visit, query, selection),
+        pythons=_python_choices(context, query, selection),
+        columns=_column_choices(context, query, selection),
         query=query,
         kept=query.kept,
         address=f"/{query.asking(hardware=hardware)}",
@@ -284,7 +284,7 @@ class _Look:
     hardware: str
     language: Language
     places: tuple[int, ...]
-    heads: tuple[Head, ...]
+    heads: tuple[ColumnHeader, ...]
     builds: Mapping[str, Build]
     is_plain: bool
 
@@ -294,7 +294,7 @@ def _look(
     hardware: str,
     language: Language,
     places: tuple[int, ...],
-    heads: tuple[Head, ...],
+    heads: tuple[ColumnHeader, ...],
     builds: tuple[Build, ...],
     *,
     is_plain: bool,
@@ -304,14 +304,14 @@ def _look(
     return _Look(hardware, language, places, heads, known, is_plain)
 
 
-def _rows(visit: Visit, selection: Selection, look: _Look) -> tuple[Row, ...]:
+def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[Row, ...]:
     rows = []
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
         history = selection.known.told(issue, look.hardware)
         cures = _cures(selection.known, issue.id, look.hardware)
-        title = visit.in_language(issue.title, issue.title_zh)
-        rows.append(_row(Same(issue), title, SameEach(cells), history, cures, look, _stale(cells, look, visit.now)))
+        title = context.in_language(issue.title, issue.title_zh)
+        rows.append(_row(Same(issue), title, SameEach(cells), history, cures, look, _stale(cells, look, context.now)))
     return tuple(rows)
 
 
@@ -371,7 +371,7 @@ def _sentence(cells: Sequence[Cell], history: str, cures: int) -> str:
     return f"{history} · {cures} {'workaround helps' if cures == 1 else 'workarounds help'}"
 
 
-def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, visit: Visit) -> tuple[Group, ...]:
+def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: RequestContext) -> tuple[Group, ...]:
     grouped = [(component, tuple(found)) for component, found in groupby(rows, key=lambda row: row.issue.component)]
     cells = {component: len(found) * width for component, found in grouped}
     folded, all_open = _folded(query, cells), _all_open(sum(cells.values()))
@@ -379,7 +379,7 @@ def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, visit: Visi
         Group(
             component,
             rows=found,
-            heat=_heat(visit, found),
+            heat=_heat(context, found),
             fold=Fold(
                 address=f"/{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
                 is_folded=component in folded,
@@ -410,29 +410,29 @@ def _toggled(names: Sequence[str], name: str) -> list[str]:
     return [one for one in names if one != name] if name in names else [*names, name]
 
 
-def _fold_all(visit: Visit, query: MatrixPageQuery, groups: Sequence[Group], cells: int) -> Choice:
+def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[Group], cells: int) -> Choice:
     """Folds every group; opens them all where none is open, or where nobody had asked for those that are folded."""
     folded = [group.fold.is_folded for group in groups]
     is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
     address = f"/{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
-    return Choice(visit.say("open all groups") if is_folded else visit.say("fold all groups"), address, is_folded)
+    return Choice(context.say("open all groups") if is_folded else context.say("fold all groups"), address, is_folded)
 
 
-def _heat(visit: Visit, rows: Sequence[Row]) -> tuple[Heat, ...]:
+def _heat(context: RequestContext, rows: Sequence[Row]) -> tuple[Heat, ...]:
     columns = zip(*(row.signs for row in rows), strict=True)
-    return tuple(_hottest(visit, column) for column in columns)
+    return tuple(_hottest(context, column) for column in columns)
 
 
-def _hottest(visit: Visit, signs: Sequence[Sign]) -> Heat:
+def _hottest(context: RequestContext, signs: Sequence[StatusLabel]) -> Heat:
     sign = min(set(signs), key=_GRAVITY.__getitem__)
     count = signs.count(sign)
-    return Heat(sign, count, f"{visit.say(WORDS[sign])}: {count}")
+    return Heat(sign, count, f"{context.say(WORDS[sign])}: {count}")
 
 
 _GRAVITY = {sign: rank for rank, sign in enumerate(GRAVEST_FIRST)}
 
 
-def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Head]) -> dict[str, Fold]:
+def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[ColumnHeader]) -> dict[str, Fold]:
     counts = Counter(column.head.minor for column in selection.columns)
     return {
         head.id: Fold(
@@ -446,13 +446,13 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Head])
     }
 
 
-def _feet(visit: Visit, rows: Sequence[Row], width: int) -> tuple[Foot, ...]:
+def _feet(context: RequestContext, rows: Sequence[Row], width: int) -> tuple[Foot, ...]:
     """How many of each column fail without a workaround, with one that helps in part, with one that works, and pass."""
     counts = [Counter(column) for column in zip(*(row.signs for row in rows), strict=True)] or [Counter()] * width
     return tuple(
-        Foot(sign, visit.say(WORDS[sign]), tuple(count[sign] for count in counts))
-        for sign in (Sign.FAILS, Sign.PARTIAL, Sign.CURE, Sign.PASSES)
-        if sign is not Sign.PARTIAL or any(count[sign] for count in counts)
+        Foot(sign, context.say(WORDS[sign]), tuple(count[sign] for count in counts))
+        for sign in (StatusLabel.FAILS, StatusLabel.PARTIAL, StatusLabel.CURE, StatusLabel.PASSES)
+        if sign is not StatusLabel.PARTIAL or any(count[sign] for count in counts)
     )
 
 
@@ -461,23 +461,23 @@ def _class_choices(query: MatrixPageQuery, measured: Sequence[str], shown: str) 
     return tuple(Choice(class_, f"/{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
 
 
-def _python_choices(visit: Visit, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
+def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
     """Every Python together, as they agree, or one alone; none where one alone was measured, or builds are named."""
     pythons = {build.python for build in selection.all_builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
-    every = Choice(visit.say("all"), f"/{query.asking(python='')}", not query.python)
+    every = Choice(context.say("all"), f"/{query.asking(python='')}", not query.python)
     each = sorted(pythons, key=lambda python: [int(part) for part in python.split(".")])
     return (every, *(Choice(python, f"/{query.asking(python=python)}", python == query.python) for python in each))
 
 
-def _column_choices(visit: Visit, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
+def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
     """What each choice would show, with its number of columns; none where the address names its builds."""
     if query.builds:
         return ()
     return tuple(
         Choice(
-            f"{visit.say(label)} ({_width(selection, columns)})",
+            f"{context.say(label)} ({_width(selection, columns)})",
             f"/{query.asking(columns=columns)}",
             columns is query.columns,
         )

@@ -23,7 +23,7 @@ from knowngood.app.query.json_form import LONGEST as LONGEST_QUERY
 from knowngood.app.query.json_form import read_query
 from knowngood.app.query.parser import BadQuery, Query
 from knowngood.app.store.engine import Session
-from knowngood.app.web.errors import BadQuestion, QueryRefused, nearest, or_nearest
+from knowngood.app.web.errors import InvalidParameter, QueryRefused, nearest, or_nearest
 
 _LONGEST = 200  # a parameter is a name or a few words
 
@@ -191,7 +191,7 @@ def known_then(session: Session, at: datetime, **wanted: Collection[str] | None)
     try:
         return load_known_at(session, at, **wanted)
     except BadRequest as error:
-        raise BadQuestion(str(error), "at") from None
+        raise InvalidParameter(str(error), "at") from None
 
 
 def one_class(asked: str, measured: Sequence[str]) -> str:
@@ -208,7 +208,7 @@ def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, .
     for class_ in asked:
         if class_ not in measured and class_ != CPU_CLASS:
             known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
-            raise BadQuestion(f'hardware "{class_}" was never measured here; known: {known}', "hardware")
+            raise InvalidParameter(f'hardware "{class_}" was never measured here; known: {known}', "hardware")
     return tuple(dict.fromkeys(asked))
 
 
@@ -244,7 +244,7 @@ def named_builds(builds: Iterable[Build], asked: Iterable[str], field: str = "bu
     try:
         found = {build.id: build for build in map(names.find, dict.fromkeys(asked))}
     except UnknownBuild as error:
-        raise BadQuestion(str(error), field) from None
+        raise InvalidParameter(str(error), field) from None
     return tuple(sorted(found.values(), key=lambda build: build.build_id))
 
 
@@ -255,14 +255,14 @@ def named_issues(issues: Sequence[Issue], asked: Sequence[str], field: str = "is
     try:
         return find_issues(asked, {issue.id: issue for issue in issues})
     except UnknownIssue as error:
-        raise BadQuestion(str(error), field) from None
+        raise InvalidParameter(str(error), field) from None
 
 
 def refuse_unknown(what: str, asked: Iterable[str], known: Collection[str], field: str) -> None:
     """Raises BadQuestion at the first name that is not known, with the nearest ones; `field` is the parameter."""
     for name in asked:
         if name not in known:
-            raise BadQuestion(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}', field)
+            raise InvalidParameter(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}', field)
 
 
 def _with_verdict(

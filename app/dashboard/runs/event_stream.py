@@ -19,9 +19,9 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.dashboard.runs.schemas import event_body
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import EventRow, load_events, load_last_event
-from knowngood.app.web.errors import BadQuestion, Busy
+from knowngood.app.web.errors import Busy, InvalidParameter
 from knowngood.app.web.middleware.rate_limit import TooMany, asker_at
-from knowngood.app.web.request_context import House
+from knowngood.app.web.request_context import AppState
 
 router = APIRouter()
 
@@ -38,22 +38,22 @@ _MOST_STREAMS, _MOST_OF_ONE = 100, 20  # each asks the database once a second
 def _after(last_event_id: str) -> int:
     """A reader that comes back sends the id that we sent: anything else is not from here."""
     if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > _LAST_ID:
-        raise BadQuestion("is no id of an event", "Last-Event-ID")
+        raise InvalidParameter("is no id of an event", "Last-Event-ID")
     return int(last_event_id)
 
 
 class Following:
     """Where one stream stands: the events of `run` (empty: of all) after `after`."""
 
-    def __init__(self, house: House, asker: str, run: str, after: int, *, is_over: bool) -> None:
-        self.house = house
+    def __init__(self, state: AppState, asker: str, run: str, after: int, *, is_over: bool) -> None:
+        self.state = state
         self.asker = asker
         self.run = run
         self.after = after
         self.is_over = is_over
 
     def next_events(self) -> tuple[EventRow, ...]:
-        with reading(self.house.engine) as session:
+        with reading(self.state.engine) as session:
             found = load_events(session, self.after, self.run or None, _AT_ONCE)
         if found:
             self.after = found[-1].id
@@ -69,18 +69,18 @@ def following(
     last_event_id: Annotated[str, Header(max_length=40)] = "",
 ) -> Following:
     """Checked before the stream begins, so that a refusal is still a problem with its status."""
-    house: House = request.app.state.house
-    if house.streams.count >= _MOST_STREAMS:
+    state: AppState = request.app.state.state
+    if state.streams.count >= _MOST_STREAMS:
         raise Busy(f"{_MOST_STREAMS} event streams are open already; ask /api/v1/runs instead")
     asker = asker_at(request.client.host if request.client else "")
-    if house.streams.by_asker[asker] >= _MOST_OF_ONE:
+    if state.streams.by_asker[asker] >= _MOST_OF_ONE:
         raise TooMany(
             f"{_MOST_OF_ONE} event streams are open from your address already; close one, or ask /api/v1/runs", 10
         )
-    with reading(house.engine) as session:
+    with reading(state.engine) as session:
         is_over = bool(run) and find_run(session, run).finished_at is not None
         start = _after(last_event_id) if last_event_id else after
-        return Following(house, asker, run, load_last_event(session) if start is None else start, is_over=is_over)
+        return Following(state, asker, run, load_last_event(session) if start is None else start, is_over=is_over)
 
 
 # FastAPI's own event route ends in a logged exception whenever a reader leaves with events on their way (measured with
@@ -94,7 +94,7 @@ async def events(follower: Annotated[Following, Depends(following)]) -> Streamin
 
 async def _stream(follower: Following) -> AsyncIterator[bytes]:
     """Polls until the run is over or the reader goes. Says `: ping` now and then, so that proxies keep the line."""
-    streams = follower.house.streams
+    streams = follower.state.streams
     streams.count += 1
     streams.by_asker[follower.asker] += 1
     quiet_s = 0.0

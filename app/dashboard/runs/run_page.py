@@ -11,8 +11,8 @@ from knowngood.app.dashboard.runs.runs_page import RunLine, run_line
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.queries import EventRow, JobRow, JobState, RunRow, load_events, load_last_event
 from knowngood.app.web.html.i18n import duration, size
-from knowngood.app.web.html.status_labels import OUTCOME_WORDS, Sign, sign_of_outcome
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import OUTCOME_WORDS, StatusLabel, sign_of_outcome
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, attempt_address, build_address, cell_address
 
 router = APIRouter(include_in_schema=False)
@@ -45,7 +45,7 @@ class EventLine:
     """One result as it came in."""
 
     at: datetime
-    sign: Sign
+    sign: StatusLabel
     word: str
     what: str
     address: str
@@ -68,27 +68,27 @@ class RunPage:
 
 
 @router.get("/runs/{run}")
-def run(visit: Visiting, run: str) -> Response:
-    with visit.reading() as session:
+def run(context: Context, run: str) -> Response:
+    with context.reading() as session:
         found = find_run(session, run)
         last = load_last_event(session)
         recent = load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS)
-    return visit.page("run.html", run_page(visit, found, recent, last))
+    return context.page("run.html", run_page(context, found, recent, last))
 
 
-def run_page(visit: Visit, found: RunRow, recent: tuple[EventRow, ...], last: int) -> RunPage:
+def run_page(context: RequestContext, found: RunRow, recent: tuple[EventRow, ...], last: int) -> RunPage:
     """`recent` are this run's newest events, oldest first; `last` is where the live stream goes on from."""
-    line = run_line(visit, found)
+    line = run_line(context, found)
     is_over = found.finished_at is not None
     doing = {str(event.data.get("job")): _doing(event) for event in recent}
-    results = [_result(visit, event) for event in reversed(recent) if event.kind == "arm_finished"]
+    results = [_result(context, event) for event in reversed(recent) if event.kind == "arm_finished"]
     return RunPage(
         line=line,
         run=found,
         is_over=is_over,
         share=100 * found.arms_done // found.arms_total if found.arms_total else 100,
         left_s=None if is_over else _left(found, line.took_s),
-        jobs=tuple(_job(visit, job, doing.get(job.id, "")) for job in found.jobs),
+        jobs=tuple(_job(context, job, doing.get(job.id, "")) for job in found.jobs),
         results=tuple(results[:_SHOWN_EVENTS]),
         live_address="" if is_over else f"{API}/events?run={found.id}&after={last}",
         json_address=f"{API}{line.address}",
@@ -101,11 +101,11 @@ def _left(found: RunRow, took_s: float) -> float | None:
     return took_s / found.arms_done * (found.arms_total - found.arms_done)
 
 
-def _job(visit: Visit, job: JobRow, doing: str) -> JobLine:
-    ended = job.finished_at or visit.now
+def _job(context: RequestContext, job: JobRow, doing: str) -> JobLine:
+    ended = job.finished_at or context.now
     return JobLine(
         job=job,
-        word=visit.say(JOB_WORDS[job.state]),
+        word=context.say(JOB_WORDS[job.state]),
         address=build_address(job.build, job.hardware),
         doing=doing if job.state is JobState.LEASED else "",
         took_s=max(0.0, (ended - job.started_at).total_seconds()) if job.started_at else None,
@@ -133,14 +133,14 @@ def _provisioning(data: Mapping[str, object]) -> str:
     return f"environment, {data['phase']}{detail}{amount}"
 
 
-def _result(visit: Visit, event: EventRow) -> EventLine:
+def _result(context: RequestContext, event: EventRow) -> EventLine:
     data = {name: str(value) for name, value in event.data.items()}
     outcome = Outcome(data["outcome"]) if data.get("outcome", "None") != "None" else None
     variant = "" if data["variant"] == "default" else f" ({data['variant']})"
     return EventLine(
         at=event.at,
-        sign=sign_of_outcome(outcome) if outcome else Sign.NOT_RUN,
-        word=visit.say(OUTCOME_WORDS[outcome]) if outcome else visit.say("superseded"),
+        sign=sign_of_outcome(outcome) if outcome else StatusLabel.NOT_RUN,
+        word=context.say(OUTCOME_WORDS[outcome]) if outcome else context.say("superseded"),
         what=f"{data['issue']} {data['arm']}{variant} on {data['build']}",
         address=attempt_address(data["attempt"]),
         cell_address=cell_address(data["issue"], data["build"], data["hardware"]),

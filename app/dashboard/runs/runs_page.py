@@ -7,7 +7,7 @@ from datetime import datetime
 from fastapi import APIRouter, Response
 
 from knowngood.app.store.queries import RunRow, RunState, load_runs
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, run_address
 
 router = APIRouter(include_in_schema=False)
@@ -43,21 +43,21 @@ class RunsPage:
 
 
 @router.get("/runs")
-def runs(visit: Visiting) -> Response:
-    with visit.reading() as session:
+def runs(context: Context) -> Response:
+    with context.reading() as session:
         found = load_runs(session, _SHOWN)
-    lines = tuple(run_line(visit, run) for run in found)
-    return visit.page("runs.html", RunsPage(lines, _SHOWN, f"{API}/runs"))
+    lines = tuple(run_line(context, run) for run in found)
+    return context.page("runs.html", RunsPage(lines, _SHOWN, f"{API}/runs"))
 
 
-def run_line(visit: Visit, run: RunRow) -> RunLine:
+def run_line(context: RequestContext, run: RunRow) -> RunLine:
     return RunLine(
         run=run,
         address=run_address(run.id),
-        word=visit.say(STATE_WORDS[run.state]),
+        word=context.say(STATE_WORDS[run.state]),
         asked=_asked(run.request),
         problems=sum(1 for job in run.jobs if job.problem),
-        took_s=_seconds(run.created_at, run.finished_at or visit.now),
+        took_s=_seconds(run.created_at, run.finished_at or context.now),
     )
 
 

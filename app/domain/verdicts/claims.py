@@ -32,7 +32,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Held:
+class ClaimStanding:
     """How a claim stands on one hardware class; `sentence` says what was measured (empty: nothing that bears on it)."""
 
     standing: Standing
@@ -41,23 +41,23 @@ class Held:
 
 
 @dataclass(frozen=True)
-class HeldClaim:
+class MeasuredClaim:
     """A claim with its standing on each class that says something, or the one word that none does; `held` is empty
     where it names neither releases nor a workaround, and so cannot be wrong by what is measured here.
     """
 
     claim: Claim
-    held: tuple[Held, ...]
+    held: tuple[ClaimStanding, ...]
 
 
-def held_claims(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[HeldClaim, ...]:
+def held_claims(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[MeasuredClaim, ...]:
     """Every claim of an issue, in its order; `cells` are its own, of any hardware class, in any order."""
     by_class: dict[str, list[tuple[Build, Cell]]] = {}
     for build, cell in cells:
         if cell.verdict in ANSWERS:
             by_class.setdefault(cell.hardware, []).append((build, cell))
     return tuple(
-        HeldClaim(claim, _on_every_class(claim, by_class) if can_be_wrong(claim) else ()) for claim in issue.claims
+        MeasuredClaim(claim, _on_every_class(claim, by_class) if can_be_wrong(claim) else ()) for claim in issue.claims
     )
 
 
@@ -65,23 +65,23 @@ def can_be_wrong(claim: Claim) -> bool:
     return bool(claim.workaround) if claim.says == "cure" else bool(claim.about) and claim.says in {"affected", "fixed"}
 
 
-def _on_every_class(claim: Claim, by_class: dict[str, list[tuple[Build, Cell]]]) -> tuple[Held, ...]:
+def _on_every_class(claim: Claim, by_class: dict[str, list[tuple[Build, Cell]]]) -> tuple[ClaimStanding, ...]:
     held = [(hardware, hold(claim, answered)) for hardware, answered in sorted(by_class.items())]
-    said = [Held(one.standing, one.sentence, hardware) for hardware, one in held if one.sentence]
-    return tuple(said) or (Held(Standing.NOT_MEASURED),)
+    said = [ClaimStanding(one.standing, one.sentence, hardware) for hardware, one in held if one.sentence]
+    return tuple(said) or (ClaimStanding(Standing.NOT_MEASURED),)
 
 
-def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> Held:
+def hold(claim: Claim, answered: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
     """How a claim stands against the cells of one hardware class, each of which gives an answer."""
     meant = [(build, cell) for build, cell in answered if _is_about(claim, build)]
     if not can_be_wrong(claim):
-        return Held(Standing.NOT_MEASURED)
+        return ClaimStanding(Standing.NOT_MEASURED)
     if claim.says == "cure":
         return _as_cure(claim.workaround, meant)
     return _as_word_on_releases(meant, is_fixed=claim.says == "fixed")
 
 
-def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> Held:
+def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> ClaimStanding:
     found = [(build, cell.workarounds[workaround].verdict) for build, cell in meant if workaround in cell.workarounds]
     cured = [build for build, verdict in found if verdict is WorkaroundVerdict.EFFECTIVE]
     partly = [build for build, verdict in found if verdict is WorkaroundVerdict.PARTIAL]
@@ -92,20 +92,26 @@ def _as_cure(workaround: str, meant: Sequence[tuple[Build, Cell]]) -> Held:
         f"not {named(failed)}" if failed and cured else f"did not cure {named(failed)}" if failed and partly else "",
     ]
     if cured or partly:
-        return Held(Standing.AGREES if cured else Standing.IN_PART, ", and ".join(part for part in told if part))
-    return Held(Standing.CONTRADICTED, f"did not cure {named(failed)}") if failed else Held(Standing.NOT_MEASURED)
+        return ClaimStanding(
+            Standing.AGREES if cured else Standing.IN_PART, ", and ".join(part for part in told if part)
+        )
+    return (
+        ClaimStanding(Standing.CONTRADICTED, f"did not cure {named(failed)}")
+        if failed
+        else ClaimStanding(Standing.NOT_MEASURED)
+    )
 
 
-def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool) -> Held:
+def _as_word_on_releases(meant: Sequence[tuple[Build, Cell]], *, is_fixed: bool) -> ClaimStanding:
     """One release that is otherwise contradicts it."""
     failing = [build for build, cell in meant if cell.verdict in FAILING]
     passing = [build for build, cell in meant if cell.verdict is Verdict.NOT_AFFECTED]
     against, with_it = (failing, passing) if is_fixed else (passing, failing)
     if against:
-        return Held(Standing.CONTRADICTED, f"{named(against)} {'fails' if is_fixed else 'passes'} here")
+        return ClaimStanding(Standing.CONTRADICTED, f"{named(against)} {'fails' if is_fixed else 'passes'} here")
     if with_it:
-        return Held(Standing.AGREES, f"{named(with_it)} {'passes' if is_fixed else 'fails'} here")
-    return Held(Standing.NOT_MEASURED)
+        return ClaimStanding(Standing.AGREES, f"{named(with_it)} {'passes' if is_fixed else 'fails'} here")
+    return ClaimStanding(Standing.NOT_MEASURED)
 
 
 def _is_about(claim: Claim, build: Build) -> bool:

@@ -14,12 +14,12 @@ from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.store.engine import Session, unit_of_work
 from knowngood.app.store.evidence.cells import CellKey, load_notes
 from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.web.auth.principal import Needs
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.auth.principal import RequireScope
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter()
 
-Judge = Annotated[Actor, Depends(Needs(Scope.TRIAGE))]
+Judge = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
 
 
 class NoteChange(BaseModel):
@@ -55,29 +55,29 @@ class NotesBody(BaseModel):
 
 
 @router.get("/cells/{issue}/{build}/notes", response_model=NotesBody)
-def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """What people say of one cell, the oldest first."""
-    with visit.reading() as session:
-        key = _found(visit, session, issue, build, hardware)
+    with context.reading() as session:
+        key = _found(context, session, issue, build, hardware)
         said = load_notes(session, [key])[key]
-    return visit.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
+    return context.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
 
 
 @router.post(
     "/cells/{issue}/{build}/notes", response_model=NoteBody, status_code=HTTPStatus.CREATED, operation_id="post_note"
 )
-def say(visit: Visiting, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
+def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChange) -> Response:
     """Say something of a cell: annotate it, dispute it, make it void, or restore it."""
-    with unit_of_work(visit.house.engine) as session:
-        key = _found(visit, session, issue, build, change.hardware)
-        note = add_note(session, key, change.kind, change.reason, by=judge, now=visit.now)
-    response = visit.json(_body(note))
+    with unit_of_work(context.state.engine) as session:
+        key = _found(context, session, issue, build, change.hardware)
+        note = add_note(session, key, change.kind, change.reason, by=judge, now=context.now)
+    response = context.json(_body(note))
     response.status_code = HTTPStatus.CREATED
     return response
 
 
-def _found(visit: Visit, session: Session, issue: str, build: str, hardware: str) -> CellKey:
-    cell = load_cell_evidence(session, visit.known(session), issue, build, hardware).cell
+def _found(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
+    cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
     return CellKey(cell.issue, cell.build, cell.hardware)
 
 

@@ -19,8 +19,8 @@ from knowngood.app.store.evidence.cells import CellKey, load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.forms import Form
-from knowngood.app.web.html.status_labels import Sign, sign_of, word_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import StatusLabel, sign_of, word_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, cell_address, notes_address
 
 router = APIRouter(include_in_schema=False)
@@ -51,7 +51,7 @@ class NotesPage:
     """`choices` is empty where the reader may only read; `reason` is what was typed in vain, `problem` why."""
 
     cell: Cell
-    sign: Sign
+    sign: StatusLabel
     word: str
     address: str
     cell_address: str
@@ -64,25 +64,25 @@ class NotesPage:
 
 
 @router.get("/cells/{issue}/{build}/notes")
-def notes(visit: Visiting, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    return _shown(visit, issue, build, hardware)
+def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    return _shown(context, issue, build, hardware)
 
 
 @router.post("/cells/{issue}/{build}/notes")
 def say(
-    visit: Visiting, request: Request, issue: str, build: str, form: Form, hardware: Annotated[Words, Query()] = ""
+    context: Context, request: Request, issue: str, build: str, form: Form, hardware: Annotated[Words, Query()] = ""
 ) -> Response:
     require_own_form(request, form.get("form_token", ""))
     by = require(request, Scope.TRIAGE).actor
     kind, reason = form.get("kind", ""), form.get("reason", "")
     if kind not in set(NoteKind):
-        return _shown(visit, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
+        return _shown(context, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
     try:
-        with unit_of_work(visit.house.engine) as s:
-            key = _key(load_cell_evidence(s, visit.known(s), issue, build, hardware).cell)
-            add_note(s, key, NoteKind(kind), reason, by=by, now=visit.now)
+        with unit_of_work(context.state.engine) as s:
+            key = _key(load_cell_evidence(s, context.known(s), issue, build, hardware).cell)
+            add_note(s, key, NoteKind(kind), reason, by=by, now=context.now)
     except BadRequest as problem:
-        return _shown(visit, issue, build, hardware, kind, reason, str(problem))
+        return _shown(context, issue, build, hardware, kind, reason, str(problem))
     to = notes_address(key.issue, key.build, key.hardware)
     return RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
@@ -92,14 +92,14 @@ def _key(cell: Cell) -> CellKey:
 
 
 def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
-    visit: Visit, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
+    context: RequestContext, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
-    with reading(visit.house.engine) as s:
-        cell = load_cell_evidence(s, visit.known(s), issue, build, hardware).cell
+    with reading(context.state.engine) as s:
+        cell = load_cell_evidence(s, context.known(s), issue, build, hardware).cell
         said = load_notes(s, [_key(cell)])[_key(cell)]
     may_say = (
-        bool(visit.reader.session)
-        and visit.reader.may(Scope.TRIAGE)
+        bool(context.principal.session)
+        and context.principal.may(Scope.TRIAGE)
         and cell.measured_at is not None
         and cell.basis is None
     )
@@ -109,16 +109,16 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     page = NotesPage(
         cell=cell,
         sign=sign_of(cell),
-        word=word_of(cell, visit.language),
+        word=word_of(cell, context.language),
         address=address,
         cell_address=cell_address(cell.issue, cell.build, cell.hardware),
-        lines=tuple(NoteLine(note, visit.say(NOTE_WORDS[note.kind])) for note in said),
-        choices=tuple(KindChoice(one, visit.say(MEANINGS[one]), one == (kind or offered[0])) for one in offered),
+        lines=tuple(NoteLine(note, context.say(NOTE_WORDS[note.kind])) for note in said),
+        choices=tuple(KindChoice(one, context.say(MEANINGS[one]), one == (kind or offered[0])) for one in offered),
         reason=reason,
         problem=problem,
-        form_token=visit.reader.form_token,
+        form_token=context.principal.form_token,
         json_address=f"{API}{address}",
     )
-    response = visit.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
+    response = context.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -21,14 +21,14 @@ from knowngood.app.store.evidence.voids import (
     unvoid_results,
     void_results,
 )
-from knowngood.app.web.auth.principal import Needs
+from knowngood.app.web.auth.principal import RequireScope
 from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
-from knowngood.app.web.errors import BadQuestion, NotHere
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.errors import InvalidParameter, NotFound
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter()
 
-Administrator = Annotated[Actor, Depends(Needs(Scope.ADMIN))]
+Administrator = Annotated[Actor, Depends(RequireScope(Scope.ADMIN))]
 Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
 
 
@@ -111,49 +111,49 @@ class VoidReportBody(BaseModel):
 
 
 @router.get("/voids", response_model=VoidsBody, operation_id="get_voids")
-def voids(visit: Visiting, _administrator: Administrator) -> Response:
+def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
-    with reading(visit.house.engine) as session:
+    with reading(context.state.engine) as session:
         found = load_voids(session)
-    return _answer(visit, VoidsBody(voids=[_void(one) for one in found]))
+    return _answer(context, VoidsBody(voids=[_void(one) for one in found]))
 
 
 @router.post("/voids", response_model=VoidReportBody, operation_id="post_void")
-def void(visit: Visiting, administrator: Administrator, change: VoidChange) -> Response:
+def void(context: Context, administrator: Administrator, change: VoidChange) -> Response:
     """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
-    since = first_moment(change.since, "body.from", visit.now) if change.since else None
-    until = last_moment(change.until, "body.to", visit.now) if change.until else visit.now
+    since = first_moment(change.since, "body.from", context.now) if change.since else None
+    until = last_moment(change.until, "body.to", context.now) if change.until else context.now
     act = rehearse_void if change.dry_run else void_results
-    with unit_of_work(visit.house.engine) as session:
+    with unit_of_work(context.state.engine) as session:
         machine, token = _known(session, change)
         span = Span(machine, token, since, until, change.clock)
-        report = act(session, span, change.reason, by=administrator, now=visit.now)
-    return _answer(visit, _report(report, is_rehearsal=change.dry_run))
+        report = act(session, span, change.reason, by=administrator, now=context.now)
+    return _answer(context, _report(report, is_rehearsal=change.dry_run))
 
 
 @router.post("/voids/{void}/end", response_model=VoidReportBody, operation_id="post_void_end")
 def end(
-    visit: Visiting, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
+    context: Context, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
 ) -> Response:
     """Let voided results count again: the cells are then what they would be had it never been said."""
     act = rehearse_unvoid if change.dry_run else unvoid_results
-    with unit_of_work(visit.house.engine) as session:
+    with unit_of_work(context.state.engine) as session:
         try:
-            report = act(session, void, change.reason, by=administrator, now=visit.now)
+            report = act(session, void, change.reason, by=administrator, now=context.now)
         except UnknownVoid as error:
-            raise NotHere(str(error)) from None
-    return _answer(visit, _report(report, is_rehearsal=change.dry_run))
+            raise NotFound(str(error)) from None
+    return _answer(context, _report(report, is_rehearsal=change.dry_run))
 
 
 def _known(session: Session, change: VoidChange) -> tuple[str, str]:
     try:
         return known_worker(session, change.machine, change.token)
     except BadRequest as error:
-        raise BadQuestion(str(error), "body.token" if change.token else "body.machine") from None
+        raise InvalidParameter(str(error), "body.token" if change.token else "body.machine") from None
 
 
-def _answer(visit: Visit, body: BaseModel) -> Response:
-    response = visit.json(body)
+def _answer(context: RequestContext, body: BaseModel) -> Response:
+    response = context.json(body)
     response.headers["Cache-Control"] = "no-store"
     return response
 

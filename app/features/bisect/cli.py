@@ -56,7 +56,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Found:
+class BisectResult:
     """`asked` are the builds that jobs were run for, in that order; `confirmed` those asked again to be sure."""
 
     answer: Answer
@@ -116,7 +116,7 @@ def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
     clock: Callable[[], datetime],
     full: bool = False,
     confirm: bool = False,
-) -> Found:
+) -> BisectResult:
     """Ask one build after the other until there is an answer. What was stored is never asked again.
 
     Each build asked is asked as often as a change has to be confirmed, since its environment is what costs. With
@@ -131,12 +131,12 @@ def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
         if isinstance(step, Answer):
             jobs = _confirming(question, step, known, now, done=confirmed) if confirm and question.can_ask else {}
             if not jobs or stop():
-                return Found(step, tuple(asked), tuple(confirmed), is_stopped=stop())
+                return BisectResult(step, tuple(asked), tuple(confirmed), is_stopped=stop())
             confirmed += jobs
             measure(tuple(job for planned in jobs.values() for job in planned))
         elif stop():
             left = replace(search_of(question, known, now, full=full, asked=asked), is_over=True)
-            return Found(answer_of(left), tuple(asked), tuple(confirmed), is_stopped=True)
+            return BisectResult(answer_of(left), tuple(asked), tuple(confirmed), is_stopped=True)
         else:
             build = question.line[step.at]
             asked.append(build.id)
@@ -167,7 +167,7 @@ def _known(engine: "Engine") -> Known:
 # -- told --------------------------------------------------------------------------------------------------------------
 
 
-def print_found(console: "Console", question: Question, found: Found) -> None:
+def print_found(console: "Console", question: Question, found: BisectResult) -> None:
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
@@ -185,7 +185,7 @@ def _word(point: Point) -> str:
     return MARKS[point.cell.verdict].word
 
 
-def _how(point: Point, found: Found) -> str:
+def _how(point: Point, found: BisectResult) -> str:
     if point.build.id in found.asked:
         return "measured now"
     if point.build.id in found.confirmed:
@@ -195,7 +195,7 @@ def _how(point: Point, found: Found) -> str:
     return "" if point.is_open else point.cell.reason
 
 
-def _effort(found: Found) -> str:
+def _effort(found: BisectResult) -> str:
     search = found.answer.search
     known = sum(1 for point in search.points if point.fails is not None and point.build.id not in found.asked)
     ran = f"{len(found.asked)} of at most {search.most_jobs} jobs run"
@@ -203,7 +203,7 @@ def _effort(found: Found) -> str:
     return f"{ran}{sure}; {known} answers were known and not asked again"
 
 
-def as_json(question: Question, found: Found) -> dict[str, Any]:
+def as_json(question: Question, found: BisectResult) -> dict[str, Any]:
     answer, search = found.answer, found.answer.search
     return {
         "issue": question.issue.id,
@@ -234,7 +234,7 @@ def _change(change: Change) -> Mapping[str, object]:
     }
 
 
-def _point_body(point: Point, found: Found) -> Mapping[str, object]:
+def _point_body(point: Point, found: BisectResult) -> Mapping[str, object]:
     return {
         "build": point.build.id,
         "verdict": point.cell.verdict.value,
@@ -285,7 +285,7 @@ def print_outlook(console: "Console", question: Question, outlook: Outlook) -> N
 
 def outlook_as_json(question: Question, outlook: Outlook) -> dict[str, Any]:
     """As `as_json`, of what is known so far; where a job would be run there is no answer yet."""
-    known = as_json(question, Found(answer_of(outlook.search)))
+    known = as_json(question, BisectResult(answer_of(outlook.search)))
     if outlook.first is None:
         return {**known, "next": None}
     return {**known, "answer": None, "sentences": [], "boundary": None, "next": outlook.first}

@@ -12,10 +12,10 @@ from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.records import ImportReport
-from knowngood.app.web.auth.principal import Needs
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.auth.principal import RequireScope
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.middleware.rate_limit import Buckets
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -28,7 +28,7 @@ _TAKES: dict[str, Any] = {
     }
 }
 
-_needs = Needs(Scope.SUBMIT)
+_needs = RequireScope(Scope.SUBMIT)
 
 
 async def _submitter(request: Request) -> Actor:
@@ -75,15 +75,15 @@ async def _received(request: Request) -> AsyncGenerator[Path]:
 
 
 @router.post("/results", response_model=TakenBody, openapi_extra=_TAKES, operation_id="post_results")
-def submit(visit: Visiting, submitter: Submitter, bundle: Annotated[Path, Depends(_received)]) -> Response:
+def submit(context: Context, submitter: Submitter, bundle: Annotated[Path, Depends(_received)]) -> Response:
     """Take in a bundle: one of up to 8 MiB (unpacked) whole or not at all, a larger one in steps, once all of it was
     found to be right; where that is broken off it goes on when it is sent again, and once more changes nothing. Its
     origin is the name of your token.
     """
     if bundle.stat().st_size == 0:
-        raise BadQuestion("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
-    report = take_in_bundle(visit.house.engine, bundle, visit.now, by=submitter, vouched=True)
-    return visit.json(_body(report))
+        raise InvalidParameter("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
+    report = take_in_bundle(context.state.engine, bundle, context.now, by=submitter, vouched=True)
+    return context.json(_body(report))
 
 
 def _body(report: ImportReport) -> TakenBody:

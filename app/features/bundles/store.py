@@ -35,7 +35,7 @@ from knowngood.app.store.evidence.cells import (
     rederive,
     touch,
 )
-from knowngood.app.store.evidence.incoming_attempts import Arrivals, cell_of, look
+from knowngood.app.store.evidence.incoming_attempts import IncomingAttempts, cell_of, look
 from knowngood.app.store.evidence.voids import load_standing_voids, void_over
 from knowngood.app.store.records import ArmState, CellChange, Clash, ImportReport, Selection
 from knowngood.app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
@@ -330,7 +330,7 @@ class _Intake:
         self._held: dict[type[bundles_format.Item], dict[str, bundles_format.Item]] = {}
         self._held_bytes = 0
         self._logs = _Logs(s)
-        self.arrivals = Arrivals(self._catalogue)
+        self.arrivals = IncomingAttempts(self._catalogue)
         self.came = self.added = self.replaced = 0
         self.refused: list[Clash] = []
 

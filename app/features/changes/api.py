@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.features.changes.schemas import ChangesBody, change_body
 from knowngood.app.features.changes.service import ChangesQuery, load_changes
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -16,11 +16,11 @@ class ChangesApiQuery(ChangesQuery, extra="forbid"):
 
 
 @router.get("/changes", response_model=ChangesBody)
-def changes(visit: Visiting, query: Annotated[ChangesApiQuery, Query()]) -> Response:
+def changes(context: Context, query: Annotated[ChangesApiQuery, Query()]) -> Response:
     """One entry per cause (a run, an import, an edit of the catalogue), with each cell before and after it.
 
     First measurements are no changes: `first=true` adds them, marked as such.
     """
-    with visit.reading() as session:
+    with context.reading() as session:
         found = load_changes(session, query)
-    return visit.json(ChangesBody(changes=[change_body(change) for change in found.changes]))
+    return context.json(ChangesBody(changes=[change_body(change) for change in found.changes]))

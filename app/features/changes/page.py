@@ -14,8 +14,8 @@ from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.changes.atom import MEDIA, atom_feed, title_of
 from knowngood.app.features.changes.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.app.features.exports.service import links_at
-from knowngood.app.web.html.status_labels import CAUSES, WORDS, Sign, sign_of_verdict
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import CAUSES, WORDS, StatusLabel, sign_of_verdict
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
 
 router = APIRouter(include_in_schema=False)
@@ -34,7 +34,7 @@ CURE_WORDS = {
 class Mark:
     """A verdict as it is shown."""
 
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -90,17 +90,17 @@ class ChangesPage:
 
 
 @router.get("/changes")
-def changes(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
-    with visit.reading() as session:
+def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
+    with context.reading() as session:
         found = load_changes(session, query)
-    return visit.page("changes.html", changes_page(visit, query, found))
+    return context.page("changes.html", changes_page(context, query, found))
 
 
-def changes_page(visit: Visit, query: ChangesQuery, found: News) -> ChangesPage:
+def changes_page(context: RequestContext, query: ChangesQuery, found: News) -> ChangesPage:
     without = found.query.removesuffix("first=true").rstrip("?&")
     other = without if query.first else f"{found.query}{'&' if found.query else '?'}first=true"
     return ChangesPage(
-        entries=tuple(_entry(visit, change, found.issues) for change in found.changes),
+        entries=tuple(_entry(context, change, found.issues) for change in found.changes),
         about=found.about,
         has_first=query.first,
         other_address=f"/changes{other}",
@@ -110,57 +110,57 @@ def changes_page(visit: Visit, query: ChangesQuery, found: News) -> ChangesPage:
 
 
 @router.get(CHANGES_FEED)
-def feed(visit: Visiting, query: Annotated[ChangesQuery, Query()]) -> Response:
-    return _feed(visit, query, "changes.atom")
+def feed(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
+    return _feed(context, query, "changes.atom")
 
 
 @router.get("/feeds/issues/{issue}.atom")
-def issue_feed(visit: Visiting, issue: str) -> Response:
-    return _feed(visit, ChangesQuery(issues=[issue]), "issue.atom")
+def issue_feed(context: Context, issue: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[issue]), "issue.atom")
 
 
 @router.get("/feeds/components/{component:path}.atom")
-def component_feed(visit: Visiting, component: str) -> Response:
-    return _feed(visit, ChangesQuery(issues=[], component=component), "component.atom")
+def component_feed(context: Context, component: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], component=component), "component.atom")
 
 
 @router.get("/feeds/lines/{line}.atom")
-def line_feed(visit: Visiting, line: str) -> Response:
-    return _feed(visit, ChangesQuery(issues=[], line=line), "line.atom")
+def line_feed(context: Context, line: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], line=line), "line.atom")
 
 
 @router.get("/feeds/watchlists/{name}.atom")
-def watch_list_feed(visit: Visiting, name: str) -> Response:
-    return _feed(visit, ChangesQuery(issues=[], watch=name), "watchlist.atom")
+def watch_list_feed(context: Context, name: str) -> Response:
+    return _feed(context, ChangesQuery(issues=[], watch=name), "watchlist.atom")
 
 
-def _feed(visit: Visit, query: ChangesQuery, file_name: str) -> Response:
-    with visit.reading() as session:
+def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Response:
+    with context.reading() as session:
         found = load_changes(session, query)
     body = atom_feed(
         found.changes,
         found.issues,
-        links_at(visit.base),
-        address=f"{visit.base}{feed_of(found.asked, found.query)}",
-        page=f"{visit.base}/changes{found.query}",
+        links_at(context.base),
+        address=f"{context.base}{feed_of(found.asked, found.query)}",
+        page=f"{context.base}/changes{found.query}",
         about=found.about,
     )
-    return visit.text(body, f"{MEDIA}; charset=utf-8", file_name)
+    return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
 
 
-def _entry(visit: Visit, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
+def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
     shown = change.turns[:_LINES]
     return ChangeEntry(
         change=change,
         title=title_of(change),
-        cause=visit.say(CAUSES[change.cause], origin=change.origin),
+        cause=context.say(CAUSES[change.cause], origin=change.origin),
         run_address=run_address(change.run) if change.run else "",
         parts=tuple(
             IssueLines(
                 issue=id_,
-                title=visit.in_language(issues[id_].title, issues[id_].title_zh) if id_ in issues else "",
+                title=context.in_language(issues[id_].title, issues[id_].title_zh) if id_ in issues else "",
                 address=issue_address(id_) if id_ in issues else "",
-                lines=tuple(_line(visit, turn) for turn in turns),
+                lines=tuple(_line(context, turn) for turn in turns),
             )
             for id_, turns in groupby(shown, key=lambda turn: turn.issue)
         ),
@@ -168,39 +168,39 @@ def _entry(visit: Visit, change: Change, issues: Mapping[str, Issue]) -> ChangeE
     )
 
 
-def _line(visit: Visit, turn: CellTurn) -> TurnLine:
+def _line(context: RequestContext, turn: CellTurn) -> TurnLine:
     is_stated = turn.is_turned and not turn.is_first
     return TurnLine(
         build=turn.build,
         hardware=turn.hardware,
         address=cell_address(turn.issue, turn.build, turn.hardware),
-        before=_mark(visit, turn.before) if is_stated else None,
-        earlier=_mark(visit, turn.earlier) if turn.earlier else None,
-        after=_mark(visit, turn.after),
+        before=_mark(context, turn.before) if is_stated else None,
+        earlier=_mark(context, turn.earlier) if turn.earlier else None,
+        after=_mark(context, turn.after),
         is_first=turn.is_first,
         reason=turn.reason,
-        workarounds=_cures(visit, turn),
+        workarounds=_cures(context, turn),
     )
 
 
-def _mark(visit: Visit, verdict: Verdict) -> Mark:
+def _mark(context: RequestContext, verdict: Verdict) -> Mark:
     sign = sign_of_verdict(verdict)
-    return Mark(sign, visit.say(WORDS[sign]))
+    return Mark(sign, context.say(WORDS[sign]))
 
 
-def _cures(visit: Visit, turn: CellTurn) -> tuple[str, ...]:
+def _cures(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
     """What matters to their users first, each by itself; all others that turned alike in one line."""
     ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
     stated = [(id_, one) for id_, one in ordered if one.news in CURE_WORDS]
     alike: dict[str, list[str]] = {}
     for id_, one in ordered:
         if one.news not in CURE_WORDS:
-            alike.setdefault(_steps(visit, one), []).append(id_)
+            alike.setdefault(_steps(context, one), []).append(id_)
     return (
-        *(f"{visit.say(CURE_WORDS[one.news], id=id_)} ({_steps(visit, one)})" for id_, one in stated),
+        *(f"{context.say(CURE_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
         *(f"{', '.join(ids)}: {steps}" for steps, ids in alike.items()),
     )
 
 
-def _steps(visit: Visit, turn: CureTurn) -> str:
-    return f"{visit.say(remedies.WORDS[turn.before])} → {visit.say(remedies.WORDS[turn.after])}"
+def _steps(context: RequestContext, turn: CureTurn) -> str:
+    return f"{context.say(remedies.WORDS[turn.before])} → {context.say(remedies.WORDS[turn.after])}"

@@ -17,7 +17,7 @@ from knowngood.app.domain.verdicts.changes import Change, changes_of, only
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.changes import load_earlier, load_news
 from knowngood.app.store.queries import load_builds, load_issues
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.urls import CHANGES_FEED, component_feed, issue_feed, line_feed, watch_list_feed
 
 _STEPS = 5000  # of single cells, from which at most so many entries are made
@@ -86,7 +86,9 @@ def _wanted(
         try:
             parts.append({one.id for one in watched_issues(content.watch, issues, names_of(issues))[0]})
         except BadRequest as error:  # the catalogue went on since the list was written
-            raise BadQuestion(f'the watch list "{query.watch}" cannot be read any more: {error}', "watch") from None
+            raise InvalidParameter(
+                f'the watch list "{query.watch}" cannot be read any more: {error}', "watch"
+            ) from None
     return (frozenset(set.intersection(*parts)) if parts else None), hardware
 
 

@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from knowngood.app.features.compare.schemas import CompareBody, compare_body
-from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_room
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_options
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -16,8 +16,8 @@ class CompareApiQuery(CompareQuery, extra="forbid"):
 
 
 @router.get("/compare", response_model=CompareBody)
-def compare(visit: Visiting, query: Annotated[CompareApiQuery, Query()]) -> Response:
+def compare(context: Context, query: Annotated[CompareApiQuery, Query()]) -> Response:
     """Every issue on both builds, the gravest change first; only a proven pass counts as fixed."""
-    with visit.reading() as session:
-        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
-    return visit.json(compare_body(compared, visit.now, query.said))
+    with context.reading() as session:
+        compared = comparison_of(context.known(session), load_options(session, query.hardware), query, context.now)
+    return context.json(compare_body(compared, context.now, query.said))

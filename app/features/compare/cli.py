@@ -56,20 +56,20 @@ compare.__doc__ = f"{compare.__doc__}\n\n{_ENDS}"
 
 def _compared(a: str, b: str, hardware: str, issues: Sequence[str], now: datetime) -> Comparison:
     """Asked as the page asks, so that both answer alike. Where the store knows no build yet, the catalogue is read."""
-    from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_room
+    from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_options
     from knowngood.app.knowledge.loader import load_known
     from knowngood.app.store.engine import reading
     from knowngood.app.store.queries import load_builds
-    from knowngood.app.web.errors import NotHere
+    from knowngood.app.web.errors import NotFound
 
     query = CompareQuery(a=a, b=b, hardware=hardware, issues=list(issues))
     try:
         with reading(opened(read_settings())) as session:
             if load_builds(session):
-                return comparison_of(load_known(session, now), load_room(session, hardware), query, now)
+                return comparison_of(load_known(session, now), load_options(session, hardware), query, now)
         with reading(opened_with_catalogue(read_settings())) as session:
-            return comparison_of(load_known(session, now), load_room(session, hardware), query, now)
-    except NotHere as error:
+            return comparison_of(load_known(session, now), load_options(session, hardware), query, now)
+    except NotFound as error:
         near = ", ".join(name for name, _ in error.nearest)
         raise BadRequest(f"{error}; nearest: {near}" if near else str(error)) from None
 

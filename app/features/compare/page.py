@@ -23,12 +23,12 @@ from knowngood.app.features.compare.comparison import (
     phrases,
 )
 from knowngood.app.features.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of, why
-from knowngood.app.features.compare.service import CompareQuery, Room, comparison_of, load_room
+from knowngood.app.features.compare.service import CompareOptions, CompareQuery, comparison_of, load_options
 from knowngood.app.features.exports.service import links_at
 from knowngood.app.store.queries import load_measured_builds
 from knowngood.app.web.html.grid import Choice
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, Sign, sign_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, StatusLabel, sign_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -64,7 +64,7 @@ class ComparePageQuery(CompareQuery):
 class Mark:
     """One side of a pair: a cell as it is shown."""
 
-    sign: Sign
+    sign: StatusLabel
     word: str
     address: str
     build: str
@@ -151,30 +151,30 @@ class ComparePage:
 
 
 @router.get("/compare")
-def compare(visit: Visiting, query: Annotated[ComparePageQuery, Query()]) -> Response:
-    with visit.reading() as session:
-        room = load_room(session, query.hardware)
+def compare(context: Context, query: Annotated[ComparePageQuery, Query()]) -> Response:
+    with context.reading() as session:
+        room = load_options(session, query.hardware)
         measured = load_measured_builds(session, room.hardware)
-        compared = comparison_of(visit.known(session), room, query, visit.now) if query.a and query.b else None
-    return visit.page("compare.html", compare_page(visit, query, room, measured, compared))
+        compared = comparison_of(context.known(session), room, query, context.now) if query.a and query.b else None
+    return context.page("compare.html", compare_page(context, query, room, measured, compared))
 
 
 @router.get("/compare.md")
-def compare_as_markdown(visit: Visiting, query: Annotated[CompareQuery, Query()]) -> Response:
-    with visit.reading() as session:
-        compared = comparison_of(visit.known(session), load_room(session, query.hardware), query, visit.now)
-    return visit.text(comparison_markdown(compared, links_at(visit.base)), _MARKDOWN, "comparison.md")
+def compare_as_markdown(context: Context, query: Annotated[CompareQuery, Query()]) -> Response:
+    with context.reading() as session:
+        compared = comparison_of(context.known(session), load_options(session, query.hardware), query, context.now)
+    return context.text(comparison_markdown(compared, links_at(context.base)), _MARKDOWN, "comparison.md")
 
 
 def compare_page(
-    visit: Visit,
+    context: RequestContext,
     query: ComparePageQuery,
-    room: Room,
+    room: CompareOptions,
     measured: Collection[str],
     compared: Comparison | None,
 ) -> ComparePage:
     """Everything templates/compare.html shows, as values. `measured` are ids of builds on the class of `room`."""
-    answer = _answer(visit, query, compared) if compared else None
+    answer = _answer(context, query, compared) if compared else None
     here = compare_address(query.a, query.b, **{**query.said, "hardware": room.hardware})
     return ComparePage(
         query=query,
@@ -187,7 +187,7 @@ def compare_page(
             Choice(one, _address(query, hardware=one), one == room.hardware)
             for one in dict.fromkeys([*room.classes, room.hardware])
         ),
-        pairing=visit.say(PAIRING_WORDS),
+        pairing=context.say(PAIRING_WORDS),
         cleared_address=compare_address(query.a, query.b, hardware=query.hardware),
         json_address=f"{API}{here}" if answer else f"{API}/builds",
     )
@@ -198,23 +198,23 @@ def _address(query: ComparePageQuery, **changes: str) -> str:
     return compare_address(query.a, query.b, **said)
 
 
-def _answer(visit: Visit, query: ComparePageQuery, compared: Comparison) -> Answer:
+def _answer(context: RequestContext, query: ComparePageQuery, compared: Comparison) -> Answer:
     before, after, hardware = compared.before.id, compared.after.id, compared.hardware
-    told = [visit.say(words, n=n) for words, n in phrases(compared)]
-    markdown = comparison_markdown(compared, links_at(visit.base))
+    told = [context.say(words, n=n) for words, n in phrases(compared)]
+    markdown = comparison_markdown(compared, links_at(context.base))
     turned = query.model_copy(update={"a": after, "b": before})
     narrowed = compare_address(before, after, **{**query.said, "hardware": hardware})
     return Answer(
         before=Choice(before, build_address(before, hardware), is_chosen=False),
         after=Choice(after, build_address(after, hardware), is_chosen=False),
-        whence=visit.say("From {a} to {b} on {hardware}", a=before, b=after, hardware=hardware),
-        told=joined(told, visit.say(", ")),
+        whence=context.say("From {a} to {b} on {hardware}", a=before, b=after, hardware=hardware),
+        told=joined(told, context.say(", ")),
         is_blind=compared.is_blind,
         is_same=before == after,
         command=f"knowngood run --builds {before},{after} --hardware {hardware}",
-        sections=_sections(visit, query, compared),
+        sections=_sections(context, query, compared),
         sortings=tuple(
-            Choice(visit.say(SORTING_WORDS[one]), _address(query, sort=_said(one)), one is query.sort)
+            Choice(context.say(SORTING_WORDS[one]), _address(query, sort=_said(one)), one is query.sort)
             for one in Sorting
         ),
         swapped_address=_address(turned),
@@ -230,18 +230,18 @@ def _said(sorting: Sorting) -> str:
 _FOLDED = frozenset({Group.STILL_FAILS, Group.STILL_PASSES, Group.NOWHERE})
 
 
-def _sections(visit: Visit, query: ComparePageQuery, compared: Comparison) -> tuple[Section, ...]:
+def _sections(context: RequestContext, query: ComparePageQuery, compared: Comparison) -> tuple[Section, ...]:
     """The groups in their order; in another order than that all pairs together."""
     if query.sort is not Sorting.CHANGE:
         ordered = sorted(compared.pairs, key=_KEYS[query.sort])
-        lines = tuple(_line(visit, pair) for pair in ordered if pair.group is not Group.NOWHERE)
-        return (Section("all", visit.say("All issues"), "", lines, is_folded=False),)
+        lines = tuple(_line(context, pair) for pair in ordered if pair.group is not Group.NOWHERE)
+        return (Section("all", context.say("All issues"), "", lines, is_folded=False),)
     return tuple(
         Section(
             id=group.value,
-            heading=visit.say(HEADINGS[group]),
-            meaning=visit.say(MEANINGS[group]),
-            lines=tuple(_line(visit, pair) for pair in pairs),
+            heading=context.say(HEADINGS[group]),
+            meaning=context.say(MEANINGS[group]),
+            lines=tuple(_line(context, pair) for pair in pairs),
             is_folded=group in _FOLDED,
         )
         for group in Group
@@ -262,36 +262,38 @@ _KEYS: Mapping[Sorting, Callable[[Pair], Any]] = {
 _EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE})
 
 
-def _line(visit: Visit, pair: Pair) -> PairLine:
+def _line(context: RequestContext, pair: Pair) -> PairLine:
     issue = pair.issue
     return PairLine(
         issue=issue.id,
-        title=visit.in_language(issue.title, issue.title_zh),
+        title=context.in_language(issue.title, issue.title_zh),
         address=issue_address(issue.id, build=pair.after.build, hardware=pair.after.hardware),
         component=issue.component,
-        severity=visit.say(issue.severity.value),
+        severity=context.say(issue.severity.value),
         is_silent=issue.silent,
-        before=_mark(visit, pair.before, is_old=pair.old[0]),
-        after=_mark(visit, pair.after, is_old=pair.old[1]),
+        before=_mark(context, pair.before, is_old=pair.old[0]),
+        after=_mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
-        notes=tuple(_note(visit, words, values) for words, values in notes_of(pair)),
+        notes=tuple(_note(context, words, values) for words, values in notes_of(pair)),
         reason=why(pair) if pair.group in _EXPLAINED else "",
     )
 
 
-def _note(visit: Visit, words: str, values: Mapping[str, str]) -> str:
-    return visit.say(words, **{name: visit.say(value) if name == "what" else value for name, value in values.items()})
+def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str:
+    return context.say(
+        words, **{name: context.say(value) if name == "what" else value for name, value in values.items()}
+    )
 
 
-def _mark(visit: Visit, cell: Cell, *, is_old: bool) -> Mark:
+def _mark(context: RequestContext, cell: Cell, *, is_old: bool) -> Mark:
     sign = sign_of(cell)
     return Mark(
         sign=sign,
-        word=visit.say(WORDS[sign]),
+        word=context.say(WORDS[sign]),
         address=cell_address(cell.issue, cell.build, cell.hardware),
         build=cell.build,
         is_old=is_old,
-        rests_on=visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
+        rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
     )
 
 
@@ -307,7 +309,7 @@ def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option
     )
 
 
-def _offered(room: Room, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
+def _offered(room: CompareOptions, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
     """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
     known = {build.build_id.apart_from_python for build in room.builds if build.id in measured}
     chosen = choose_columns(room.builds, measured, Columns.RELEASES)

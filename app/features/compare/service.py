@@ -19,7 +19,7 @@ from knowngood.app.query.json_form import LONGEST as LONGEST_QUERY
 from knowngood.app.query.parser import Query
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_builds, load_hardware, load_issues
-from knowngood.app.web.errors import NotHere
+from knowngood.app.web.errors import NotFound
 from knowngood.app.web.urls import compare_address
 
 
@@ -55,7 +55,7 @@ class CompareQuery(Narrowed):
 
 
 @dataclass(frozen=True)
-class Room:
+class CompareOptions:
     """What there is to compare: all builds and issues, the measured classes, and what was measured on the one shown."""
 
     builds: tuple[Build, ...]
@@ -64,13 +64,13 @@ class Room:
     hardware: str
 
 
-def load_room(session: Session, hardware: str) -> Room:
+def load_options(session: Session, hardware: str) -> CompareOptions:
     """Raises BadQuestion for a class that was never measured."""
     measured = load_hardware(session)
-    return Room(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
+    return CompareOptions(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
 
 
-def comparison_of(known: Known, room: Room, query: CompareQuery, now: datetime) -> Comparison:
+def comparison_of(known: Known, room: CompareOptions, query: CompareQuery, now: datetime) -> Comparison:
     """Raises NotHere for builds we do not have, with the nearest ones, and BadQuestion for issues."""
     before = _found(query.a, "a", room, query)
     after = _found(query.b, "b", room, query)
@@ -97,7 +97,7 @@ def _wanted(issues: Sequence[Issue], query: Narrowed) -> tuple[Issue, ...]:
     return tuple(issue for issue in named if not query.component or issue.component == query.component)
 
 
-def _found(text: str, side: str, room: Room, query: CompareQuery) -> Build:
+def _found(text: str, side: str, room: CompareOptions, query: CompareQuery) -> Build:
     """The build that the reader wrote. A refusal leads to the same comparison with the nearest ones in its place."""
     try:
         return find_build(text, {build.id: build for build in room.builds})
@@ -105,7 +105,7 @@ def _found(text: str, side: str, room: Room, query: CompareQuery) -> Build:
         sides = {"a": query.a, "b": query.b}
         near = [(one, compare_address(**_sides({**sides, side: one}), **query.said)) for one in error.nearest]
         offered = near or [("choose two builds", compare_address(**query.said))]
-        raise NotHere(f"{side}: {error.problem}", offered) from None
+        raise NotFound(f"{side}: {error.problem}", offered) from None
 
 
 def _sides(sides: Mapping[str, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Response
 
 from knowngood.app.features.coverage.hygiene import HEADINGS, Trouble, remarks_of
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 from knowngood.app.web.urls import API, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -38,13 +38,13 @@ class HygienePage:
 
 
 @router.get("/hygiene")
-def hygiene(visit: Visiting) -> Response:
-    with visit.reading() as session:
-        found = remarks_of(visit.known(session))
+def hygiene(context: Context) -> Response:
+    with context.reading() as session:
+        found = remarks_of(context.known(session))
     lines: dict[Trouble, list[RemarkLine]] = {trouble: [] for trouble in Trouble}
     for issue, remark in found:
         address = issue_address(issue.id, hardware=remark.hardware)
-        title = visit.in_language(issue.title, issue.title_zh)
+        title = context.in_language(issue.title, issue.title_zh)
         lines[remark.trouble].append(RemarkLine(issue.id, title, address, remark.hardware, remark.sentence))
-    kinds = tuple(Kind(trouble, visit.say(HEADINGS[trouble]), tuple(of)) for trouble, of in lines.items() if of)
-    return visit.page("hygiene.html", HygienePage(kinds, f"{API}/hygiene"))
+    kinds = tuple(Kind(trouble, context.say(HEADINGS[trouble]), tuple(of)) for trouble, of in lines.items() if of)
+    return context.page("hygiene.html", HygienePage(kinds, f"{API}/hygiene"))

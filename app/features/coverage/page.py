@@ -10,9 +10,9 @@ from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.coverage.gaps import Gap, Pattern
 from knowngood.app.features.coverage.hygiene import Remark, Trouble
 from knowngood.app.features.coverage.service import ClassCoverage, Coverage, coverage_of, load_waiting
-from knowngood.app.web.html.grid import Square, heads_of, squares_of
-from knowngood.app.web.html.status_labels import WORDS, Sign, sign_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.grid import CellGlyph, heads_of, squares_of
+from knowngood.app.web.html.status_labels import WORDS, StatusLabel, sign_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, cell_address, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -25,7 +25,7 @@ class RowLine:
     pattern: Pattern
     title: str
     address: str
-    squares: tuple[Square, ...]
+    squares: tuple[CellGlyph, ...]
     is_unproven: bool
 
 
@@ -46,7 +46,7 @@ class GapLine:
 class DoubtfulLine:
     cell: Cell
     address: str
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -71,36 +71,36 @@ class CoveragePage:
 
 
 @router.get("/coverage")
-def coverage(visit: Visiting) -> Response:
-    with visit.reading() as session:
-        found = coverage_of(visit.known(session))
-        waiting = load_waiting(session, visit.now)
-    return visit.page("coverage.html", coverage_page(visit, found, waiting))
+def coverage(context: Context) -> Response:
+    with context.reading() as session:
+        found = coverage_of(context.known(session))
+        waiting = load_waiting(session, context.now)
+    return context.page("coverage.html", coverage_page(context, found, waiting))
 
 
-def coverage_page(visit: Visit, found: Coverage, waiting: tuple[Waiting, ...]) -> CoveragePage:
+def coverage_page(context: RequestContext, found: Coverage, waiting: tuple[Waiting, ...]) -> CoveragePage:
     return CoveragePage(
         measured=sum(one.measured for one in found.classes),
         applicable=sum(one.applicable for one in found.classes),
         conclusive=sum(one.conclusive for one in found.classes),
-        tables=tuple(_table(visit, found, one) for one in found.classes),
+        tables=tuple(_table(context, found, one) for one in found.classes),
         contradictions=_remarks(found, Trouble.CONTRADICTED),
         unproven=_remarks(found, Trouble.NEVER_FAILED),
         gaps=tuple(GapLine(gap, _address(gap.cell)) for gap in found.gaps),
-        doubtful=tuple(_doubtful(visit, cell) for cell in found.doubtful),
+        doubtful=tuple(_doubtful(context, cell) for cell in found.doubtful),
         waiting=waiting,
         json_address=f"{API}/coverage",
     )
 
 
-def _table(visit: Visit, found: Coverage, one: ClassCoverage) -> ClassTable:
+def _table(context: RequestContext, found: Coverage, one: ClassCoverage) -> ClassTable:
     cells = [cell for row in one.standing.values() for cell in row]
-    stale = stale_cells(cells, found.builds, visit.now)
+    stale = stale_cells(cells, found.builds, context.now)
     heads = heads_of(one.columns, {cell.build for cell in cells if cell.measured_at is not None})
     unproven = {remark.issue for remark in found.remarks_about(Trouble.NEVER_FAILED)}
     return ClassTable(
         hardware=one.hardware,
-        sentence=visit.say(
+        sentence=context.say(
             "{measured} of {all} cells measured, {conclusive} with an answer; columns: {columns}",
             measured=one.measured,
             all=one.applicable,
@@ -110,7 +110,7 @@ def _table(visit: Visit, found: Coverage, one: ClassCoverage) -> ClassTable:
         rows=tuple(
             RowLine(
                 pattern=pattern,
-                title=visit.in_language(pattern.issue.title, pattern.issue.title_zh),
+                title=context.in_language(pattern.issue.title, pattern.issue.title_zh),
                 address=issue_address(pattern.issue.id, hardware=one.hardware),
                 squares=squares_of(one.standing[pattern.issue.id], heads, stale),
                 is_unproven=pattern.issue.id in unproven,
@@ -127,9 +127,9 @@ def _remarks(found: Coverage, trouble: Trouble) -> tuple[RemarkLine, ...]:
     )
 
 
-def _doubtful(visit: Visit, cell: Cell) -> DoubtfulLine:
+def _doubtful(context: RequestContext, cell: Cell) -> DoubtfulLine:
     sign = sign_of(cell)
-    return DoubtfulLine(cell, _address(cell), sign, visit.say(WORDS[sign]))
+    return DoubtfulLine(cell, _address(cell), sign, context.say(WORDS[sign]))
 
 
 def _address(cell: Cell) -> str:

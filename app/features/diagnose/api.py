@@ -10,9 +10,9 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.features.diagnose.schemas import ExplanationBody, SignaturesBody, explanation_body, signature_body
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.store.queries import load_issues
-from knowngood.app.web.errors import BadQuestion, WrongKind
+from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType
 from knowngood.app.web.middleware.request_bodies import media_of
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 from knowngood.app.web.urls import API
 
 router = APIRouter()
@@ -33,17 +33,19 @@ def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
     kind = media_of(request.headers.get("content-type", ""))
     if not kind and not body:
-        raise BadQuestion("holds the text that is to be explained", "body")
+        raise InvalidParameter("holds the text that is to be explained", "body")
     if kind in {"text/plain", ""}:
         return Sent(body.decode(errors="replace"))
     if kind != "application/json":
-        raise WrongKind(f'"{kind[:80]}" is not read here; send text/plain, or application/json with a text', "body")
+        raise UnsupportedMediaType(
+            f'"{kind[:80]}" is not read here; send text/plain, or application/json with a text', "body"
+        )
     try:
         fields = json.loads(body)
     except ValueError:
-        raise BadQuestion("is no JSON", "body") from None
+        raise InvalidParameter("is no JSON", "body") from None
     if not isinstance(fields, dict) or set(fields) != {"text"} or not isinstance(fields["text"], str):
-        raise BadQuestion('is an object with one text: {"text": "Traceback ..."}', "body")
+        raise InvalidParameter('is an object with one text: {"text": "Traceback ..."}', "body")
     return Sent(fields["text"].encode(errors="replace").decode())
 
 
@@ -62,18 +64,18 @@ _REQUEST = {
 
 
 @router.get("/errors", response_model=SignaturesBody)
-def get_errors(visit: Visiting) -> Response:
+def get_errors(context: Context) -> Response:
     """What failures are known by: the signature of each issue."""
-    with visit.reading() as session:
+    with context.reading() as session:
         issues = load_issues(session)
-    return visit.json(SignaturesBody(signatures=[signature_body(issue) for issue in issues]))
+    return context.json(SignaturesBody(signatures=[signature_body(issue) for issue in issues]))
 
 
 @router.post("/errors", response_model=ExplanationBody, openapi_extra=_REQUEST, operation_id="post_errors")
 def errors(
-    visit: Visiting,
+    context: Context,
     sent: Annotated[Sent, Depends(_sent)],
     build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
 ) -> Response:
     """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
-    return visit.json(explanation_body(told_of(visit.house, sent.text, build)))
+    return context.json(explanation_body(told_of(context.state, sent.text, build)))

@@ -15,7 +15,7 @@ from knowngood.app.features.diagnose.log_cleaning import LONGEST
 from knowngood.app.serialization.marks import MARKS
 
 if TYPE_CHECKING:
-    from knowngood.app.features.diagnose.schemas import ExplanationBody, MatchBody, NearBody, PlaceBody, Told
+    from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, MatchBody, NearBody, PlaceBody
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
@@ -59,25 +59,25 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str) -> "Told":
+def _told(text: str, build: str) -> "ExplanationView":
     """The catalogue's files are read only where the store knows no issue yet: that takes seconds."""
     from knowngood.app.cli.context import opened, opened_with_catalogue, read_settings
-    from knowngood.app.features.diagnose.schemas import Told
+    from knowngood.app.features.diagnose.schemas import ExplanationView
     from knowngood.app.features.diagnose.service import Recogniser, explained, measured_of
-    from knowngood.app.knowledge.loader import load_edition
+    from knowngood.app.knowledge.loader import load_knowledge
     from knowngood.app.store.engine import reading
 
     settings, now = read_settings(), datetime.now(UTC)
     engine = opened(settings)
     with reading(engine) as session:
-        edition = load_edition(session, now)
-    if not edition.grounds.known.issues:
+        snapshot = load_knowledge(session, now)
+    if not snapshot.knowledge.known.issues:
         engine = opened_with_catalogue(settings)
         with reading(engine) as session:
-            edition = load_edition(session, now)
-    measured = measured_of(edition)
-    library = Recogniser().open_library(engine, edition)
-    return Told(explained(text, library, measured, build), library.issues, measured)
+            snapshot = load_knowledge(session, now)
+    measured = measured_of(snapshot)
+    library = Recogniser().open_library(engine, snapshot)
+    return ExplanationView(explained(text, library, measured, build), library.issues, measured)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

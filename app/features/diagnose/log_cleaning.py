@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from knowngood.app.features.environments.resolve import Pin, Stated
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
 
 LONGEST = 1_000_000
 """Characters of a paste that are read; of a longer one the beginning and the end, which name versions and causes."""
@@ -68,7 +68,7 @@ class Pasted:
 
 
 @dataclass(frozen=True)
-class Found:
+class VersionMention:
     """A version that a paste tells of: `name` is torch, CUDA, Triton, Python, GPU or driver; `line` is where."""
 
     name: str
@@ -221,7 +221,7 @@ _MOST_FOUND = 50  # mentions of one version that are looked at
 _CERTAIN_CUDA = 2  # the first so many of CUDA's sources tell what torch was built for, the others what is about
 
 
-def versions_of(pasted: Pasted) -> tuple[Found, ...]:
+def versions_of(pasted: Pasted) -> tuple[VersionMention, ...]:
     """The versions that a paste tells of, of each name from the surest source that has any.
 
     A name stands twice where that source contradicts itself.
@@ -230,14 +230,14 @@ def versions_of(pasted: Pasted) -> tuple[Found, ...]:
     return tuple(found for name, patterns in _READ for found in _surest(name, patterns, text))
 
 
-def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[Found]:
+def _surest(name: str, patterns: Sequence[re.Pattern[str]], text: str) -> list[VersionMention]:
     for pattern in patterns:
-        found: dict[str, Found] = {}
+        found: dict[str, VersionMention] = {}
         for _, match in zip(range(_MOST_FOUND), pattern.finditer(text), strict=False):
             line = _line_around(text, match)
             value = _as_said(name, next(group for group in match.groups() if group))
             if not (name == "CUDA" and "Driver Version" in line):  # nvidia-smi names the newest that the driver knows
-                found.setdefault(value, Found(name, value, line))
+                found.setdefault(value, VersionMention(name, value, line))
         if found:
             return _without_vaguer(list(found.values()))
     return []
@@ -256,14 +256,14 @@ def _line_around(text: str, match: re.Match[str]) -> str:
     return text[start : end if end >= 0 else len(text)].strip()[:200]
 
 
-def _without_vaguer(found: Sequence[Found]) -> list[Found]:
+def _without_vaguer(found: Sequence[VersionMention]) -> list[VersionMention]:
     """`2.7.1` says nothing beside `2.7.1+cu126`, and `3.11` nothing beside `3.11.9`."""
     return [
         one for one in found if not any(other.value.startswith((f"{one.value}+", f"{one.value}.")) for other in found)
     ]
 
 
-def stated_by(found: Iterable[Found]) -> Stated:
+def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     """The versions as an environment that somebody states, so that its build is found by the gate's own rules."""
     every = tuple(found)
     names = {"torch": "torch", "Triton": "triton"}
@@ -271,10 +271,10 @@ def stated_by(found: Iterable[Found]) -> Stated:
     cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
     pins += [Pin("nvidia-cuda-runtime", one.value) for one in cuda]
     pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
-    return Stated("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "")
+    return StatedEnvironment("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "")
 
 
-def _tells_of_torch(found: Found) -> bool:
+def _tells_of_torch(found: VersionMention) -> bool:
     """The CUDA that torch was built for; a toolkit that lies about on the machine decides no build."""
     surest = dict(_READ)["CUDA"][:_CERTAIN_CUDA]
     return any(pattern.search(found.line) for pattern in surest)

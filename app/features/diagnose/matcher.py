@@ -22,8 +22,8 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.diagnose.bm25 import Likeness, Texts, words_of
 from knowngood.app.features.diagnose.log_cleaning import (
-    Found,
     Pasted,
+    VersionMention,
     line_at,
     read_paste,
     starts_of,
@@ -90,7 +90,7 @@ class Explanation:
     filled where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for.
     """
 
-    versions: tuple[Found, ...]
+    versions: tuple[VersionMention, ...]
     resolved: Resolved
     matches: tuple[Match, ...]
     nearest: tuple[Likeness, ...]

@@ -137,7 +137,7 @@ class SignaturesBody(BaseModel):
 
 
 @dataclass(frozen=True)
-class Told:
+class ExplanationView:
     """An explanation with what is needed to tell it."""
 
     explanation: Explanation
@@ -145,7 +145,7 @@ class Told:
     measured: Measured
 
 
-def explanation_body(told: Told) -> ExplanationBody:
+def explanation_body(told: ExplanationView) -> ExplanationBody:
     found = told.explanation
     resolved = found.resolved
     return ExplanationBody(
@@ -163,7 +163,7 @@ def explanation_body(told: Told) -> ExplanationBody:
     )
 
 
-def _match(match: Match, told: Told) -> MatchBody:
+def _match(match: Match, told: ExplanationView) -> MatchBody:
     issue = match.issue
     advice = advise(match, told.explanation.resolved.build or "", told.measured)
     return MatchBody(

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.features.diagnose.matcher import Budget, Explanation, Library, Measured, explain, make_library
-from knowngood.app.features.diagnose.schemas import Told
+from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.store import find_failures, load_failures
 from knowngood.app.features.environments.resolve import resolve_build
-from knowngood.app.knowledge.loader import Edition
+from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Engine, reading
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from knowngood.app.web.request_context import House
+    from knowngood.app.web.request_context import AppState
 
 
 class Recogniser:
@@ -34,31 +34,31 @@ class Recogniser:
         self._made_of: object = None
         self._library: Library | None = None
 
-    def open_library(self, engine: Engine, edition: Edition) -> Library:
-        """The library as of `edition`, or a newer one."""
+    def open_library(self, engine: Engine, snapshot: KnowledgeSnapshot) -> Library:
+        """The library as of `snapshot`, or a newer one."""
         library = self._library
-        if library is not None and self._generation == edition.generation:
+        if library is not None and self._generation == snapshot.generation:
             return library
         with self._making:
-            if self._library is None or self._generation != edition.generation:
-                self._library = self._made(engine, edition)
-                self._generation = edition.generation
+            if self._library is None or self._generation != snapshot.generation:
+                self._library = self._made(engine, snapshot)
+                self._generation = snapshot.generation
             return self._library
 
-    def _made(self, engine: Engine, edition: Edition) -> Library:
+    def _made(self, engine: Engine, snapshot: KnowledgeSnapshot) -> Library:
         """Most of what moves the store leaves the failures that were chosen as they are."""
         with reading(engine) as session:
             found = find_failures(session)
-            made_of = (edition.revisions, found)
+            made_of = (snapshot.revisions, found)
             if self._library is not None and self._made_of == made_of:
                 return self._library
-            library = make_library(edition.grounds.known.issues.values(), load_failures(session, found))
+            library = make_library(snapshot.knowledge.known.issues.values(), load_failures(session, found))
         self._made_of = made_of
         return library
 
 
-def measured_of(edition: Edition) -> Measured:
-    return Measured(edition.grounds.known, edition.grounds.tested)
+def measured_of(snapshot: KnowledgeSnapshot) -> Measured:
+    return Measured(snapshot.knowledge.known, snapshot.knowledge.tested)
 
 
 def explained(text: str, library: Library, measured: Measured, build: str = "") -> Explanation:
@@ -73,11 +73,11 @@ def explained(text: str, library: Library, measured: Measured, build: str = "") 
     try:
         return replace(found, resolved=resolve_build(build, measured.builds, measured.tested))
     except UnknownBuild as error:
-        raise BadQuestion(str(error), "build") from None
+        raise InvalidParameter(str(error), "build") from None
 
 
-def told_of(house: "House", text: str, build: str) -> Told:
-    edition = house.knowledge.now()
-    library = house.recogniser.open_library(house.engine, edition)
-    measured = measured_of(edition)
-    return Told(explained(text, library, measured, build), library.issues, measured)
+def told_of(state: "AppState", text: str, build: str) -> ExplanationView:
+    snapshot = state.knowledge.now()
+    library = state.recogniser.open_library(state.engine, snapshot)
+    measured = measured_of(snapshot)
+    return ExplanationView(explained(text, library, measured, build), library.issues, measured)

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 
 from knowngood.app.features.docs.library import Document, library
 from knowngood.app.features.docs.page import find_document
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -28,16 +28,16 @@ class DocumentBody(DocumentLine):
 
 
 @router.get("/docs", response_model=DocumentsBody)
-def documents(visit: Visiting) -> Response:
+def documents(context: Context) -> Response:
     """The documents of this release, without their text."""
-    return visit.json(DocumentsBody(documents=[_line(one) for one in library().values()]))
+    return context.json(DocumentsBody(documents=[_line(one) for one in library().values()]))
 
 
 @router.get("/docs/{name}", response_model=DocumentBody)
-def document(visit: Visiting, name: str) -> Response:
+def document(context: Context, name: str) -> Response:
     """One document, as Markdown. Relative links in it are those of the repository."""
     found = find_document(name)
-    return visit.json(DocumentBody(**_line(found).model_dump(), markdown=found.text))
+    return context.json(DocumentBody(**_line(found).model_dump(), markdown=found.text))
 
 
 def _line(document: Document) -> DocumentLine:

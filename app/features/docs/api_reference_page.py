@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
 
@@ -50,21 +50,21 @@ class ReferencePage:
 
 
 @router.get("/api/docs")
-def reference(visit: Visiting) -> Response:
-    return visit.page("reference.html", reference_page(visit, visit.request.app.openapi()))
+def reference(context: Context) -> Response:
+    return context.page("reference.html", reference_page(context, context.request.app.openapi()))
 
 
-def reference_page(visit: Visit, document: Mapping[str, Any]) -> ReferencePage:
+def reference_page(context: RequestContext, document: Mapping[str, Any]) -> ReferencePage:
     schemas = document.get("components", {}).get("schemas", {})
     operations = tuple(
-        _operation(visit, path, methods["get"], schemas)
+        _operation(context, path, methods["get"], schemas)
         for path, methods in document["paths"].items()
         if "get" in methods
     )
     return ReferencePage(document["info"]["title"], document["info"]["description"], operations, "/openapi.json")
 
 
-def _operation(visit: Visit, path: str, told: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
+def _operation(context: RequestContext, path: str, told: Mapping[str, Any], schemas: Mapping[str, Any]) -> Operation:
     contents = told["responses"]["200"].get("content", {})
     name = next((_name(content.get("schema", {})) for content in contents.values()), "")
     return Operation(
@@ -76,7 +76,7 @@ def _operation(visit: Visit, path: str, told: Mapping[str, Any], schemas: Mappin
         fields=tuple(
             Field(key, _kind(value, {})) for key, value in schemas.get(name, {}).get("properties", {}).items()
         ),
-        command=f"curl {visit.base}{path}",
+        command=f"curl {context.base}{path}",
     )
 
 

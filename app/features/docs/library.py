@@ -30,13 +30,14 @@ _NAMES = {
     "GLOSSARY.md": "glossary",
     "DECISIONS.md": "decisions",
     "CHANGELOG.md": "changelog",
+    "CONTRIBUTING.md": "contributing",
     "repros/README.md": "writing-issues",
 }
 SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it"}
 _SHELVES = {
     "use": ("start", "query", "upgrade", "bisect", "scheduling", "api", "ci", "access", "results", "fleet", "slurm"),
-    "understand": ("history", "glossary", "decisions", "threat-model", "changelog"),
-    "add": ("writing-issues",),
+    "understand": ("history", "architecture", "glossary", "decisions", "threat-model", "changelog"),
+    "add": ("writing-issues", "contributing"),
 }
 _OTHERS = "use"  # a new file of docs/ is about use until somebody says otherwise
 
@@ -105,7 +106,7 @@ class Rendered:
 
 
 @dataclass(frozen=True)
-class Shelf:
+class DocumentGroup:
     title: str
     documents: tuple[Document, ...]
 
@@ -126,12 +127,12 @@ def files() -> Mapping[str, Path]:
     return found | {posixpath.basename(path): ROOT / path for path in _OTHER_FILES}
 
 
-def shelves() -> tuple[Shelf, ...]:
+def shelves() -> tuple[DocumentGroup, ...]:
     known = library()
     placed = {name for names in _SHELVES.values() for name in names}
     others = [name for name in sorted(known) if name not in placed]
     return tuple(
-        Shelf(
+        DocumentGroup(
             SHELF_WORDS[shelf],
             tuple(known[name] for name in [*names, *(others if shelf == _OTHERS else ())] if name in known),
         )
@@ -238,7 +239,7 @@ class _Renderer(RendererHTML):
     def td_open(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
         return _cell("td", tokens[at])
 
-    def fence(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
+    def sandbox_spec(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
         language = (tokens[at].info.split() or [""])[0]
         return f'<pre class="code" tabindex="0"><code>{coloured(tokens[at].content, language)}</code></pre>\n'
 

@@ -8,14 +8,14 @@ import yaml
 from knowngood.app.features.environments.conda_list import Spec, read_spec
 from knowngood.app.features.environments.python_markers import pythons_of, state
 from knowngood.app.features.environments.requirements_txt import read_lines
-from knowngood.app.features.environments.resolve import Stated
+from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import MOST_PACKAGES, Source, refuse_long_lines, show
 
 # PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
 _LARGEST_YAML, _LONGEST_LINE = 128 << 10, 2000
 
 
-def read_environment_yml(source: Source, python: str) -> Stated:
+def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     root = _compose(source)
     if not isinstance(root, yaml.MappingNode):
         raise source.wrong(1, "is no mapping; an environment.yml has name, channels and dependencies")
@@ -42,7 +42,7 @@ def read_environment_yml(source: Source, python: str) -> Stated:
 
 def _with_pip(
     kind: str, specs: list[Spec], pip: list[tuple[int, str]], source: Source, pythons: frozenset[str]
-) -> Stated:
+) -> StatedEnvironment:
     """pip's part is read as a requirements file whose lines stand where they stand here."""
     pins = [(pin, pythons) for spec in specs for pin in spec.pins]
     if not pip:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from knowngood.app.features.environments.python_markers import pythons_of, state
-from knowngood.app.features.environments.resolve import CONDA, Pin, Stated
+from knowngood.app.features.environments.resolve import CONDA, Pin, StatedEnvironment
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -74,7 +74,7 @@ def _pins(name: str, version: str, build: str, channel: str, line: int) -> Itera
         yield Pin("cpuonly", index=index, line=line)
 
 
-def read_explicit(source: Source, python: str) -> Stated:
+def read_explicit(source: Source, python: str) -> StatedEnvironment:
     """`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
     refuse_long_lines(source)
     pins: list[Pin] = []
@@ -97,7 +97,7 @@ def read_explicit(source: Source, python: str) -> Stated:
     return _stated("conda explicit list", pins, python, source)
 
 
-def read_export(source: Source, python: str) -> Stated:
+def read_export(source: Source, python: str) -> StatedEnvironment:
     """`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
     refuse_long_lines(source)
     pins: list[Pin] = []
@@ -122,7 +122,7 @@ def is_export(text: str) -> bool:
     return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
 
 
-def _stated(kind: str, pins: list[Pin], python: str, source: Source) -> Stated:
+def _stated(kind: str, pins: list[Pin], python: str, source: Source) -> StatedEnvironment:
     """With the Python that conda installs. Raises OtherPython where another one was stated."""
     installed = next((pin.version for pin in pins if pin.name == "python"), "")
     pythons = pythons_of(installed, stated=python, source=source)

@@ -13,7 +13,7 @@ from knowngood.app.features.environments.lockfiles import (
     read_uv_lock,
 )
 from knowngood.app.features.environments.requirements_txt import read_package_list, read_requirements
-from knowngood.app.features.environments.resolve import Stated
+from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import Source, Table, read_source, read_toml
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
@@ -30,7 +30,7 @@ _REFUSED = {
 }
 
 
-def read_environment(name: str, content: bytes, *, python: str = "") -> Stated:
+def read_environment(name: str, content: bytes, *, python: str = "") -> StatedEnvironment:
     """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides).
 
     `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
@@ -50,7 +50,7 @@ def read_environment(name: str, content: bytes, *, python: str = "") -> Stated:
         ) from None
 
 
-def _read(source: Source, python: str) -> Stated:
+def _read(source: Source, python: str) -> StatedEnvironment:
     base = source.name.lower()
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
@@ -63,7 +63,7 @@ def _read(source: Source, python: str) -> Stated:
     return _read_by_content(source, python)
 
 
-def _read_by_content(source: Source, python: str) -> Stated:
+def _read_by_content(source: Source, python: str) -> StatedEnvironment:
     text = source.text
     if text.lstrip().startswith("{"):
         return read_pipfile_lock(source, python)
@@ -84,13 +84,13 @@ def _read_by_content(source: Source, python: str) -> Stated:
     return read_requirements(source, python)
 
 
-def _read_environment_yml(source: Source, python: str) -> Stated:
+def _read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     from knowngood.app.features.environments.conda_env_yaml import read_environment_yml  # noqa: PLC0415 - PyYAML costs 40 ms
 
     return read_environment_yml(source, python)
 
 
-def _read_lock(source: Source, base: str, python: str) -> Stated:
+def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
     data = read_toml(source)
     if base.startswith("pylock") or "lock-version" in data.values:
         return read_pylock(source, data, python)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from knowngood.app.features.environments.resolve import Pin, Stated
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
 
 # The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
 _INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)(?:-[^/]*)?\.(?:dist|egg)-info")
 _LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
 
 
-def state_here() -> Stated:
+def state_here() -> StatedEnvironment:
     """Every installed package with its version as installed.
 
     Of one name in two folders of `sys.path` the first counts, as it does for an import; two versions in one folder are
@@ -28,7 +28,7 @@ def state_here() -> Stated:
             found[pin.name] = (*found.get(pin.name, ()), pin)
         pins = found | pins
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return Stated("interpreter", tuple(pin for name in sorted(pins) for pin in pins[name]), python)
+    return StatedEnvironment("interpreter", tuple(pin for name in sorted(pins) for pin in pins[name]), python)
 
 
 def _installed_in(folder: Path) -> Iterator[Pin]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
 from knowngood.app.features.environments.python_markers import narrow, only_python, other_python, pythons_of, state
-from knowngood.app.features.environments.resolve import Pin, Stated, host_of
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment, host_of
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -29,7 +29,7 @@ _LOCAL = ("path", "directory", "editable", "virtual")
 # --- uv.lock --------------------------------------------------------------------------------------------------------
 
 
-def read_uv_lock(source: Source, data: Table, python: str) -> Stated:
+def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     """What is reached from the project's own packages, over edges whose markers hold, on any Python that is open.
 
     Extras and groups are taken whole, because nobody says which are installed.
@@ -123,7 +123,7 @@ def _wishes(table: Table) -> Iterator[Table]:
 # --- pylock.toml ----------------------------------------------------------------------------------------------------
 
 
-def read_pylock(source: Source, data: Table, python: str) -> Stated:
+def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
     try:
         lock = Pylock.from_dict(data.values)
     except PylockUnsupportedVersionError as error:
@@ -175,7 +175,7 @@ def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> froze
 # --- poetry.lock ----------------------------------------------------------------------------------------------------
 
 
-def read_poetry_lock(source: Source, data: Table, python: str) -> Stated:
+def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     """Packages without a source are PyPI's. Locks of Poetry 1 hold no markers: all of their packages are taken."""
     pythons = pythons_of(data.table("metadata").text("python-versions"), stated=python, source=source)
     pins = []
@@ -214,7 +214,7 @@ def _poetry_pin(table: Table, name: str) -> Pin:
 # --- pdm.lock -------------------------------------------------------------------------------------------------------
 
 
-def read_pdm_lock(source: Source, data: Table, python: str) -> Stated:
+def read_pdm_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     """Of several targets those for Linux on x86_64 count. Locks without `inherit_metadata` hold no markers: all that
     they hold is taken.
     """
@@ -249,7 +249,7 @@ def _pdm_pin(table: Table, name: str) -> Pin:
 # --- Pipfile.lock ---------------------------------------------------------------------------------------------------
 
 
-def read_pipfile_lock(source: Source, python: str) -> Stated:
+def read_pipfile_lock(source: Source, python: str) -> StatedEnvironment:
     found = read_json(source)
     if not isinstance(found, dict) or "_meta" not in found:
         raise source.wrong(0, 'is a JSON object without "_meta"; a Pipfile.lock or the list of pip list is read')

@@ -8,7 +8,7 @@ from packaging.markers import InvalidMarker, Marker, UndefinedComparison, Undefi
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from knowngood.app.domain.errors import OtherPython
-from knowngood.app.features.environments.resolve import Pin, Stated
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
 from knowngood.app.features.environments.source import Source, read_wheel_name, show
 
 # Far beyond the newest, so that ">=3.14" alone never looks like one Python.
@@ -85,7 +85,7 @@ def only_python(pythons: frozenset[str]) -> str:
 
 def state(
     kind: str, found: Iterable[tuple[Pin, frozenset[str]]], pythons: frozenset[str], indexes: tuple[str, ...] = ()
-) -> Stated:
+) -> StatedEnvironment:
     """What a source states. With each pin come the Pythons on which it is installed; one of none is left out. An
     environment is for the Pythons on which it has torch.
     """
@@ -94,7 +94,7 @@ def state(
     is_open = len(possible) > 1 and not possible.issuperset(_EVERY)
     named = sorted(possible, key=lambda python: (len(python), python)) if is_open else []
     pins = dict.fromkeys(pin for pin, _ in kept)
-    return Stated(kind, tuple(pins), only_python(possible), indexes, tuple(named))
+    return StatedEnvironment(kind, tuple(pins), only_python(possible), indexes, tuple(named))
 
 
 def of_wheel(pythons: frozenset[str], place: str, source: Source) -> frozenset[str]:

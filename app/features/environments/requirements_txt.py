@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from knowngood.app.features.environments.python_markers import narrow, of_wheel, pythons_of, state
-from knowngood.app.features.environments.resolve import Pin, Stated
+from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -48,14 +48,14 @@ _IGNORED = {
 }  # fmt: skip
 
 
-def read_requirements(source: Source, python: str) -> Stated:
+def read_requirements(source: Source, python: str) -> StatedEnvironment:
     """`pip freeze` text, or a requirements.txt. Raises BadEnvironment with the line."""
     made_for = _MADE_FOR.search(source.text[:4000])
     stated = python or (made_for and (made_for[1] or made_for[2])) or ""
     return read_lines(source, pythons_of("", stated=stated, source=source))
 
 
-def read_lines(source: Source, pythons: frozenset[str]) -> Stated:
+def read_lines(source: Source, pythons: frozenset[str]) -> StatedEnvironment:
     """Requirements of an environment that is for these Pythons."""
     refuse_long_lines(source)
     pins: list[tuple[Pin, frozenset[str]]] = []
@@ -154,7 +154,7 @@ def _read_line(source: Source, line: int, text: str, pythons: frozenset[str]) ->
     yield Pin(canonical(requirement.name), exact_version(requirement), line=line), on
 
 
-def read_package_list(source: Source, python: str) -> Stated:
+def read_package_list(source: Source, python: str) -> StatedEnvironment:
     """`pip list --format json`, of pip or of uv."""
     listed = read_json(source)
     pythons = pythons_of("", stated=python, source=source)

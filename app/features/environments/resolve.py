@@ -59,7 +59,7 @@ class Pin:
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedEnvironment:
     """What was read from one source. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty; then
     `pythons` are those that it may be (none: nothing is said of it).
 
@@ -142,7 +142,7 @@ class _Unclear(Exception):
     """The environment names no one build; the text says why and what to state."""
 
 
-def resolve(stated: Stated, builds: Mapping[str, Build], tested: Collection[str]) -> Resolved:
+def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Collection[str]) -> Resolved:
     """The tested build that `stated` is. `builds` are the catalogue's by id, `tested` the ids with a measured cell.
 
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
@@ -191,7 +191,7 @@ def _python_words(python: str) -> str:
     return f"Python {python}" if python else "Python not stated"
 
 
-def _packages(stated: Stated) -> dict[str, str]:
+def _packages(stated: StatedEnvironment) -> dict[str, str]:
     """Versions of all but torch and Triton, by name; empty where a package has none or more than one."""
     versions: dict[str, set[str]] = {}
     for pin in stated.pins:
@@ -200,7 +200,7 @@ def _packages(stated: Stated) -> dict[str, str]:
     return {name: found.pop() if len(found) == 1 else "" for name, found in sorted(versions.items())}
 
 
-def _asked(stated: Stated) -> str:
+def _asked(stated: StatedEnvironment) -> str:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         return f"no torch ({stated.kind})"
@@ -209,7 +209,7 @@ def _asked(stated: Stated) -> str:
     return ", ".join([*parts, _python_words(stated.python)])
 
 
-def _words_of(pin: Pin, stated: Stated) -> str:
+def _words_of(pin: Pin, stated: StatedEnvironment) -> str:
     if pin.origin:
         return f"{pin.version} from {pin.origin}".strip()
     indexes = (pin.index,) if pin.index else stated.indexes
@@ -238,7 +238,7 @@ def _plain(version: str) -> str:
         return version
 
 
-def _the_torch(stated: Stated) -> Pin:
+def _the_torch(stated: StatedEnvironment) -> Pin:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         on = f" for Python {stated.python}" if stated.python else ""
@@ -295,7 +295,7 @@ def path_of(address: str) -> str:
     return found["path"] if found else address
 
 
-def _question(stated: Stated, pin: Pin, asked: str, catalogue: _Catalogue) -> _Question:
+def _question(stated: StatedEnvironment, pin: Pin, asked: str, catalogue: _Catalogue) -> _Question:
     try:
         version = Version(pin.version)
     except ValueError:
@@ -307,11 +307,11 @@ def _question(stated: Stated, pin: Pin, asked: str, catalogue: _Catalogue) -> _Q
     return _Question(torch, triton, _pythons(stated), asked, assumed)
 
 
-def _pythons(stated: Stated) -> frozenset[str]:
+def _pythons(stated: StatedEnvironment) -> frozenset[str]:
     return frozenset({stated.python} if stated.python else stated.pythons)
 
 
-def _the_triton(stated: Stated) -> Version | None:
+def _the_triton(stated: StatedEnvironment) -> Version | None:
     """None where none is stated: then it is torch's own pin."""
     tritons = _tritons(stated)
     foreign = next((pin.origin for pin in tritons if pin.origin), "")
@@ -326,7 +326,7 @@ def _the_triton(stated: Stated) -> Version | None:
         raise _Unclear(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
 
 
-def _tritons(stated: Stated) -> tuple[Pin, ...]:
+def _tritons(stated: StatedEnvironment) -> tuple[Pin, ...]:
     return next((found for name in _TRITON if (found := stated.all_of(name))), ())
 
 
@@ -334,7 +334,9 @@ def _versions(pins: Sequence[Pin]) -> list[str]:
     return sorted({_plain(pin.version) for pin in pins if pin.version})
 
 
-def _variant(stated: Stated, pin: Pin, version: Version, catalogue: _Catalogue) -> tuple[Version, tuple[str, ...]]:
+def _variant(
+    stated: StatedEnvironment, pin: Pin, version: Version, catalogue: _Catalogue
+) -> tuple[Version, tuple[str, ...]]:
     """The torch with its local part, and what had to be assumed for it."""
     if pin.index.startswith(CONDA):
         return _conda_variant(stated, version)
@@ -364,7 +366,7 @@ def _variant(stated: Stated, pin: Pin, version: Version, catalogue: _Catalogue) 
     )
 
 
-def _conda_variant(stated: Stated, version: Version) -> tuple[Version, tuple[str, ...]]:
+def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version, tuple[str, ...]]:
     """conda's torch has no local part: `pytorch-cuda` or the build string says what it is built for.
 
     It is compiled apart from the wheel that was measured, so that it is never more than assumed.
@@ -383,7 +385,7 @@ def _conda_variant(stated: Stated, version: Version) -> tuple[Version, tuple[str
     return torch, (f"conda's package is compiled apart from the wheel {torch}",)
 
 
-def _stated_cuda(stated: Stated) -> tuple[str, ...]:
+def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
     """`("12.4", "nvidia-cuda-runtime-cu12 12.4.127")` of what is pinned beside torch; empty where none is."""
     runtime = [pin for pin in stated.pins if _RUNTIME.fullmatch(pin.name) and pin.version]
     found = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
@@ -406,7 +408,7 @@ def _beside(torch: Version, cuda: tuple[str, ...], catalogue: _Catalogue) -> tup
     return (f"{cuda[-1]} stands beside torch {torch}, which was tested with CUDA {wanted}",)
 
 
-def _index_variant(stated: Stated, pin: Pin) -> str:
+def _index_variant(stated: StatedEnvironment, pin: Pin) -> str:
     """The variant that the index of a bare version decides; empty where it decides none."""
     indexes = (pin.index,) if pin.index else stated.indexes
     variants = sorted({variant for index in indexes if (variant := variant_of(index))})
@@ -529,7 +531,7 @@ def _name(question: _Question) -> str:
     return f"torch {question.torch}{triton}"
 
 
-def _nearest_to_stated(stated: Stated, catalogue: _Catalogue) -> tuple[str, ...]:
+def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tuple[str, ...]:
     """Of an environment that is no one build: those near the first version of torch that it states."""
     for pin in stated.all_of(_TORCH):
         try:

@@ -16,7 +16,7 @@ from knowngood.app.features.exports.service import extract_of
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_hardware
 from knowngood.app.store.records import Selection as Evidence
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter()
 
@@ -44,23 +44,25 @@ class ExportQuery(MatrixQuery, extra="forbid"):
     responses={200: {"description": "The file; its media type goes with the format", "content": _MEDIA}},
 )
 def export(
-    visit: Visiting, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
+    context: Context, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
 ) -> Response:
     """`osv`: issues as OSV records with our own id prefix. `kcidb`: a KCIDB 5.3 report. `csv`: a line per cell.
     `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
     `bundle`: the evidence, to be imported elsewhere.
     """
-    with visit.reading() as session:
+    with context.reading() as session:
         classes = known_classes(query.hardware, load_hardware(session))
         folded = form is Format.MARKDOWN
-        selection = select(session, query, classes, query.columns, kept=visit.house.cells, now=visit.now, folded=folded)
+        selection = select(
+            session, query, classes, query.columns, kept=context.state.cells, now=context.now, folded=folded
+        )
         if form is Format.BUNDLE:
-            return _bundle(visit, session, query, selection)
-    pieces = write_extract(form, extract_of(selection, visit.now, visit.base))
-    return StreamingResponse(pieces, media_type=FORMS[form].media, headers=visit.attached(_file_name(visit, form)))
+            return _bundle(context, session, query, selection)
+    pieces = write_extract(form, extract_of(selection, context.now, context.base))
+    return StreamingResponse(pieces, media_type=FORMS[form].media, headers=context.attached(_file_name(context, form)))
 
 
-def _bundle(visit: Visit, session: Session, query: ExportQuery, selection: Selection) -> Response:
+def _bundle(context: RequestContext, session: Session, query: ExportQuery, selection: Selection) -> Response:
     """Written to its end before the first byte goes out: one reading of the store, and no half of a bundle."""
     evidence = Evidence(
         issues=frozenset(issue.id for issue in selection.issues),
@@ -70,12 +72,12 @@ def _bundle(visit: Visit, session: Session, query: ExportQuery, selection: Selec
     )
     file = cast("BinaryIO", SpooledTemporaryFile(_IN_MEMORY_BYTES))  # noqa: SIM115 - closed by whoever reads it out
     try:
-        export_bundle(session, file, now=visit.now, origin=_ORIGIN, selection=evidence)
+        export_bundle(session, file, now=context.now, origin=_ORIGIN, selection=evidence)
     except BaseException:
         file.close()
         raise
     # It is packed already. Without this word the middleware would pack it again.
-    headers = {**visit.attached(_file_name(visit, Format.BUNDLE)), "Content-Encoding": "identity"}
+    headers = {**context.attached(_file_name(context, Format.BUNDLE)), "Content-Encoding": "identity"}
     headers["Content-Length"] = str(file.tell())
     file.seek(0)
     return StreamingResponse(_read_out(file), media_type=FORMS[Format.BUNDLE].media, headers=headers)
@@ -87,5 +89,5 @@ def _read_out(file: BinaryIO) -> Iterator[bytes]:
             yield piece
 
 
-def _file_name(visit: Visit, form: Format) -> str:
-    return f"knowngood-{visit.now:%Y-%m-%d}.{FORMS[form].ending}"
+def _file_name(context: RequestContext, form: Format) -> str:
+    return f"knowngood-{context.now:%Y-%m-%d}.{FORMS[form].ending}"

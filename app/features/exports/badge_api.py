@@ -28,7 +28,7 @@ from knowngood.app.features.exports.badge import (
     unmeasured_badge,
 )
 from knowngood.app.store.engine import Session
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
 
@@ -38,31 +38,31 @@ Asked = Annotated[Words, Query()]
 
 
 @router.get("/badge/watchlists/{name}.svg")
-def list_drawn(visit: Visiting, name: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _drawn(visit, _list_badge(visit, name, build, hardware))
+def list_drawn(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _drawn(context, _list_badge(context, name, build, hardware))
 
 
 @router.get("/badge/watchlists/{name}.json")
-def list_endpoint(visit: Visiting, name: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _endpoint(visit, _list_badge(visit, name, build, hardware))
+def list_endpoint(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _endpoint(context, _list_badge(context, name, build, hardware))
 
 
 @router.get("/badge/{issue}.svg")
-def drawn(visit: Visiting, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _drawn(visit, _badge(visit, issue, build, hardware))
+def drawn(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _drawn(context, _badge(context, issue, build, hardware))
 
 
 @router.get("/badge/{issue}.json")
-def endpoint(visit: Visiting, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _endpoint(visit, _badge(visit, issue, build, hardware))
+def endpoint(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
+    return _endpoint(context, _badge(context, issue, build, hardware))
 
 
-def _drawn(visit: Visit, badge: Badge) -> Response:
-    return _to_be_kept(visit.text(badge_svg(badge), "image/svg+xml", "badge.svg"))
+def _drawn(context: RequestContext, badge: Badge) -> Response:
+    return _to_be_kept(context.text(badge_svg(badge), "image/svg+xml", "badge.svg"))
 
 
-def _endpoint(visit: Visit, badge: Badge) -> Response:
-    return _to_be_kept(visit.text(shields_endpoint(badge), "application/json", "badge.json"))
+def _endpoint(context: RequestContext, badge: Badge) -> Response:
+    return _to_be_kept(context.text(shields_endpoint(badge), "application/json", "badge.json"))
 
 
 def _to_be_kept(response: Response) -> Response:
@@ -73,11 +73,11 @@ def _to_be_kept(response: Response) -> Response:
     return response
 
 
-def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
+def _badge(context: RequestContext, id_: str, build: str, hardware: str) -> Badge:
     """Without a build, that of the newest release with an answer; without a class, the CPU's or the first with one."""
-    with visit.reading() as session:
+    with context.reading() as session:
         issue = find_issue(session, id_)
-        known = visit.known(session)
+        known = context.known(session)
         cells = known.stored(issue.id)
         answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
         class_ = one_class(hardware, known.hardware if hardware else tuple(answered))
@@ -85,14 +85,14 @@ def _badge(visit: Visit, id_: str, build: str, hardware: str) -> Badge:
     if named is None:
         return unmeasured_badge(issue.id)
     cell = known.cell(issue, named, class_)
-    return badge_of(cell, _in_short(named), is_stale=is_stale(cell, named, visit.now))
+    return badge_of(cell, _in_short(named), is_stale=is_stale(cell, named, context.now))
 
 
-def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
+def _list_badge(context: RequestContext, name: str, build: str, hardware: str) -> Badge:
     """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
-    with visit.reading() as session:
+    with context.reading() as session:
         watch_list = find_watch_list(session, name)
-        known = visit.known(session)
+        known = context.known(session)
         watched = _watched(known, watch_list.content.watch)
         measured = known.hardware
         asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
@@ -102,7 +102,7 @@ def _list_badge(visit: Visit, name: str, build: str, hardware: str) -> Badge:
     if named is None:
         return unmeasured_badge(name)
     rows = [[known.cell(issue, named, class_) for class_ in classes] for issue in watched]
-    old = any(is_stale(cell, named, visit.now) for row in rows for cell in row)
+    old = any(is_stale(cell, named, context.now) for row in rows for cell in row)
     only = classes[0] if len(classes) == 1 else ""
     return list_badge(name, standing_of(rows, is_stale=old), _in_short(named), only)
 

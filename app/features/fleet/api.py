@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 from knowngood.app.domain.measuring.worker_stats import Window
 from knowngood.app.features.fleet.schemas import WorkersBody, workers_body
 from knowngood.app.features.fleet.service import load_working
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -20,8 +20,8 @@ class WorkersQuery(BaseModel, extra="forbid"):
 
 
 @router.get("/workers", response_model=WorkersBody)
-def workers(visit: Visiting, query: Annotated[WorkersQuery, Query()]) -> Response:
+def workers(context: Context, query: Annotated[WorkersQuery, Query()]) -> Response:
     """Every machine that ever measured here, whoever was seen last first."""
-    with visit.reading() as session:
-        found = load_working(session, visit.known(session), query.window, visit.now)
-    return visit.json(workers_body(found, query.window))
+    with context.reading() as session:
+        found = load_working(session, context.known(session), query.window, context.now)
+    return context.json(workers_body(found, query.window))

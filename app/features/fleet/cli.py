@@ -14,14 +14,14 @@ from rich.console import Console
 
 from knowngood.app.cli.context import make_data_dir, read_settings, root
 from knowngood.app.cli.signals import stoppable
-from knowngood.app.cli.workplace import tell_workplace
+from knowngood.app.cli.worker_config import dump_worker_config
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.errors import BadRequest, FleetUnusable
 from knowngood.app.domain.measuring.placement import parse_condition
 
 if TYPE_CHECKING:
     from knowngood.workers.ray.node import NodeProcess, RayNode
-    from knowngood.workers.ray.transport import RayCarrier
+    from knowngood.workers.ray.transport import RayTransport
 
 LOCAL_HEAD = "local-head"
 _PORT = 6379
@@ -58,7 +58,7 @@ def worker(
     root(settings).mkdir(parents=True, exist_ok=True)
     node = offer_machine(
         describe_machine(),
-        tell_workplace(settings),
+        dump_worker_config(settings),
         address=_address(ray),
         release=version("knowngood"),
         cpu_jobs=cpu_jobs,
@@ -163,12 +163,12 @@ def _in_words(node: "RayNode") -> str:
 
 
 @contextmanager
-def leading(ray: str, node_ip: str, where: Sequence[str]) -> "Iterator[RayCarrier]":
+def leading(ray: str, node_ip: str, where: Sequence[str]) -> "Iterator[RayTransport]":
     """The fleet at `ray`, led from here: HOST:PORT of its head, or `local-head[:PORT]` for one that starts here.
 
     `where` are conditions on the labels of machines. Raises BadRequest, and FleetUnusable.
     """
-    from knowngood.workers.ray.transport import Fleet, RayCarrier
+    from knowngood.workers.ray.transport import Fleet, RayTransport
 
     conditions = tuple(parse_condition(text) for text in where)
     release = version("knowngood")
@@ -179,5 +179,5 @@ def leading(ray: str, node_ip: str, where: Sequence[str]) -> "Iterator[RayCarrie
         fleet = Fleet("", release, port=int(port), ip=node_ip, conditions=conditions)
     else:
         fleet = Fleet(_address(ray), release, ip=node_ip, conditions=conditions)
-    with RayCarrier(fleet) as carrier:
-        yield carrier
+    with RayTransport(fleet) as transport:
+        yield transport

@@ -14,7 +14,7 @@ from knowngood.app.features.fleet.service import ClassNeed, Working, load_workin
 from knowngood.app.store.queries import load_last_event
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import duration, size
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, issue_address, run_address
 
 router = APIRouter(include_in_schema=False)
@@ -81,44 +81,44 @@ class WorkersPage:
 
 
 @router.get("/workers")
-def workers(visit: Visiting, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
-    with visit.reading() as session:
-        found = load_working(session, visit.known(session), window, visit.now)
+def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
+    with context.reading() as session:
+        found = load_working(session, context.known(session), window, context.now)
         last = load_last_event(session)
-    return visit.page("workers.html", workers_page(visit, found, window, last))
+    return context.page("workers.html", workers_page(context, found, window, last))
 
 
-def workers_page(visit: Visit, found: Working, window: Window, last: int) -> WorkersPage:
+def workers_page(context: RequestContext, found: Working, window: Window, last: int) -> WorkersPage:
     """`last` is where the live stream goes on from."""
-    since = visit.now - window.span
+    since = context.now - window.span
     is_moving = any(one.doing for one in found.workers) or bool(found.idle) or any(one.queued for one in found.classes)
     return WorkersPage(
-        lines=tuple(_worker(visit, one) for one in found.workers),
+        lines=tuple(_worker(context, one) for one in found.workers),
         seen=sum(one.last_at >= since for one in found.workers),
         queued=sum(one.queued for one in found.classes),
         dispatcher_until=found.lease.until if found.lease else None,
         idle=tuple(_doing(one) for one in found.idle),
         classes=found.classes,
         unserved=tuple(
-            UnservedLine(one, visit.in_language(one.issue.title, one.issue.title_zh), issue_address(one.issue.id))
+            UnservedLine(one, context.in_language(one.issue.title, one.issue.title_zh), issue_address(one.issue.id))
             for one in found.unserved
         ),
         windows=tuple(
-            Choice(visit.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
+            Choice(context.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
         ),
-        window=visit.say(WINDOW_WORDS[window]),
+        window=context.say(WINDOW_WORDS[window]),
         live_address=f"{API}/events?after={last}" if is_moving else "",
         json_address=f"{API}/workers?window={window}",
     )
 
 
-def _worker(visit: Visit, worker: Worker) -> WorkerLine:
+def _worker(context: RequestContext, worker: Worker) -> WorkerLine:
     machine = worker.machine
     isa = {"avx512": "AVX-512", "avx2": "AVX2"}
     cpu = (
         [
             machine.cpu_model,
-            visit.say("{n} cores", n=machine.cores),
+            context.say("{n} cores", n=machine.cores),
             isa.get(machine.isa, ""),
             size(machine.memory_bytes),
         ]

@@ -15,14 +15,14 @@ from starlette.datastructures import Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from knowngood.app.dashboard.matrix.selection import Names, Words
-from knowngood.app.features.gate.renderers import MEDIA, Form, Telling, render
-from knowngood.app.features.gate.request import Asked, BadField, asked_of, rule
+from knowngood.app.features.gate.renderers import MEDIA, Form, RenderOptions, render
+from knowngood.app.features.gate.request import BadField, GateRequest, asked_of, rule
 from knowngood.app.features.gate.schemas import DecisionBody
-from knowngood.app.knowledge.loader import Edition
-from knowngood.app.web.errors import BadQuestion, WrongKind
+from knowngood.app.knowledge.loader import KnowledgeSnapshot
+from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES, look_at_json, media_of
 from knowngood.app.web.parameter_validation import once
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import DECISION
 
 router = APIRouter()
@@ -93,18 +93,18 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/gate", response_model=DecisionBody, responses=_ANSWER)
-def gate(visit: Visiting, query: Annotated[GateGet, Query()]) -> Response:
+def gate(context: Context, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
-    edition = visit.knowing()
+    snapshot = context.knowing()
     asked = asked_of(query.model_dump(include=set(GateQuery.model_fields)))
-    return _answer(visit, edition, asked, query)
+    return _answer(context, snapshot, asked, query)
 
 
 @dataclass(frozen=True)
 class Sent:
     """What came along with a POST. `body` are its bytes, by which an answer made before is found again."""
 
-    asked: Asked
+    asked: GateRequest
     body: bytes
 
 
@@ -121,7 +121,9 @@ def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
     elif media in {"application/json", ""}:
         fields = _json_fields(body, is_told=bool(media))
     else:
-        raise WrongKind(f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body")
+        raise UnsupportedMediaType(
+            f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body"
+        )
     return Sent(asked_of(_checked(fields).model_dump()), body)
 
 
@@ -156,21 +158,21 @@ _REQUEST = {
 
 @router.post("/gate", response_model=DecisionBody, responses=_ANSWER, openapi_extra=_REQUEST, operation_id="post_gate")
 def gate_with_files(
-    visit: Visiting, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
+    context: Context, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
-    edition = visit.knowing(sent.body)
-    return _answer(visit, edition, sent.asked, query)
+    snapshot = context.knowing(sent.body)
+    return _answer(context, snapshot, sent.asked, query)
 
 
-def _answer(visit: Visit, edition: Edition, asked: Asked, query: FormQuery) -> Response:
+def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, asked: GateRequest, query: FormQuery) -> Response:
     try:
-        ruling = replace(rule(asked, edition.grounds, visit.now), known_at=edition.known_at)
+        ruling = replace(rule(asked, snapshot.knowledge, context.now), known_at=snapshot.known_at)
     except BadField as error:
-        raise BadQuestion(error.message, error.field) from None
-    told = Telling(visit.base, asked.environment.name if asked.environment else "", query.advisory)
+        raise InvalidParameter(error.message, error.field) from None
+    told = RenderOptions(context.base, asked.environment.name if asked.environment else "", query.advisory)
     text = render(ruling, query.format, told)
-    return visit.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})
+    return context.ruling(text, MEDIA[query.format], {DECISION: ruling.decision.value})
 
 
 # -- reading a body ----------------------------------------------------------------------------------------------------
@@ -183,11 +185,11 @@ def _json_fields(body: bytes, *, is_told: bool) -> Mapping[str, Any]:
     try:
         fields = json.loads(body.decode(), object_pairs_hook=once)
     except ValueError as error:
-        raise BadQuestion(f"is no JSON: {error!s:.200}", "body") from None
+        raise InvalidParameter(f"is no JSON: {error!s:.200}", "body") from None
     if not isinstance(fields, dict):
-        raise BadQuestion("a question is a JSON object", "body")
+        raise InvalidParameter("a question is a JSON object", "body")
     if not isinstance(fields.get("only_new", False), bool):
-        raise BadQuestion("write true or false", "body.only_new")
+        raise InvalidParameter("write true or false", "body.only_new")
     return fields
 
 
@@ -199,7 +201,7 @@ def _form_fields(kind: str, body: bytes) -> Mapping[str, Any]:
     try:
         parts = asyncio.run(_parts(kind, body))
     except MultiPartException as error:
-        raise BadQuestion(f"is no form: {error.message[:200]}", "body") from None
+        raise InvalidParameter(f"is no form: {error.message[:200]}", "body") from None
     return {name: values if name in _LISTS else _only(name, values) for name, values in parts.items()}
 
 
@@ -226,7 +228,7 @@ _LISTS = frozenset(name for name, field in GateBody.model_fields.items() if fiel
 
 def _only(name: str, values: Sequence[Any]) -> Any:  # noqa: ANN401 - checked with the other fields
     if len(values) > 1:
-        raise BadQuestion("appears twice", f"body.{name[:80]}")
+        raise InvalidParameter("appears twice", f"body.{name[:80]}")
     return values[0]
 
 
@@ -237,7 +239,7 @@ def _value(name: str, value: str | UploadFile) -> Any:  # noqa: ANN401 - checked
     try:
         return {"name": value.filename or "", "content": value.file.read().decode()}
     except UnicodeDecodeError as error:
-        raise BadQuestion(f"is no UTF-8 from byte {error.start} on", f"body.{name[:80]}") from None
+        raise InvalidParameter(f"is no UTF-8 from byte {error.start} on", f"body.{name[:80]}") from None
 
 
 def _checked(fields: Mapping[str, Any]) -> GateBody:
@@ -245,7 +247,7 @@ def _checked(fields: Mapping[str, Any]) -> GateBody:
         return GateBody.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise BadQuestion(first["msg"], ".".join(["body", *_names(first["loc"])])) from None
+        raise InvalidParameter(first["msg"], ".".join(["body", *_names(first["loc"])])) from None
 
 
 def _names(place: Iterable[int | str]) -> list[str]:

@@ -125,9 +125,9 @@ def _answer(asked: argparse.Namespace) -> Answer:
         from knowngood.app.features.gate.cli_remote import ask_server
 
         return ask_server(asked.server, fields, forms, advisory=asked.advisory)
-    from knowngood.app.features.gate.cli_local import Manner, rule_from_snapshot, rule_here
+    from knowngood.app.features.gate.cli_local import OutputOptions, rule_from_snapshot, rule_here
 
-    manner = Manner(tuple(forms), asked.advisory)
+    manner = OutputOptions(tuple(forms), asked.advisory)
     if asked.snapshot:
         return rule_from_snapshot(Path(asked.snapshot), [_key(text) for text in asked.public_key], fields, manner)
     return rule_here(fields, manner)

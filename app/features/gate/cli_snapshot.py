@@ -25,16 +25,16 @@ def snapshot(
     from knowngood.app.features.gate.cli_local import grounds_here
     from knowngood.app.features.gate.snapshot import public_key, write_snapshot
 
-    grounds = grounds_here()
+    knowledge = grounds_here()
     private = _private_key(key)
-    data = write_snapshot(grounds, private)
+    data = write_snapshot(knowledge, private)
     partial = output.with_name(output.name + ".partial")
     try:
         partial.write_bytes(data)
         partial.replace(output)
     except OSError as error:
         raise BadRequest(f"{output} cannot be written: {error.strerror}") from None
-    known = grounds.known
+    known = knowledge.known
     sys.stderr.write(
         f"{output}: {len(known.issues)} issues, {len(known.builds)} builds and {len(known.cells)} cells as of "
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {len(data):,} bytes\n"

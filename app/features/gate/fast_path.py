@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from knowngood.app.web.errors import MadeBefore, NotModified, repeated, unchanged
-from knowngood.app.web.request_context import Visit
+from knowngood.app.web.errors import CachedResponse, NotModified, repeated, unchanged
+from knowngood.app.web.request_context import RequestContext
 from knowngood.app.web.urls import API
 
 _GATE = f"{API}/gate"
 
 
-class Repeater:
+class GateFastPath:
     """Stands behind the doorkeeper, so that nobody is told what they may not read; never waits for the store."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -28,14 +28,14 @@ class Repeater:
 
 def _at_hand(scope: Scope) -> Response | None:
     """None where the answer has to be made, or the store is to be asked first whether it has moved."""
-    house = scope["app"].state.house
-    edition = house.knowledge.at_hand() if scope["method"] == "GET" else None
-    if edition is None:
+    state = scope["app"].state.state
+    snapshot = state.knowledge.at_hand() if scope["method"] == "GET" else None
+    if snapshot is None:
         return None
     try:
-        Visit(Request(scope), house).look_up(edition)
+        RequestContext(Request(scope), state).look_up(snapshot)
     except NotModified as found:
         return unchanged(found)
-    except MadeBefore as found:
+    except CachedResponse as found:
         return repeated(found)
     return None

@@ -27,7 +27,7 @@ class Accept(StrEnum):
     INFERRED = "inferred"
 
 
-class Remedy(StrEnum):
+class RemedyFilter(StrEnum):
     """Whether a failing issue blocks only where something can be done about it, or only where nothing can."""
 
     ANY = "any"
@@ -66,7 +66,7 @@ class Policy:
     different_failure: Effect = Effect.BLOCK
     unknown: Effect = Effect.INSUFFICIENT
     stale: Effect = Effect.WARN
-    remedy: Remedy = Remedy.ANY
+    remedy: RemedyFilter = RemedyFilter.ANY
     minimum: Severity = Severity.LOW
     silent_always: bool = True
     release_days: int = STALE_AFTER.days

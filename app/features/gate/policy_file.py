@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from knowngood.app.domain.errors import BadPolicy
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.serialization.toml_models import STRICT, Finding, read_document
 from knowngood.app.serialization.toml_positions import KeyPath, LineMap, map_lines
 
@@ -55,7 +55,7 @@ _Day = Annotated[date, BeforeValidator(_iso_date)]
 # The models are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
 _EffectWord = Annotated[Effect, Field(strict=False)]
 _AcceptWord = Annotated[Accept, Field(strict=False)]
-_RemedyWord = Annotated[Remedy, Field(strict=False)]
+_RemedyWord = Annotated[RemedyFilter, Field(strict=False)]
 _SeverityWord = Annotated[Severity, Field(strict=False)]
 
 

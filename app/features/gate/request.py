@@ -18,7 +18,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.environments.resolve import Resolved, resolve, resolve_build
 from knowngood.app.features.gate.decision import Question, Ruling, decide
 from knowngood.app.features.gate.policy import Policy, filled
-from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.model import Knowledge
 
 _CLOCKS_DIFFER = timedelta(days=1)
 
@@ -43,7 +43,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Asked:
+class GateRequest:
     """One question, not understood yet. Either `build` or `environment` is given.
 
     `python` is that of the environment: it narrows what the file or the build's name leaves open. What is named to be
@@ -69,25 +69,25 @@ class Asked:
 _WATCHED = ("issues", "component", "package", "severity", "watch")
 
 
-def asked_of(fields: Mapping[str, Any]) -> Asked:
+def asked_of(fields: Mapping[str, Any]) -> GateRequest:
     """From plain fields, as JSON has them; their types were checked."""
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
     plain |= {name: File(**plain[name]) for name in ("environment", "policy") if plain.get(name)}
-    return Asked(**plain)
+    return GateRequest(**plain)
 
 
-def rule(asked: Asked, grounds: Grounds, now: datetime, *, is_snapshot: bool = False) -> Ruling:
+def rule(asked: GateRequest, knowledge: Knowledge, now: datetime, *, is_snapshot: bool = False) -> Ruling:
     """Understand and decide. Raises BadField, and BadSnapshot for one that is older than the policy takes."""
-    question = read_question(asked, grounds, now)
+    question = read_question(asked, knowledge, now)
     if is_snapshot:
-        _refuse_old(grounds.known.as_of, now, question.policy.snapshot_days)
+        _refuse_old(knowledge.known.as_of, now, question.policy.snapshot_days)
     try:
-        return decide(question, grounds.known)
+        return decide(question, knowledge.known)
     except BadRequest as error:
-        raise BadField(_at_fault(asked, question.policy, grounds.known), str(error)) from None
+        raise BadField(_at_fault(asked, question.policy, knowledge.known), str(error)) from None
 
 
-def _at_fault(asked: Asked, policy: Policy, known: Known) -> str:
+def _at_fault(asked: GateRequest, policy: Policy, known: Known) -> str:
     """The field that a question was refused for, found out afterwards: few are refused."""
     try:
         watched_issues(policy.watch, known.issues, known.names)
@@ -111,36 +111,36 @@ def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
         )
 
 
-def read_question(asked: Asked, grounds: Grounds, now: datetime) -> Question:
+def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Question:
     if asked.build and asked.environment:
         raise BadField("build", "name a build or give an environment, not both")
     if not asked.build and asked.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
-    policy = _policy(asked, grounds)
-    return Question(_resolved(asked, grounds, policy), policy, now)
+    policy = _policy(asked, knowledge)
+    return Question(_resolved(asked, knowledge, policy), policy, now)
 
 
-def _resolved(asked: Asked, grounds: Grounds, policy: Policy) -> Resolved:
-    builds = grounds.known.builds
+def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resolved:
+    builds = knowledge.known.builds
     where = "python" if asked.python else "policy"
     with _about(where):
         python = minor_python(asked.python or policy.python)
     try:
         if asked.environment is None:
             with _about("build"):
-                return resolve_build(asked.build, builds, grounds.tested, python=python)
+                return resolve_build(asked.build, builds, knowledge.tested, python=python)
         # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
         from knowngood.app.features.environments import read_environment  # noqa: PLC0415
 
         with _about("environment"):
             name = PurePath(asked.environment.name).name
             stated = read_environment(name, asked.environment.content.encode(), python=python)
-            return resolve(stated, builds, grounds.tested)
+            return resolve(stated, builds, knowledge.tested)
     except OtherPython as error:
         raise BadField(where, str(error)) from None
 
 
-def _policy(asked: Asked, grounds: Grounds) -> Policy:
+def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     policy = Policy()
     if asked.policy:
         # pydantic reads policies, and takes longer to import than all else that a question without one needs.
@@ -166,7 +166,7 @@ def _policy(asked: Asked, grounds: Grounds) -> Policy:
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
     with _about("watch"):
-        return filled(policy, grounds.lists)
+        return filled(policy, knowledge.lists)
 
 
 def _severity(text: str) -> Severity | None:

@@ -15,7 +15,7 @@ from knowngood.app.domain.issue import CONCERNS, Issue
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.gate.policy import Effect, Ignore, Policy, Remedy
+from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 
 UNKNOWN = frozenset({Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD})
 FAILURES = FAILING | {Verdict.DIFFERENT_FAILURE}
@@ -182,12 +182,12 @@ def _by_severity(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
 
 
 def _by_remedy(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
-    if policy.remedy is Remedy.ANY:
+    if policy.remedy is RemedyFilter.ANY:
         return weighed
     remedy = _remedy(case)
-    if policy.remedy is Remedy.WITH_REMEDY and not remedy:
+    if policy.remedy is RemedyFilter.WITH_REMEDY and not remedy:
         return weighed.eased("no later release and no workaround is known to help, and only what can be helped blocks")
-    if policy.remedy is Remedy.WITHOUT_REMEDY and remedy:
+    if policy.remedy is RemedyFilter.WITHOUT_REMEDY and remedy:
         return weighed.eased(f"{remedy}, and only what cannot be helped blocks")
     return weighed
 

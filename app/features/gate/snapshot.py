@@ -51,8 +51,8 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.domain.watch_list import Content, WatchList
-from knowngood.app.knowledge.grounds import Grounds
 from knowngood.app.knowledge.lazy_cells import CellPlace, LateCells
+from knowngood.app.knowledge.model import Knowledge
 
 FORMAT = "knowngood-snapshot"
 PRODUCT = "knowngood"
@@ -71,7 +71,7 @@ class Snapshot:
     named that key.
     """
 
-    grounds: Grounds
+    knowledge: Knowledge
     key: str
     is_trusted: bool
 
@@ -99,15 +99,15 @@ def _private(pem: bytes) -> Ed25519PrivateKey:
     return key
 
 
-def write_snapshot(grounds: Grounds, private: bytes) -> bytes:
+def write_snapshot(knowledge: Knowledge, private: bytes) -> bytes:
     """The file. The same grounds and key give the same bytes."""
-    payload = gzip.compress(json.dumps(_body(grounds), separators=(",", ":")).encode(), compresslevel=6, mtime=0)
+    payload = gzip.compress(json.dumps(_body(knowledge), separators=(",", ":")).encode(), compresslevel=6, mtime=0)
     header = {
         "format": FORMAT,
         "version": VERSION,
         "product": PRODUCT,
         "needs": NEEDS,
-        "made_at": grounds.known.as_of.astimezone(UTC).isoformat(),
+        "made_at": knowledge.known.as_of.astimezone(UTC).isoformat(),
         "key": public_key(private),
         "sha256": hashlib.sha256(payload).hexdigest(),
     }
@@ -199,14 +199,14 @@ def _unpacked(payload: bytes) -> bytes:
 # -- what stands in it -------------------------------------------------------------------------------------------------
 
 
-def _body(grounds: Grounds) -> dict[str, Any]:
-    known = grounds.known
+def _body(knowledge: Knowledge) -> dict[str, Any]:
+    known = knowledge.known
     return {
         "hardware": list(known.hardware),
         "issues": [_issue_fields(issue) for issue in known.issues.values()],
         "builds": [_plain(build) for build in known.builds.values()],
         "cells": [_cell_fields(known.cells[place]) for place in sorted(known.cells)],
-        "lists": [_plain(one) for one in grounds.lists.values()],
+        "lists": [_plain(one) for one in knowledge.lists.values()],
     }
 
 
@@ -239,7 +239,7 @@ def _cell_fields(cell: Cell) -> list[Any]:
     return [_plain(getattr(cell, name)) for name in Cell.__dataclass_fields__]
 
 
-def _grounds(body: Mapping[str, Any], as_of: datetime) -> Grounds:
+def _grounds(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
     cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in body["cells"]}
     known = Known(
         issues={fields["id"]: _issue(fields) for fields in body["issues"]},
@@ -249,7 +249,7 @@ def _grounds(body: Mapping[str, Any], as_of: datetime) -> Grounds:
         as_of=as_of,
     )
     lists = {fields["name"]: _list(fields) for fields in body["lists"]}
-    return Grounds(known, frozenset(build for _, build, _ in cells), lists)
+    return Knowledge(known, frozenset(build for _, build, _ in cells), lists)
 
 
 def _issue(fields: Mapping[str, Any]) -> Issue:

@@ -4,16 +4,16 @@ from fastapi import APIRouter, Response
 
 from knowngood.app.features.quality.schemas import QualityBody, quality_body
 from knowngood.app.features.quality.service import load_quality
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
 
 @router.get("/quality", response_model=QualityBody)
-def quality(visit: Visiting) -> Response:
+def quality(context: Context) -> Response:
     """The rate of false changes and its interval, what varies, what was trouble of ours, how far Pythons and devices
     agree, and where time went.
     """
-    with visit.reading() as session:
-        found = load_quality(session, visit.known(session).claims)
-    return visit.json(quality_body(found))
+    with context.reading() as session:
+        found = load_quality(session, context.known(session).claims)
+    return context.json(quality_body(found))

@@ -9,8 +9,8 @@ from knowngood.app.domain.verdicts.inference import AGREEMENT
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.quality.service import Agreement, ClassQuality, load_quality
 from knowngood.app.web.html.i18n import duration
-from knowngood.app.web.html.status_labels import WORDS, Sign, sign_of_verdict
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import WORDS, StatusLabel, sign_of_verdict
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, attempt_address, cell_address
 
 router = APIRouter(include_in_schema=False)
@@ -27,7 +27,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Chip:
-    sign: Sign
+    sign: StatusLabel
     word: str
 
 
@@ -116,28 +116,28 @@ class QualityPage:
 
 
 @router.get("/quality")
-def quality(visit: Visiting) -> Response:
-    with visit.reading() as session:
-        found = load_quality(session, visit.known(session).claims)
+def quality(context: Context) -> Response:
+    with context.reading() as session:
+        found = load_quality(session, context.known(session).claims)
     low, high = found.changed.interval
     page = QualityPage(
-        overall=_figure(visit, found.changed),
+        overall=_figure(context, found.changed),
         low=percent(low),
         high=percent(high),
         pairs=found.changed.whole,
-        changed=tuple(_changed(visit, pair) for pair in found.pairs if pair.is_false_change),
-        varying=tuple(_varying(visit, one) for one in found.compared if one.varies),
+        changed=tuple(_changed(context, pair) for pair in found.pairs if pair.is_false_change),
+        varying=tuple(_varying(context, one) for one in found.compared if one.varies),
         flaky=tuple(FlakyLine(cell, cell_address(cell.issue, cell.build, cell.hardware)) for cell in found.flaky),
-        classes=tuple(_class(visit, one) for one in found.classes),
+        classes=tuple(_class(context, one) for one in found.classes),
         times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
         provisioned=found.provisioned,
         provisioning=_provisioning(found.provisioned),
-        pythons=tuple(_agreement(visit, one) for one in found.pythons),
-        devices=_agreement(visit, found.devices),
+        pythons=tuple(_agreement(context, one) for one in found.pythons),
+        devices=_agreement(context, found.devices),
         least=f"{AGREEMENT * 100:g} %",
         json_address=f"{API}/quality",
     )
-    return visit.page("quality.html", page)
+    return context.page("quality.html", page)
 
 
 def percent(share: float) -> str:
@@ -145,57 +145,57 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _figure(visit: Visit, rate: Rate) -> Figure:
-    count = visit.say("{n} of {all}", n=rate.part, all=rate.whole)
+def _figure(context: RequestContext, rate: Rate) -> Figure:
+    count = context.say("{n} of {all}", n=rate.part, all=rate.whole)
     if not rate.whole:
         return Figure(count, "", "")
     low, high = rate.interval
-    return Figure(count, percent(rate.share), visit.say("{low} to {high}", low=percent(low), high=percent(high)))
+    return Figure(count, percent(rate.share), context.say("{low} to {high}", low=percent(low), high=percent(high)))
 
 
-def _class(visit: Visit, one: ClassQuality) -> ClassLine:
+def _class(context: RequestContext, one: ClassQuality) -> ClassLine:
     return ClassLine(
         hardware=one.hardware,
-        changed=_figure(visit, one.changed),
-        varying=_figure(visit, one.varying),
-        infrastructure=_figure(visit, one.infrastructure),
+        changed=_figure(context, one.changed),
+        varying=_figure(context, one.varying),
+        infrastructure=_figure(context, one.infrastructure),
     )
 
 
-def _chip(visit: Visit, verdict: Verdict) -> Chip:
+def _chip(context: RequestContext, verdict: Verdict) -> Chip:
     sign = sign_of_verdict(verdict)
-    return Chip(sign, visit.say(WORDS[sign]))
+    return Chip(sign, context.say(WORDS[sign]))
 
 
-def _changed(visit: Visit, pair: Pair) -> ChangedLine:
+def _changed(context: RequestContext, pair: Pair) -> ChangedLine:
     return ChangedLine(
         pair=pair,
         address=cell_address(pair.issue, pair.build, pair.hardware),
-        first=_chip(visit, pair.first),
+        first=_chip(context, pair.first),
         first_address=attempt_address(pair.first_attempt),
-        later=_chip(visit, pair.later),
+        later=_chip(context, pair.later),
         later_address=attempt_address(pair.later_attempt),
     )
 
 
-def _varying(visit: Visit, one: Compared) -> VaryingLine:
-    chips = tuple(_chip(visit, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
+def _varying(context: RequestContext, one: Compared) -> VaryingLine:
+    chips = tuple(_chip(context, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
     return VaryingLine(one, cell_address(one.issue, one.build, one.hardware), chips)
 
 
-def _agreement(visit: Visit, found: Agreement) -> AgreementLine:
-    name = visit.say("{one} and {other}", one=found.one, other=found.other)
-    lines = tuple(_differing(visit, one, other) for one, other in found.differing)
-    return AgreementLine(name, _figure(visit, found.rate), found.infers, lines)
+def _agreement(context: RequestContext, found: Agreement) -> AgreementLine:
+    name = context.say("{one} and {other}", one=found.one, other=found.other)
+    lines = tuple(_differing(context, one, other) for one, other in found.differing)
+    return AgreementLine(name, _figure(context, found.rate), found.infers, lines)
 
 
-def _differing(visit: Visit, one: Cell, other: Cell) -> DifferingLine:
+def _differing(context: RequestContext, one: Cell, other: Cell) -> DifferingLine:
     return DifferingLine(
         issue=one.issue,
-        one=_chip(visit, one.verdict),
+        one=_chip(context, one.verdict),
         one_build=one.build,
         one_address=cell_address(one.issue, one.build, one.hardware),
-        other=_chip(visit, other.verdict),
+        other=_chip(context, other.verdict),
         other_build=other.build if other.build != one.build else other.hardware,
         other_address=cell_address(other.issue, other.build, other.hardware),
     )

@@ -10,8 +10,8 @@ import typer
 from knowngood.app.cli.context import opened_with_catalogue, read_settings
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.app.features.scheduling.pricing import SIZES_S, Place, appraise, sizes_as_json, tell_price
-from knowngood.app.features.scheduling.priority import Proposal, Scene, propose, watched_by
+from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
+from knowngood.app.features.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
 
 if TYPE_CHECKING:
     from knowngood.app.settings import Settings
@@ -33,7 +33,7 @@ def next_(
     settings = read_settings()
     engine = opened_with_catalogue(settings)
     proposals = proposed(engine, settings, _split(hardware) or own_hardware(), minutes)
-    planned, place = [one.job for one in proposals], Place(settings, 0.0 if offline else SIZES_S)
+    planned, place = [one.job for one in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
     if as_json:
         *_, last = appraise(engine, place, planned)
         typer.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
@@ -46,7 +46,7 @@ def next_(
 
 def proposed(
     engine: "Engine", settings: "Settings", hardware: Sequence[str], minutes: float | None
-) -> tuple[Proposal, ...]:
+) -> tuple[ProposedJob, ...]:
     """Jobs in the order to run them, of at most so many minutes. Raises BadRequest for a class that is none."""
     from knowngood.app.store.durations import load_environment_s
     from knowngood.app.store.engine import reading
@@ -59,7 +59,7 @@ def proposed(
             raise BadRequest(f'"{class_}" is no hardware class; write for example cpu-x86_64 or cuda-sm_90')
     with reading(engine) as s:
         issues = load_issues(s)
-        scene = Scene(
+        scheduling_state = SchedulingState(
             issues=issues,
             builds=load_builds(s),
             hardware=tuple(hardware),
@@ -71,7 +71,7 @@ def proposed(
             environment_s=load_environment_s(s) or ENVIRONMENT_S,
             slots=settings.slots,
         )
-    return propose(scene, None if minutes is None else minutes * 60)
+    return propose(scheduling_state, None if minutes is None else minutes * 60)
 
 
 def own_hardware() -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def own_hardware() -> tuple[str, ...]:
     return describe_machine().hardware
 
 
-def as_body(proposals: Sequence[Proposal]) -> dict[str, Any]:
+def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
     jobs = [
         {
             "build": one.job.build.id,
@@ -98,7 +98,7 @@ def as_body(proposals: Sequence[Proposal]) -> dict[str, Any]:
     return {"jobs": jobs, "minutes": round(sum(one.seconds for one in proposals) / 60, 1)}
 
 
-def _print(proposals: Sequence[Proposal]) -> None:
+def _print(proposals: Sequence[ProposedJob]) -> None:
     from knowngood.app.cli.console import in_words
 
     for number, one in enumerate(proposals, 1):

@@ -35,7 +35,7 @@ Sizes = Annotated[
 
 
 @dataclass(frozen=True)
-class Place:
+class PricingContext:
     """Where jobs would be run, and how many seconds the package index may be asked for what is not known there."""
 
     settings: "Settings"
@@ -55,7 +55,7 @@ class Appraisal:
 
 def appraise(
     engine: "Engine",
-    place: Place,
+    place: PricingContext,
     planned: Sequence[PlannedJob],
     on_asked: Callable[[int, int], None] = lambda _at, _of: None,
 ) -> Iterator[Appraisal]:
@@ -100,7 +100,7 @@ def _readable(texts: "Mapping[EnvironmentRequest, str]") -> "dict[EnvironmentReq
     return locks
 
 
-def tell_price(engine: "Engine", place: Place, planned: Sequence[PlannedJob]) -> None:
+def tell_price(engine: "Engine", place: PricingContext, planned: Sequence[PlannedJob]) -> None:
     """Print what the jobs would cost: at once what is known here, then what the index adds to it."""
     from rich.console import Console
 
@@ -118,7 +118,7 @@ def tell_price(engine: "Engine", place: Place, planned: Sequence[PlannedJob]) ->
             print_sizes(out, one.estimate, is_final=one.is_final)
 
 
-def price_as_json(engine: "Engine", place: Place, planned: Sequence[PlannedJob]) -> dict[str, Any]:
+def price_as_json(engine: "Engine", place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
     *_, one = appraise(engine, place, planned)
     return {**vars(one.price), **sizes_as_json(one.estimate)}
 

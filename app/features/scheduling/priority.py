@@ -57,7 +57,7 @@ REUSED_S = 1.0  # an environment that an earlier job of the same plan has made: 
 
 
 @dataclass(frozen=True)
-class Scene:
+class SchedulingState:
     """All that the order depends on.
 
     `builds` are those known, in release order: intervals are looked for among them. `watched` names the lists that
@@ -78,7 +78,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class Due:
+class PendingCell:
     """A cell that still needs something: what, why, what that is worth, and what its arms take on one slot."""
 
     issue: str
@@ -90,13 +90,13 @@ class Due:
 
 
 @dataclass(frozen=True)
-class Proposal:
+class ProposedJob:
     """A job worth running. `seconds` is its price where it stands in the order: the first job of an environment pays
     for making it. `watchers` are the lists that watch every cell of it; none for a job that nobody watches.
     """
 
     job: PlannedJob
-    due: tuple[Due, ...]
+    due: tuple[PendingCell, ...]
     watchers: tuple[str, ...]
     value: float
     seconds: float
@@ -134,7 +134,7 @@ def watched_by(
     return {key: tuple(lists) for key, lists in found.items()}
 
 
-def propose(scene: Scene, budget_s: float | None = None) -> tuple[Proposal, ...]:
+def propose(scheduling_state: SchedulingState, budget_s: float | None = None) -> tuple[ProposedJob, ...]:
     """Jobs in the order to run them: what is watched first, then by value for each minute.
 
     One job is one environment. Its watched cells are a job of their own, and so are those at a boundary, of a changed
@@ -143,13 +143,13 @@ def propose(scene: Scene, budget_s: float | None = None) -> tuple[Proposal, ...]
     Guarantees, held by properties in tests: the order depends on nothing but the scene; a cell that comes to be watched
     does not move back; nothing with a fresh answer is in it.
     """
-    ranked = sorted(_jobs(scene), key=_rank)
-    chosen: list[Proposal] = []
+    ranked = sorted(_jobs(scheduling_state), key=_rank)
+    chosen: list[ProposedJob] = []
     made: set[EnvironmentRequest] = set()
     spent = 0.0
     for one in ranked:
         is_made = one.job.request in made
-        spared = scene.environment_s - REUSED_S if is_made else 0.0
+        spared = scheduling_state.environment_s - REUSED_S if is_made else 0.0
         priced = replace(one, seconds=round(max(one.seconds - spared, REUSED_S), 1))
         if budget_s is not None and chosen and spent + priced.seconds > budget_s:
             continue
@@ -159,7 +159,7 @@ def propose(scene: Scene, budget_s: float | None = None) -> tuple[Proposal, ...]
     return tuple(chosen)
 
 
-def _rank(one: Proposal) -> tuple[bool, float, object, str, str]:
+def _rank(one: ProposedJob) -> tuple[bool, float, object, str, str]:
     pace = round(one.value / one.seconds, 9)
     return (not one.watchers, -pace, one.job.build.build_id, one.job.hardware, one.job.request.digest)
 
@@ -167,15 +167,15 @@ def _rank(one: Proposal) -> tuple[bool, float, object, str, str]:
 _Group = tuple[str, EnvironmentRequest, bool, bool]  # hardware class, environment, watched, urgent
 
 
-def _jobs(scene: Scene) -> Iterator[Proposal]:
-    groups: dict[_Group, list[Due]] = defaultdict(list)
+def _jobs(scheduling_state: SchedulingState) -> Iterator[ProposedJob]:
+    groups: dict[_Group, list[PendingCell]] = defaultdict(list)
     lists: dict[_Group, set[str]] = defaultdict(set)
     builds: dict[EnvironmentRequest, Build] = {}
-    for class_ in scene.hardware:
-        news = _new_builds(scene, class_)
-        for issue in scene.issues:
-            watchers = scene.watched.get((issue.id, class_), ())
-            for build, due in _row(scene, issue, class_, news):
+    for class_ in scheduling_state.hardware:
+        news = _new_builds(scheduling_state, class_)
+        for issue in scheduling_state.issues:
+            watchers = scheduling_state.watched.get((issue.id, class_), ())
+            for build, due in _row(scheduling_state, issue, class_, news):
                 request = environment_request(issue, build)
                 key = (class_, request, bool(watchers), due.why in _URGENT)
                 groups[key].append(due)
@@ -184,36 +184,38 @@ def _jobs(scene: Scene) -> Iterator[Proposal]:
     for key, found in groups.items():
         class_, request, *_ = key
         dues = tuple(sorted(found, key=lambda one: (-one.value, one.issue)))
-        seconds = sum(one.seconds for one in dues) / max(scene.slots, 1) + scene.environment_s
+        seconds = sum(one.seconds for one in dues) / max(scheduling_state.slots, 1) + scheduling_state.environment_s
         job = PlannedJob(builds[request], class_, request, tuple(arm for one in dues for arm in one.arms))
-        yield Proposal(job, dues, tuple(sorted(lists[key])), sum(one.value for one in dues), max(seconds, REUSED_S))
+        yield ProposedJob(job, dues, tuple(sorted(lists[key])), sum(one.value for one in dues), max(seconds, REUSED_S))
 
 
-def _row(scene: Scene, issue: Issue, hardware: str, news: Collection[str]) -> Iterator[tuple[Build, Due]]:
+def _row(
+    scheduling_state: SchedulingState, issue: Issue, hardware: str, news: Collection[str]
+) -> Iterator[tuple[Build, PendingCell]]:
     """What of one issue on one class is due, in the order of builds."""
-    wanted = Wanted(where_affected=True, now=scene.now)
+    wanted = Wanted(where_affected=True, now=scheduling_state.now)
     missing: dict[str, list[PlannedArm]] = {}
-    for build in scene.builds:
-        is_waiting = (issue.id, build.id, hardware) in scene.waiting
+    for build in scheduling_state.builds:
+        is_waiting = (issue.id, build.id, hardware) in scheduling_state.waiting
         if not is_waiting and is_measured_on(issue, build, hardware):
-            arms = missing_arms(issue, build, hardware, scene.known, wanted)
+            arms = missing_arms(issue, build, hardware, scheduling_state.known, wanted)
             missing |= {build.id: arms} if arms else {}
-    halving = _halving(scene, issue.id, hardware, missing)
-    for build in scene.builds:
+    halving = _halving(scheduling_state, issue.id, hardware, missing)
+    for build in scheduling_state.builds:
         if build.id in missing:
-            cell = scene.known.cells.get((issue.id, build.id, hardware))
-            why, value, words = _worth(scene, issue.id, build, cell, halving, news)
+            cell = scheduling_state.known.cells.get((issue.id, build.id, hardware))
+            why, value, words = _worth(scheduling_state, issue.id, build, cell, halving, news)
             due = tuple(missing[build.id])
-            seconds = sum(scene.durations.get((arm.issue, arm.arm, arm.variant), GUESS_S) for arm in due)
-            yield build, Due(issue.id, why, words, value, seconds, due)
+            seconds = sum(scheduling_state.durations.get((arm.issue, arm.arm, arm.variant), GUESS_S) for arm in due)
+            yield build, PendingCell(issue.id, why, words, value, seconds, due)
 
 
-def _halving(scene: Scene, issue: str, hardware: str, missing: Collection[str]) -> dict[str, str]:
+def _halving(scheduling_state: SchedulingState, issue: str, hardware: str, missing: Collection[str]) -> dict[str, str]:
     """By build: the interval that it halves. Of the builds between a pass and a failure it is the middle one of those
     that can be asked.
     """
     lines: dict[tuple[str, str], list[Build]] = defaultdict(list)
-    for build in scene.builds:
+    for build in scheduling_state.builds:
         if not build.is_mismatched:
             lines[build.origin, build.python].append(build)
     found: dict[str, str] = {}
@@ -221,7 +223,7 @@ def _halving(scene: Scene, issue: str, hardware: str, missing: Collection[str]) 
         before: tuple[Build, bool] | None = None
         between: list[Build] = []
         for build in line:
-            fails = _fails(scene.known.cells.get((issue, build.id, hardware)))
+            fails = _fails(scheduling_state.known.cells.get((issue, build.id, hardware)))
             if fails is None:
                 between += [build] if build.id in missing else []
                 continue
@@ -238,13 +240,18 @@ def _fails(cell: Cell | None) -> bool | None:
 
 
 def _worth(
-    scene: Scene, issue: str, build: Build, cell: Cell | None, halving: Mapping[str, str], news: Collection[str]
+    scheduling_state: SchedulingState,
+    issue: str,
+    build: Build,
+    cell: Cell | None,
+    halving: Mapping[str, str],
+    news: Collection[str],
 ) -> tuple[Why, float, str]:
     """The best reason for a cell, what it is worth, and its words."""
     if build.id in halving:
         return Why.BOUNDARY, VALUES[Why.BOUNDARY], f"halves {halving[build.id]} of {issue}"
     if cell is not None and cell.verdict in CONCLUSIVE:
-        return _worth_again(scene, cell, build)
+        return _worth_again(scheduling_state, cell, build)
     if cell is not None and cell.superseded and cell.verdict is Verdict.NOT_RUN:
         return Why.CHANGED, VALUES[Why.CHANGED], f"the repro of {issue} changed since it was measured"
     if cell is not None and cell.verdict is not Verdict.NOT_RUN:
@@ -255,24 +262,24 @@ def _worth(
     return Why.UNKNOWN, VALUES[Why.UNKNOWN] * share, f"{issue} was never measured here"
 
 
-def _worth_again(scene: Scene, cell: Cell, build: Build) -> tuple[Why, float, str]:
-    if cell.measured_at is None or not is_stale(cell, build, scene.now):
+def _worth_again(scheduling_state: SchedulingState, cell: Cell, build: Build) -> tuple[Why, float, str]:
+    if cell.measured_at is None or not is_stale(cell, build, scheduling_state.now):
         return Why.UNTRIED, VALUES[Why.UNTRIED], f"not all that may help with {cell.issue} was tried"
-    age = scene.now - cell.measured_at
-    limit = scene.now - stale_before(build, scene.now)
+    age = scheduling_state.now - cell.measured_at
+    limit = scheduling_state.now - stale_before(build, scheduling_state.now)
     aged = min(age / limit, _MOST_AGED)
     return Why.STALE, VALUES[Why.STALE] * aged, f"{cell.issue} was measured {age // timedelta(days=1)} days ago"
 
 
-def _new_builds(scene: Scene, hardware: str) -> frozenset[str]:
+def _new_builds(scheduling_state: SchedulingState, hardware: str) -> frozenset[str]:
     """Releases of the default Python newer than all that anything was measured on; none before anything was."""
-    measured = {build for _, build, class_ in scene.known.cells if class_ == hardware}
-    newest = max((build.build_id for build in scene.builds if build.id in measured), default=None)
-    line = [build for build in scene.builds if is_release(build) and build.python == DEFAULT_PYTHON]
+    measured = {build for _, build, class_ in scheduling_state.known.cells if class_ == hardware}
+    newest = max((build.build_id for build in scheduling_state.builds if build.id in measured), default=None)
+    line = [build for build in scheduling_state.builds if is_release(build) and build.python == DEFAULT_PYTHON]
     return frozenset(build.id for build in line if newest is not None and build.build_id > newest)
 
 
-def _phrase(due: Sequence[Due]) -> str:
+def _phrase(due: Sequence[PendingCell]) -> str:
     if not due:
         return ""
     more = f", and {len(due) - 1} more like it" if len(due) > 1 else ""

@@ -8,8 +8,8 @@ from pydantic import ConfigDict
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
-from knowngood.app.web.errors import BadQuestion
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.errors import InvalidParameter
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -21,11 +21,11 @@ class UpgradeApiQuery(UpgradeQuery):
 
 
 @router.get("/upgrade", response_model=UpgradeBody)
-def upgrade(visit: Visiting, query: Annotated[UpgradeApiQuery, Query()]) -> Response:
+def upgrade(context: Context, query: Annotated[UpgradeApiQuery, Query()]) -> Response:
     """Newer builds ranked for what is watched, under constraints: what each fixes, breaks and leaves open, and why."""
-    edition = visit.knowing()
+    snapshot = context.knowing()
     try:
-        advice = advice_on(query.asked, edition.grounds, visit.house)
+        advice = advice_on(query.asked, snapshot.knowledge, context.state)
     except BadField as error:
-        raise BadQuestion(error.message, error.field) from None
-    return visit.json(upgrade_body(advice))
+        raise InvalidParameter(error.message, error.field) from None
+    return context.json(upgrade_body(advice))

@@ -20,7 +20,7 @@ CONFIRMED = 2
 """Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
 
 
-class Said:
+class Message:
     """Words with places for values: told as they are in English, and by whoever translates the words."""
 
     def __init__(self, words: str, **values: object) -> None:
@@ -31,7 +31,7 @@ class Said:
         return self.words.format(**self.values)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Said) and (self.words, self.values) == (other.words, other.values)
+        return isinstance(other, Message) and (self.words, self.values) == (other.words, other.values)
 
     def __hash__(self) -> int:
         return hash(self.words)
@@ -249,7 +249,7 @@ class Candidate:
     missing: Missing
     doubtful: Doubtful = Doubtful()
     rating: Rating = Rating.NOT_ENOUGH
-    why: Said = Said("")  # noqa: RUF009 - never changed
+    why: Message = Message("")  # noqa: RUF009 - never changed
 
     def of(self, tally: Tally) -> tuple[Item, ...]:
         return tuple(item for item in self.items if _COUNTED[tally](item))

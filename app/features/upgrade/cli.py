@@ -17,7 +17,7 @@ from knowngood.app.domain.errors import BadRequest, UnknownBuild
 if TYPE_CHECKING:
     from knowngood.app.features.upgrade.ranking import Advice
     from knowngood.app.features.upgrade.request import Times
-    from knowngood.app.knowledge.grounds import Grounds
+    from knowngood.app.knowledge.model import Knowledge
 
 
 class Form(StrEnum):
@@ -68,10 +68,10 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
 
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
-    grounds, times = _known()
+    knowledge, times = _known()
     packages = packages_of(_split(has))
     if requirements:
-        start, found = _environment_in(requirements, python, grounds)
+        start, found = _environment_in(requirements, python, knowledge)
         packages = {**found, **(packages or {})}
     asked = AskedUpgrade(
         start=start,
@@ -88,14 +88,14 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
         packages=packages,
         enough=enough,
     )
-    advice = advise(read_upgrade(asked, grounds, times), grounds.known)
+    advice = advise(read_upgrade(asked, knowledge, times), knowledge.known)
     sys.stdout.write(_told(advice, Form.JSON if as_json else form, to))
 
 
-def _known() -> "tuple[Grounds, Times]":
+def _known() -> "tuple[Knowledge, Times]":
     """The catalogue's files are read only where the store knows no issue yet, as the gate does."""
     from knowngood.app.features.upgrade.request import Times
-    from knowngood.app.knowledge.loader import load_edition
+    from knowngood.app.knowledge.loader import load_knowledge
     from knowngood.app.store.durations import load_environment_s
     from knowngood.app.store.engine import reading
     from knowngood.app.store.queries import load_durations
@@ -103,15 +103,15 @@ def _known() -> "tuple[Grounds, Times]":
     settings = read_settings()
     engine = opened(settings)
     with reading(engine) as s:
-        grounds = load_edition(s, datetime.now(UTC)).grounds
+        knowledge = load_knowledge(s, datetime.now(UTC)).knowledge
         times = Times(load_durations(s), load_environment_s(s))
-    if grounds.known.issues:
-        return grounds, times
+    if knowledge.known.issues:
+        return knowledge, times
     with reading(opened_with_catalogue(settings)) as s:
-        return load_edition(s, datetime.now(UTC)).grounds, times
+        return load_knowledge(s, datetime.now(UTC)).knowledge, times
 
 
-def _environment_in(file: Path, python: str, grounds: "Grounds") -> tuple[str, Mapping[str, str]]:
+def _environment_in(file: Path, python: str, knowledge: "Knowledge") -> tuple[str, Mapping[str, str]]:
     """The build that it is, and its packages."""
     from knowngood.app.features.upgrade.request import UnknownStart, start_name, start_of
 
@@ -121,7 +121,7 @@ def _environment_in(file: Path, python: str, grounds: "Grounds") -> tuple[str, M
         raise BadRequest(f"{file} is no text in UTF-8") from None
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
-    found = start_of("" if str(file) == "-" else file.name, content, python, grounds)
+    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge)
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
         raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)

@@ -20,7 +20,7 @@ from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.compare.renderers import notes_of
 from knowngood.app.features.gate.request import BadField
-from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Rating, Said, Tally
+from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
 from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision
@@ -44,13 +44,13 @@ from knowngood.app.features.upgrade.wording import (
     told_of,
     verdict,
 )
-from knowngood.app.knowledge.grounds import Grounds
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.markdown import markdown
-from knowngood.app.web.html.status_labels import WORDS, Sign, sign_of
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.html.status_labels import WORDS, StatusLabel, sign_of
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -87,7 +87,7 @@ class Figure:
 class Segment:
     """A part of a candidate's bar: how many issues wide, and how many stand before it."""
 
-    sign: Sign
+    sign: StatusLabel
     start: int
     width: int
 
@@ -110,7 +110,7 @@ class Row:
 class Mark:
     """One side: a cell as it is shown."""
 
-    sign: Sign
+    sign: StatusLabel
     word: str
     address: str
     rests_on: str
@@ -245,69 +245,74 @@ class UpgradePage:
 
 
 @router.get(UPGRADE)
-def upgrade(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    return _page(visit, query, visit.knowing().grounds)
+def upgrade(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
+    return _page(context, query, context.knowing().knowledge)
 
 
 @router.post(UPGRADE)
-def upgrade_from_environment(visit: Visiting, form: Form) -> Response:
+def upgrade_from_environment(context: Context, form: Form) -> Response:
     """Leads to the page of the build that the environment is; nothing of it is kept but, in the address, which of its
     packages some issue concerns.
     """
-    grounds = visit.house.knowledge.now().grounds
+    knowledge = context.state.knowledge.now().knowledge
     content, python = form.get("environment", ""), form.get("python", "").strip()
     named = {name: form[name].strip() for name in ("watch", "component") if form.get(name, "").strip()}
     query = UpgradePageQuery.model_validate({"python": python, **{name: [text] for name, text in named.items()}})
     try:
-        found = start_of("", content, python, grounds)
+        found = start_of("", content, python, knowledge)
     except BadField as error:
-        return _refused(visit, query, grounds, error.message, (), content)
+        return _refused(context, query, knowledge, error.message, (), content)
     if found.build is None:
-        return _refused(visit, query, grounds, found.note or found.asked, found.nearest, content)
-    has = list(packages_said(found.packages, grounds))
+        return _refused(context, query, knowledge, found.note or found.asked, found.nearest, content)
+    has = list(packages_said(found.packages, knowledge))
     address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
     return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
 @router.get(NOTE)
-def note(visit: Visiting, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    grounds = visit.knowing().grounds
+def note(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
+    knowledge = context.knowing().knowledge
     try:
-        advice = advice_on(query.asked, grounds, visit.house)
+        advice = advice_on(query.asked, knowledge, context.state)
     except BadField as error:
-        raise BadQuestion(error.message, error.field) from None
+        raise InvalidParameter(error.message, error.field) from None
     shown = _chosen(advice, query.to)
     if shown is None:
         page = f"{UPGRADE}{query.asking()}"
-        text, name = answer_note(advice, base=visit.base, page=page, now=visit.now), "upgrade.md"
+        text, name = answer_note(advice, base=context.base, page=page, now=context.now), "upgrade.md"
     else:
-        text, name = _note(visit, advice, shown, query), f"upgrade-{shown.build.id}.md".replace("+", "-")
-    return Response(text, media_type=_MARKDOWN, headers=visit.attached(name))
+        text, name = _note(context, advice, shown, query), f"upgrade-{shown.build.id}.md".replace("+", "-")
+    return Response(text, media_type=_MARKDOWN, headers=context.attached(name))
 
 
-def _page(visit: Visit, query: UpgradePageQuery, grounds: Grounds) -> Response:
+def _page(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Response:
     if not query.start.strip():
-        return visit.page("upgrade.html", upgrade_page(query, grounds))
+        return context.page("upgrade.html", upgrade_page(query, knowledge))
     try:
-        advice = advice_on(query.asked, grounds, visit.house)
+        advice = advice_on(query.asked, knowledge, context.state)
     except UnknownStart as error:
-        return _refused(visit, query, grounds, error.message, error.nearest)
+        return _refused(context, query, knowledge, error.message, error.nearest)
     except BadField as error:
-        return _refused(visit, query, grounds, f"{error.field}: {error.message}", ())
-    return visit.page("upgrade.html", upgrade_page(query, grounds, answer=_answer(visit, query, advice)))
+        return _refused(context, query, knowledge, f"{error.field}: {error.message}", ())
+    return context.page("upgrade.html", upgrade_page(query, knowledge, answer=_answer(context, query, advice)))
 
 
 def _refused(
-    visit: Visit, query: UpgradePageQuery, grounds: Grounds, problem: str, nearest: Sequence[str], environment: str = ""
+    context: RequestContext,
+    query: UpgradePageQuery,
+    knowledge: Knowledge,
+    problem: str,
+    nearest: Sequence[str],
+    environment: str = "",
 ) -> Response:
     near = tuple(Choice(one, f"{UPGRADE}{query.asking(start=one)}", is_chosen=False) for one in nearest)
-    page = upgrade_page(query, grounds, problem=problem, nearest=near, environment=environment)
-    return visit.page("upgrade.html", page, HTTPStatus.UNPROCESSABLE_ENTITY)
+    page = upgrade_page(query, knowledge, problem=problem, nearest=near, environment=environment)
+    return context.page("upgrade.html", page, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 def upgrade_page(
     query: UpgradePageQuery,
-    grounds: Grounds,
+    knowledge: Knowledge,
     *,
     answer: Answer | None = None,
     problem: str = "",
@@ -315,7 +320,7 @@ def upgrade_page(
     environment: str = "",
 ) -> UpgradePage:
     """Everything templates/upgrade.html shows, as values."""
-    known = grounds.known
+    known = knowledge.known
     newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
     pythons = {build.python for build in newest_first}
     return UpgradePage(
@@ -324,7 +329,7 @@ def upgrade_page(
         problem=problem,
         nearest=nearest,
         builds=tuple(build.id for build in newest_first),
-        lists=tuple(grounds.lists),
+        lists=tuple(knowledge.lists),
         components=tuple(sorted({issue.component for issue in known.issues.values()}, key=str.casefold)),
         pythons=tuple(sorted(pythons, key=lambda python: [int(part) for part in python.split(".")])),
         classes=known.hardware,
@@ -338,40 +343,40 @@ def upgrade_page(
     )
 
 
-def _answer(visit: Visit, query: UpgradePageQuery, advice: Advice) -> Answer:
+def _answer(context: RequestContext, query: UpgradePageQuery, advice: Advice) -> Answer:
     chosen = _chosen(advice, query.to)
     shown = chosen or told_of(advice)
     known = [one for one in advice.candidates if one.measured]
-    rows = tuple(_row(visit, query, one, is_shown=one is shown) for one in (advice.base, *known))
-    say = partial(_said, visit)
+    rows = tuple(_row(context, query, one, is_shown=one is shown) for one in (advice.base, *known))
+    say = partial(_said, context)
     return Answer(
         decision=advice.decision,
         start=advice.start.id,
         start_address=build_address(advice.start.id),
-        watched=_watched(visit, query, advice),
-        must=_must(visit, advice.constraints),
+        watched=_watched(context, query, advice),
+        must=_must(context, advice.constraints),
         verdict=verdict(advice, say),
-        because=because(advice, say, visit.say(", "), visit.say(". ")),
+        because=because(advice, say, context.say(", "), context.say(". ")),
         notes=advice.notes,
         find_out=tuple(FindOutLine(say(one.what), "\n".join(one.commands)) for one in advice.find_out),
-        heads=tuple(visit.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
+        heads=tuple(context.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
         widest=max(_width(one) for one in (advice.base, *known)),
         rows=rows[:_FIRST],
         more=rows[_FIRST:],
         unmeasured=tuple(
-            _row(visit, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
+            _row(context, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
         ),
         left_out=tuple(
             LeftOutLine(reason, tuple(Choice(id_, build_address(id_), is_chosen=False) for id_ in ids))
             for reason, ids in left_out_by_reason(advice).items()
         ),
         left_out_count=len(advice.left_out),
-        shown=_shown(visit, query, advice, shown, is_chosen=shown is chosen) if shown else None,
+        shown=_shown(context, query, advice, shown, is_chosen=shown is chosen) if shown else None,
     )
 
 
-def _said(visit: Visit, said: Said) -> str:
-    return visit.say(said.words, **said.values)
+def _said(context: RequestContext, said: Message) -> str:
+    return context.say(said.words, **said.values)
 
 
 def _chosen(advice: Advice, wanted: str) -> Candidate | None:
@@ -388,19 +393,19 @@ def _id_of(wanted: str, advice: Advice) -> str:
         return ""
 
 
-def _watched(visit: Visit, query: UpgradePageQuery, advice: Advice) -> str:
+def _watched(context: RequestContext, query: UpgradePageQuery, advice: Advice) -> str:
     named = [*query.watch, *query.component, *query.package, query.severity]
     told = ", ".join(one for one in named if one)
     count = len(advice.watched)
-    watched = visit.say(ISSUE_WORDS[count > 1], n=count)
+    watched = context.say(ISSUE_WORDS[count > 1], n=count)
     return f"{watched} ({told})" if told else watched
 
 
 ISSUE_WORDS = ("1 issue", "{n} issues")
 
 
-def _must(visit: Visit, constraints: Constraints) -> tuple[str, ...]:
-    driver = visit.say("driver {version}", version=constraints.driver) if constraints.driver else ""
+def _must(context: RequestContext, constraints: Constraints) -> tuple[str, ...]:
+    driver = context.say("driver {version}", version=constraints.driver) if constraints.driver else ""
     python = f"Python {constraints.python}" if constraints.python else ""
     named = (*constraints.hardware, python, driver, *(pin.text for pin in constraints.pins))
     return tuple(one for one in named if one)
@@ -409,10 +414,10 @@ def _must(visit: Visit, constraints: Constraints) -> tuple[str, ...]:
 # Of these the figure is the number of issues in the section that it leads to.
 _LISTED = frozenset({Tally.GAINED, Tally.LOST, Tally.NEW, Tally.NOT_KNOWN})
 _SIGNS = {
-    Tally.PASSES: Sign.PASSES,
-    Tally.NEEDS_WORKAROUND: Sign.CURE,
-    Tally.FAILS: Sign.FAILS,
-    Tally.NOT_KNOWN: Sign.NOT_RUN,
+    Tally.PASSES: StatusLabel.PASSES,
+    Tally.NEEDS_WORKAROUND: StatusLabel.CURE,
+    Tally.FAILS: StatusLabel.FAILS,
+    Tally.NOT_KNOWN: StatusLabel.NOT_RUN,
 }
 
 
@@ -428,33 +433,35 @@ def _bar(one: Candidate) -> Iterator[Segment]:
         start += one.counts[tally]
 
 
-def _row(visit: Visit, query: UpgradePageQuery, one: Candidate, *, is_shown: bool) -> Row:
+def _row(context: RequestContext, query: UpgradePageQuery, one: Candidate, *, is_shown: bool) -> Row:
     is_here = one.rating is Rating.HERE
     address = f"{UPGRADE}{query.asking(to=one.build.id)}"
-    figures = [_figure(visit, one, tally, "" if is_here else address) for tally in COLUMN_WORDS]
+    figures = [_figure(context, one, tally, "" if is_here else address) for tally in COLUMN_WORDS]
     return Row(
         build=one.build.id,
         address=build_address(one.build.id) if is_here else f"{address}#candidate",
         bar=tuple(_bar(one)),
-        figures=(*figures, Figure(visit.say(MEASURED_WORDS[0]), _said(visit, measured(one)), "")),
+        figures=(*figures, Figure(context.say(MEASURED_WORDS[0]), _said(context, measured(one)), "")),
         rating=one.rating,
-        word=visit.say(RATING_WORDS[one.rating]),
-        why=_said(visit, one.why),
+        word=context.say(RATING_WORDS[one.rating]),
+        why=_said(context, one.why),
         is_shown=is_shown,
     )
 
 
-def _figure(visit: Visit, one: Candidate, tally: Tally, address: str) -> Figure:
+def _figure(context: RequestContext, one: Candidate, tally: Tally, address: str) -> Figure:
     count, eased = one.counts[tally], one.counts[Tally.LOST_WITH_WORKAROUND]
     leads = f"{address}#{tally}" if address and count and tally in _LISTED else ""
-    beside = visit.say("{n} with a workaround", n=eased) if tally is Tally.LOST and eased else ""
-    return Figure(visit.say(COLUMN_WORDS[tally]), str(count), leads, beside)
+    beside = context.say("{n} with a workaround", n=eased) if tally is Tally.LOST and eased else ""
+    return Figure(context.say(COLUMN_WORDS[tally]), str(count), leads, beside)
 
 
 _FOLDED = frozenset({Tally.FAILS, Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
 
 
-def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate, *, is_chosen: bool) -> Shown:
+def _shown(
+    context: RequestContext, query: UpgradePageQuery, advice: Advice, one: Candidate, *, is_chosen: bool
+) -> Shown:
     own = query.model_copy(update={"to": one.build.id})
     missing = one.missing
     return Shown(
@@ -463,19 +470,19 @@ def _shown(visit: Visit, query: UpgradePageQuery, advice: Advice, one: Candidate
         compare_address=_compare(advice, one),
         is_best=one is advice.best,
         is_chosen=is_chosen,
-        why=_said(visit, one.why),
+        why=_said(context, one.why),
         changes=changes(advice.start, one.build),
         requirements="\n".join(requirements(one.build)),
-        index=markdown(_said(visit, index_of(one.build))),
-        sections=tuple(_sections(visit, one)),
-        steps=tuple(_steps(visit, one)),
-        missing=visit.say(
+        index=markdown(_said(context, index_of(one.build))),
+        sections=tuple(_sections(context, one)),
+        steps=tuple(_steps(context, one)),
+        missing=context.say(
             "about {minutes} min for {n} issues, one after another", minutes=missing.minutes, n=missing.count
         )
         if missing.count
         else "",
         commands="\n".join(missing.commands(one.build.id)),
-        note=_note(visit, advice, one, own) if is_chosen else "",
+        note=_note(context, advice, one, own) if is_chosen else "",
         note_address=f"{NOTE}{own.asking()}",
     )
 
@@ -485,40 +492,40 @@ def _compare(advice: Advice, one: Candidate) -> str:
     return compare_address(advice.start.id, one.build.id, hardware=hardware)
 
 
-def _note(visit: Visit, advice: Advice, one: Candidate, query: UpgradePageQuery) -> str:
+def _note(context: RequestContext, advice: Advice, one: Candidate, query: UpgradePageQuery) -> str:
     page = f"{UPGRADE}{query.model_copy(update={'to': one.build.id}).asking()}"
-    return migration_note(advice, one, base=visit.base, page=page, now=visit.now)
+    return migration_note(advice, one, base=context.base, page=page, now=context.now)
 
 
-def _sections(visit: Visit, one: Candidate) -> Iterator[Section]:
+def _sections(context: RequestContext, one: Candidate) -> Iterator[Section]:
     for tally, items in sections(one).items():
-        lines = tuple(_line(visit, item) for item in items)
-        yield Section(tally.value, visit.say(SECTION_WORDS[tally]), lines, tally in _FOLDED)
+        lines = tuple(_line(context, item) for item in items)
+        yield Section(tally.value, context.say(SECTION_WORDS[tally]), lines, tally in _FOLDED)
 
 
-def _line(visit: Visit, item: Item) -> ItemLine:
+def _line(context: RequestContext, item: Item) -> ItemLine:
     issue, cell = item.issue, item.after
     is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
-    titles = {known.id: visit.in_language(known.title, known.title_zh) for known in issue.workarounds}
+    titles = {known.id: context.in_language(known.title, known.title_zh) for known in issue.workarounds}
     return ItemLine(
         issue=issue.id,
-        title=visit.in_language(issue.title, issue.title_zh),
+        title=context.in_language(issue.title, issue.title_zh),
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
-        severity=visit.say(issue.severity.value),
+        severity=context.say(issue.severity.value),
         is_silent=issue.silent,
-        before=_mark(visit, item.before),
-        after=_mark(visit, cell),
-        notes=tuple(visit.say(words, **values) for words, values in notes_of(item.pair)),
+        before=_mark(context, item.before),
+        after=_mark(context, cell),
+        notes=tuple(context.say(words, **values) for words, values in notes_of(item.pair)),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )
 
 
-def _mark(visit: Visit, cell: Cell) -> Mark:
+def _mark(context: RequestContext, cell: Cell) -> Mark:
     sign = sign_of(cell)
-    rests_on = visit.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
-    return Mark(sign, visit.say(WORDS[sign]), cell_address(cell.issue, cell.build, cell.hardware), rests_on)
+    rests_on = context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
+    return Mark(sign, context.say(WORDS[sign]), cell_address(cell.issue, cell.build, cell.hardware), rests_on)
 
 
 RUN_WORDS = ("1 run", "{n} runs")
@@ -532,26 +539,26 @@ STEP_WORDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _steps(visit: Visit, one: Candidate) -> Iterable[StepGroup]:
+def _steps(context: RequestContext, one: Candidate) -> Iterable[StepGroup]:
     found = steps(one)
     groups = {"add": found.add, "keep": found.keep, "remove": found.remove, "avoid": found.avoid}
     for name, lines in groups.items():
         if lines:
             heading, meaning = STEP_WORDS[name]
             yield StepGroup(
-                heading=visit.say(heading),
-                meaning=visit.say(meaning) if meaning else "",
-                lines=tuple(_step(visit, line) for line in lines),
+                heading=context.say(heading),
+                meaning=context.say(meaning) if meaning else "",
+                lines=tuple(_step(context, line) for line in lines),
                 has_snippets=name in {"add", "keep"},
             )
 
 
-def _step(visit: Visit, step: Step) -> StepLine:
+def _step(context: RequestContext, step: Step) -> StepLine:
     cell, workaround = step.item.after, step.workaround
     return StepLine(
-        issue_title=visit.in_language(step.item.issue.title, step.item.issue.title_zh),
+        issue_title=context.in_language(step.item.issue.title, step.item.issue.title_zh),
         address=issue_address(step.item.issue.id, build=cell.build, hardware=cell.hardware),
-        title=visit.in_language(workaround.title, workaround.title_zh),
-        body=markdown(visit.in_language(workaround.body, workaround.body_zh)),
+        title=context.in_language(workaround.title, workaround.title_zh),
+        body=markdown(context.in_language(workaround.body, workaround.body_zh)),
         why=step.why,
     )

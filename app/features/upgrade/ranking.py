@@ -33,10 +33,10 @@ from knowngood.app.features.upgrade.candidates import (
     Candidate,
     Doubtful,
     Item,
+    Message,
     Missing,
     Prospect,
     Rating,
-    Said,
     Tally,
     weight,
 )
@@ -87,7 +87,7 @@ class Question:
 class FindOut:
     """What has to be measured before more can be said, as it is typed; `what` names it with its price."""
 
-    what: Said
+    what: Message
     commands: tuple[str, ...]
 
 
@@ -104,7 +104,7 @@ class Advice:
     enough: float
     hardware: tuple[str, ...]
     decision: Decision
-    why: tuple[Said, ...]
+    why: tuple[Message, ...]
     find_out: tuple[FindOut, ...]
     candidates: tuple[Candidate, ...]
     left_out: tuple[LeftOut, ...]
@@ -339,57 +339,57 @@ def _rating(one: Candidate, base: Candidate, enough: float) -> Rating:
     return Rating.ALSO_GOOD if one.is_confirmed else Rating.NOT_CONFIRMED
 
 
-def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Said:
+def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
     gained = one.counts[Tally.GAINED]
     match one.rating:
         case Rating.HERE:
             return _here(one)
         case Rating.RECOMMENDED:
             confirmed = sum(1 for item in one.of(Tally.GAINED) if item.is_confirmed)
-            return Said(
+            return Message(
                 "of the {n} gained, on two runs or more on both sides: {confirmed}", n=gained, confirmed=confirmed
             )
         case Rating.ALSO_GOOD:
             return _behind(one, best or one)
         case Rating.NOT_CONFIRMED:
-            return Said(
+            return Message(
                 "{n} gained, each on a single run (to confirm: about {minutes} min)",
                 n=gained,
                 minutes=one.doubtful.minutes,
             )
         case Rating.MAY_LOSE:
-            return Said("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
+            return Message("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
         case Rating.NO_GAIN if gained:
-            return Said(
+            return Message(
                 "the {n} gained weigh no more than the {m} lost, which need a workaround",
                 n=gained,
                 m=one.counts[Tally.LOST],
             )
         case Rating.NO_GAIN:
-            return Said("gains nothing")
+            return Message("gains nothing")
         case Rating.LOSES:
             return _loses(one)
         case Rating.NOT_ENOUGH:
             return _open(one, base)
 
 
-def _here(base: Candidate) -> Said:
+def _here(base: Candidate) -> Message:
     if base.coverage >= LEAST or not base.missing.count:
-        return Said("where you are")
-    return Said(
+        return Message("where you are")
+    return Message(
         "where you are; too little to compare: run {n} (about {minutes} min)",
         n=base.missing.count,
         minutes=base.missing.minutes,
     )
 
 
-def _behind(one: Candidate, best: Candidate) -> Said:
+def _behind(one: Candidate, best: Candidate) -> Message:
     """The first thing of those with a number in which it stands behind the one that is recommended."""
     for tally, words in _BEHIND_WORDS.items():
         n, m = one.counts[tally], best.counts[tally]
         if n != m:
-            return Said(words, n=n, m=m, best=best.build.id)
-    return Said(
+            return Message(words, n=n, m=m, best=best.build.id)
+    return Message(
         "as good: {best} is preferred as the newer release, or the wheel of the default index", best=best.build.id
     )
 
@@ -403,26 +403,26 @@ _BEHIND_WORDS = {
 }
 
 
-def _loses(one: Candidate) -> Said:
+def _loses(one: Candidate) -> Message:
     lost = [item for item in one.of(Tally.LOST) if not item.has_workaround]
     silent = sum(1 for item in lost if item.issue.silent)
     if silent:
-        return Said(
+        return Message(
             "{n} lost without a workaround, {silent} of them with wrong numbers and no error",
             n=len(lost),
             silent=silent,
         )
-    return Said("{n} lost without a workaround", n=len(lost))
+    return Message("{n} lost without a workaround", n=len(lost))
 
 
-def _open(one: Candidate, base: Candidate) -> Said:
+def _open(one: Candidate, base: Candidate) -> Message:
     if not one.applicable:
-        return Said("nothing that you watch can exist there")
+        return Message("nothing that you watch can exist there")
     if not one.counts[Tally.NOT_KNOWN]:
-        return Said("nothing to compare with: {start} is hardly measured", start=base.build.id)
+        return Message("nothing to compare with: {start} is hardly measured", start=base.build.id)
     if not one.missing.count:
-        return Said("not enough measured: {n} have no answer", n=one.counts[Tally.NOT_KNOWN])
-    return Said(
+        return Message("not enough measured: {n} have no answer", n=one.counts[Tally.NOT_KNOWN])
+    return Message(
         "not enough measured: {n} have no answer (run {count}: about {minutes} min)",
         n=one.counts[Tally.NOT_KNOWN],
         count=one.missing.count,
@@ -430,7 +430,7 @@ def _open(one: Candidate, base: Candidate) -> Said:
     )
 
 
-_Answer = tuple[Decision, tuple[Said, ...], tuple[FindOut, ...]]
+_Answer = tuple[Decision, tuple[Message, ...], tuple[FindOut, ...]]
 
 
 def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build], enough: float) -> _Answer:
@@ -440,24 +440,24 @@ def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build]
         return Decision.GO, tuple(_praise(best)), ()
     start = base.build.id
     if not newer:
-        return _stay(Said("No newer build is in the catalogue."))
+        return _stay(Message("No newer build is in the catalogue."))
     if not judged:
-        return _stay(Said("Each of the {n} newer builds breaks a constraint.", n=len(newer)))
+        return _stay(Message("Each of the {n} newer builds breaks a constraint.", n=len(newer)))
     first = judged[0]
     if base.coverage < LEAST:
         lacking = (base, first) if first.assurance < enough else (base,)
         return Decision.CANNOT_SAY, tuple(_hardly_measured(base)), tuple(map(_find_out, lacking))
     if not any(item.fails for item in base.items):
-        return _stay(Said("Nothing that you watch fails on {start}.", start=start))
+        return _stay(Message("Nothing that you watch fails on {start}.", start=start))
     return _without_a_good_one(judged, base)
 
 
-def _stay(why: Said) -> _Answer:
+def _stay(why: Message) -> _Answer:
     return Decision.STAY, (why,), ()
 
 
 def _find_out(one: Candidate) -> FindOut:
-    said = Said(
+    said = Message(
         "On {build} without an answer: {n} (about {minutes} min)",
         build=one.build.id,
         n=one.missing.count,
@@ -466,31 +466,31 @@ def _find_out(one: Candidate) -> FindOut:
     return FindOut(said, one.missing.commands(one.build.id))
 
 
-def _hardly_measured(base: Candidate) -> Iterator[Said]:
+def _hardly_measured(base: Candidate) -> Iterator[Message]:
     start, missing = base.build.id, base.missing
     if not base.applicable:
-        yield Said("Nothing that you watch can exist on {start}.", start=start)
+        yield Message("Nothing that you watch can exist on {start}.", start=start)
         return
-    yield Said(
+    yield Message(
         "{start} is hardly measured: {measured} of {applicable} have an answer there.",
         start=start,
         measured=base.measured,
         applicable=base.applicable,
     )
     if missing.count:
-        yield Said("To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.minutes)
+        yield Message("To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.minutes)
 
 
-def _praise(best: Candidate) -> Iterator[Said]:
+def _praise(best: Candidate) -> Iterator[Message]:
     counts = best.counts
-    yield Said("{n} gained", n=counts[Tally.GAINED])
+    yield Message("{n} gained", n=counts[Tally.GAINED])
     if counts[Tally.LOST]:
-        yield Said(_LOST_WORDS[counts[Tally.LOST] > 1], n=counts[Tally.LOST])
+        yield Message(_LOST_WORDS[counts[Tally.LOST] > 1], n=counts[Tally.LOST])
     else:
-        yield Said("none lost")
+        yield Message("none lost")
     for tally, words in _ALSO_WORDS.items():
         if counts[tally]:
-            yield Said(words, n=counts[tally])
+            yield Message(words, n=counts[tally])
 
 
 _LOST_WORDS = ("{n} lost (it has a workaround)", "{n} lost (each has a workaround)")
@@ -511,7 +511,7 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
     gained, best = first.counts[Tally.GAINED], first.build.id
     match first.rating:
         case Rating.NOT_ENOUGH:
-            said = Said(
+            said = Message(
                 "No newer build is measured enough: most is known of {best}, {measured} of {applicable}.",
                 best=best,
                 measured=first.measured,
@@ -521,7 +521,7 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
         case Rating.LOSES:
             lost = first.counts[Tally.LOST] - first.counts[Tally.LOST_WITH_WORKAROUND]
             return _stay(
-                Said(
+                Message(
                     "Every newer build with enough measured loses something without a workaround: the best, {best}, "
                     "gains {n} and loses {m} so.",
                     best=best,
@@ -531,7 +531,7 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
             )
         case _ if gained:
             return _stay(
-                Said(
+                Message(
                     "On no newer build with enough measured does what is gained outweigh what newly needs a "
                     "workaround: on the best, {best}, {n} are gained and {m} lost, each with a workaround.",
                     best=best,
@@ -540,14 +540,14 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
                 )
             )
         case _:
-            return _stay(Said("No newer build with enough measured gains anything: the best is {best}.", best=best))
+            return _stay(Message("No newer build with enough measured gains anything: the best is {best}.", best=best))
 
 
-def _hopeful(one: Candidate) -> Said:
+def _hopeful(one: Candidate) -> Message:
     gained = one.counts[Tally.GAINED]
     if one.rating is Rating.NOT_CONFIRMED:
-        return Said("{best} gains {n}, but each of them rests on a single run.", best=one.build.id, n=gained)
-    return Said(
+        return Message("{best} gains {n}, but each of them rests on a single run.", best=one.build.id, n=gained)
+    return Message(
         "{best} gains {n}, but {m} fail there that are not known before: each may be a loss.",
         best=one.build.id,
         n=gained,
@@ -559,5 +559,7 @@ def _what_it_takes(one: Candidate, base: Candidate) -> FindOut:
     if one.rating is Rating.MAY_LOSE:
         return _find_out(base)
     doubtful = one.doubtful
-    said = Said("To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.minutes)
+    said = Message(
+        "To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.minutes
+    )
     return FindOut(said, doubtful.commands)

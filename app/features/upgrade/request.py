@@ -24,7 +24,7 @@ from knowngood.app.features.upgrade.constraints import (
     read_python,
 )
 from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, Question
-from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.model import Knowledge
 
 
 @dataclass(frozen=True)
@@ -65,16 +65,16 @@ class UnknownStart(BadField):
         self.nearest = tuple(nearest)
 
 
-def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Question:
+def read_upgrade(asked: AskedUpgrade, knowledge: Knowledge, times: Times) -> Question:
     """Raises BadField, which names the part that cannot be understood."""
-    start, assumed = _start(asked, grounds)
-    watched, policy, notes = _watched(asked, grounds)
-    named = named_by(policy.watch, watched, grounds.known.names)
+    start, assumed = _start(asked, knowledge)
+    watched, policy, notes = _watched(asked, knowledge)
+    named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, asked.packages)
     return Question(
         start=start,
         watched=concerned,
-        constraints=_constraints(asked, grounds, policy.hardware),
+        constraints=_constraints(asked, knowledge, policy.hardware),
         enough=_enough(asked.enough),
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
@@ -82,7 +82,7 @@ def read_upgrade(asked: AskedUpgrade, grounds: Grounds, times: Times) -> Questio
     )
 
 
-def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved:
+def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> Resolved:
     """The build that an environment is (`pip freeze`, a lock file). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
@@ -90,7 +90,7 @@ def start_of(name: str, content: str, python: str, grounds: Grounds) -> Resolved
     # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
     from knowngood.app.features.environments import read_environment  # noqa: PLC0415
 
-    builds = grounds.known.builds
+    builds = knowledge.known.builds
     with _about("environment"):
         try:
             stated = read_environment(name, content.encode(), python=python)
@@ -105,8 +105,8 @@ def start_name(found: Resolved) -> str:
     return build.removeprefix("torch-") if len(found.pythons) > 1 else build
 
 
-def _start(asked: AskedUpgrade, grounds: Grounds) -> tuple[Build, tuple[str, ...]]:
-    builds = grounds.known.builds
+def _start(asked: AskedUpgrade, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
+    builds = knowledge.known.builds
     written = asked.start.strip()
     if not written:
         raise UnknownStart("say which build you are on: its id, or the version of torch")
@@ -128,17 +128,17 @@ def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Buil
     return next(alike, start)
 
 
-def _watched(asked: AskedUpgrade, grounds: Grounds) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+def _watched(asked: AskedUpgrade, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
     """The issues, the policy that watches them with its lists filled in, and notes."""
-    issues = grounds.known.issues
+    issues = knowledge.known.issues
     with _about("severity"):
         named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
     if named.is_empty or any(map(is_all, asked.issues)):
         return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
     with _about("watch"):
-        policy = filled(Policy(watch=named), grounds.lists)
+        policy = filled(Policy(watch=named), knowledge.lists)
     with _about(next(name for name in _WATCHED if getattr(asked, name))):
-        found, notes = watched_issues(policy.watch, issues, grounds.known.names)
+        found, notes = watched_issues(policy.watch, issues, knowledge.known.names)
     if not found:
         raise BadField("watch", "what is watched names no issue of this catalogue")
     return found, policy, notes
@@ -155,9 +155,9 @@ def packages_of(has: Sequence[str]) -> dict[str, str] | None:
     return {name: version for name, version in names.items() if name != NO_PACKAGE} if names else None
 
 
-def packages_said(packages: Mapping[str, str], grounds: Grounds) -> tuple[str, ...]:
+def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[str, ...]:
     """Of an environment's packages those that some issue concerns: what `packages_of` reads."""
-    concerned = {issue.requires.package for issue in grounds.known.issues.values()}
+    concerned = {issue.requires.package for issue in knowledge.known.issues.values()}
     return tuple(sorted(name for name in packages if name in concerned)) or (NO_PACKAGE,)
 
 
@@ -188,9 +188,9 @@ def _severity(text: str) -> Severity | None:
     return Severity(text) if text else None
 
 
-def _constraints(asked: AskedUpgrade, grounds: Grounds, classes: Sequence[str]) -> Constraints:
+def _constraints(asked: AskedUpgrade, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
     """The classes of watch lists count where none are named; those that nobody measured cannot."""
-    measured = grounds.known.hardware
+    measured = knowledge.known.hardware
     with _about("python"):
         python = read_python(asked.python.strip())
     with _about("cuda"):

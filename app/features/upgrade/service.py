@@ -8,11 +8,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from knowngood.app.dashboard.matrix.selection import Names, Words, none_where_empty
 from knowngood.app.features.upgrade.ranking import LEAST, Advice, advise
 from knowngood.app.features.upgrade.request import AskedUpgrade, Times, packages_of, read_upgrade
-from knowngood.app.knowledge.grounds import Grounds
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import load_durations
-from knowngood.app.web.request_context import House
+from knowngood.app.web.request_context import AppState
 
 _LEAST = round(LEAST * 100)
 
@@ -78,11 +78,11 @@ class UpgradeQuery(BaseModel):
         return f"?{urlencode(changed, doseq=True)}" if changed else ""
 
 
-def times_of(house: House) -> Times:
-    with reading(house.engine) as session:
+def times_of(state: AppState) -> Times:
+    with reading(state.engine) as session:
         return Times(load_durations(session), load_environment_s(session))
 
 
-def advice_on(asked: AskedUpgrade, grounds: Grounds, house: House) -> Advice:
+def advice_on(asked: AskedUpgrade, knowledge: Knowledge, state: AppState) -> Advice:
     """Raises BadField."""
-    return advise(read_upgrade(asked, grounds, times_of(house)), grounds.known)
+    return advise(read_upgrade(asked, knowledge, times_of(state)), knowledge.known)

@@ -7,11 +7,11 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Workaround
 from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
 from knowngood.app.features.environments.resolve import index_of_variant
-from knowngood.app.features.upgrade.candidates import Candidate, Item, Prospect, Rating, Said, Tally
+from knowngood.app.features.upgrade.candidates import Candidate, Item, Message, Prospect, Rating, Tally
 from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER
 from knowngood.app.features.upgrade.ranking import Advice, Decision
 
-Say = Callable[[Said], str]
+Say = Callable[[Message], str]
 
 RATING_WORDS: Mapping[Rating, str] = {
     Rating.HERE: "where you are",
@@ -67,20 +67,20 @@ def _section(item: Item) -> Tally:
     return _BY_GROUP.get(item.group, _BY_PROSPECT[item.prospect])
 
 
-def measured(candidate: Candidate) -> Said:
+def measured(candidate: Candidate) -> Message:
     words = MEASURED_WORDS[2 if candidate.from_cpu else 1]
-    return Said(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
+    return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
 
 
 def verdict(advice: Advice, say: Say = str) -> str:
     """The first sentence: what to do."""
     match advice.decision:
         case Decision.GO if advice.best:
-            return say(Said("Go to {build}.", build=advice.best.build.id))
+            return say(Message("Go to {build}.", build=advice.best.build.id))
         case Decision.STAY:
-            return say(Said("Stay on {build}.", build=advice.start.id))
+            return say(Message("Stay on {build}.", build=advice.start.id))
         case _:
-            return say(Said("Cannot say yet."))
+            return say(Message("Cannot say yet."))
 
 
 def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
@@ -88,7 +88,9 @@ def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ")
     best, base = advice.best, advice.base
     if best is None:
         return " ".join(say(part) for part in advice.why)
-    told = Said("Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base)))
+    told = Message(
+        "Measured: {there} there, {here} where you are.", there=say(measured(best)), here=say(measured(base))
+    )
     return f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}"
 
 
@@ -158,16 +160,16 @@ def requirements(build: Build) -> tuple[str, ...]:
     return (*lines, *([f"triton=={build.triton}"] if build.is_mismatched and build.triton else []))
 
 
-def index_of(build: Build) -> Said:
+def index_of(build: Build) -> Message:
     """In words, where the wheels come from, as Markdown."""
     if build.origin == "default":
-        return Said(
+        return Message(
             "From PyPI, without an extra index: `torch=={requirement}` there is {torch}. An index line of PyTorch's "
             "that stands in the file would bring another CUDA variant.",
             requirement=build.requirement,
             torch=build.torch,
         )
-    return Said(
+    return Message(
         "The index holds the {origin} wheels; with uv the same is `--torch-backend {origin}`.", origin=build.origin
     )
 

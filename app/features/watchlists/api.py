@@ -10,13 +10,13 @@ from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.features.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody, watch_list_body
 from knowngood.app.store.engine import unit_of_work
 from knowngood.app.store.watch_lists import Keeper, load_watch_lists, remove_watch_list, save_watch_list
-from knowngood.app.web.auth.principal import Needs, reader_of
+from knowngood.app.web.auth.principal import RequireScope, principal_of
 from knowngood.app.web.errors import PROBLEM_MEDIA, Problem
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
-Triager = Annotated[Actor, Depends(Needs(Scope.TRIAGE))]
+Triager = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
 Version = Annotated[int | None, Query(ge=0, le=2_000_000_000)]
 _TAKEN: dict[int | str, dict[str, Any]] = {
     409: {
@@ -27,40 +27,40 @@ _TAKEN: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/watchlists", response_model=WatchListsBody)
-def watch_lists(visit: Visiting) -> Response:
+def watch_lists(context: Context) -> Response:
     """Every watch list as it is now."""
-    with visit.reading() as session:
+    with context.reading() as session:
         found = load_watch_lists(session)
-    return visit.json(WatchListsBody(watchlists=[watch_list_body(one) for one in found.values()]))
+    return context.json(WatchListsBody(watchlists=[watch_list_body(one) for one in found.values()]))
 
 
 @router.get("/watchlists/{name}", response_model=WatchListBody)
-def watch_list(visit: Visiting, name: str, version: Version = None) -> Response:
+def watch_list(context: Context, name: str, version: Version = None) -> Response:
     """`version` asks for the list as it was then."""
-    with visit.reading() as session:
+    with context.reading() as session:
         found = find_watch_list(session, name, version)
-    return visit.json(watch_list_body(found))
+    return context.json(watch_list_body(found))
 
 
 @router.put("/watchlists/{name}", response_model=WatchListBody, responses=_TAKEN)
-def put_watch_list(visit: Visiting, request: Request, actor: Triager, name: str, change: WatchListChange) -> Response:
+def put_watch_list(context: Context, request: Request, actor: Triager, name: str, change: WatchListChange) -> Response:
     """Keep a list under this name: a new one becomes yours. The same once more changes nothing."""
-    with unit_of_work(visit.house.engine) as session:
+    with unit_of_work(context.state.engine) as session:
         kept = save_watch_list(
-            session, name, change.content(), by=_keeper(request, actor), now=visit.now, based_on=change.version
+            session, name, change.content(), by=_keeper(request, actor), now=context.now, based_on=change.version
         )
-    return visit.json(watch_list_body(kept))
+    return context.json(watch_list_body(kept))
 
 
 @router.delete("/watchlists/{name}", status_code=HTTPStatus.NO_CONTENT, responses=_TAKEN)
 def delete_watch_list(
-    visit: Visiting, request: Request, actor: Triager, name: str, version: Version = None
+    context: Context, request: Request, actor: Triager, name: str, version: Version = None
 ) -> Response:
     """Its versions can still be asked for by number. `version` is the one that you looked at."""
-    with unit_of_work(visit.house.engine) as session:
-        remove_watch_list(session, name, by=_keeper(request, actor), now=visit.now, based_on=version)
+    with unit_of_work(context.state.engine) as session:
+        remove_watch_list(session, name, by=_keeper(request, actor), now=context.now, based_on=version)
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
 
 
 def _keeper(request: Request, actor: Actor) -> Keeper:
-    return Keeper(actor, overrules=reader_of(request).may(Scope.ADMIN))
+    return Keeper(actor, overrules=principal_of(request).may(Scope.ADMIN))

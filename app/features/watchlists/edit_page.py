@@ -22,9 +22,9 @@ from knowngood.app.store.queries import load_hardware, load_issues
 from knowngood.app.store.watch_lists import Keeper, remove_watch_list, save_watch_list
 from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Fields, Form
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, watch_list_address, watch_list_edit_address
 
 router = APIRouter(include_in_schema=False)
@@ -68,7 +68,7 @@ class Draft:
     def content(self) -> Content:
         """Raises BadQuestion for a severity there is not."""
         if self.severity and self.severity not in set(Severity):
-            raise BadQuestion(f"known: {', '.join(Severity)}", "severity")
+            raise InvalidParameter(f"known: {', '.join(Severity)}", "severity")
         watch = Watch(
             (*self.issues, *_words(self.more_issues)),
             self.components,
@@ -96,74 +96,74 @@ class WatchListFormPage:
 
 
 @router.get(NEW)
-def new_form(visit: Visiting, request: Request) -> Response:
-    if visit.reader.token is None:
-        return led_to_sign_in(visit)
+def new_form(context: Context, request: Request) -> Response:
+    if context.principal.token is None:
+        return led_to_sign_in(context)
     require(request, Scope.TRIAGE)
-    return _shown(visit, Draft(), is_new=True)
+    return _shown(context, Draft(), is_new=True)
 
 
 @router.post(NEW)
-def make(visit: Visiting, request: Request, fields: Fields) -> Response:
-    return _kept(visit, request, _draft(fields, ""), is_new=True)
+def make(context: Context, request: Request, fields: Fields) -> Response:
+    return _kept(context, request, _draft(fields, ""), is_new=True)
 
 
 @router.get("/watchlists/{name}/edit")
-def edit_form(visit: Visiting, request: Request, name: str) -> Response:
-    if visit.reader.token is None:
-        return led_to_sign_in(visit)
+def edit_form(context: Context, request: Request, name: str) -> Response:
+    if context.principal.token is None:
+        return led_to_sign_in(context)
     require(request, Scope.TRIAGE)
-    with reading(visit.house.engine) as s:
+    with reading(context.state.engine) as s:
         found = find_watch_list(s, name)
         issues = {issue.id: issue for issue in load_issues(s)}
-    _refuse_other_owner(visit, found)
-    return _shown(visit, _draft_of(found, issues), is_new=False)
+    _refuse_other_owner(context, found)
+    return _shown(context, _draft_of(found, issues), is_new=False)
 
 
 @router.post("/watchlists/{name}/edit")
-def change(visit: Visiting, request: Request, name: str, fields: Fields) -> Response:
-    return _kept(visit, request, _draft(fields, name), is_new=False)
+def change(context: Context, request: Request, name: str, fields: Fields) -> Response:
+    return _kept(context, request, _draft(fields, name), is_new=False)
 
 
 @router.post("/watchlists/{name}/remove")
-def remove(visit: Visiting, request: Request, name: str, form: Form) -> Response:
+def remove(context: Context, request: Request, name: str, form: Form) -> Response:
     require_own_form(request, form.get("form_token", ""))
-    by = _keeper(visit, request)
+    by = _keeper(context, request)
     if form.get("sure") != "yes":
-        raise BadQuestion("tick the box that says that you mean it; nothing was removed", "sure")
-    with unit_of_work(visit.house.engine) as s:
-        remove_watch_list(s, name, by=by, now=visit.now, based_on=_number(form.get("version", "")))
+        raise InvalidParameter("tick the box that says that you mean it; nothing was removed", "sure")
+    with unit_of_work(context.state.engine) as s:
+        remove_watch_list(s, name, by=by, now=context.now, based_on=_number(form.get("version", "")))
     return _see("/watchlists")
 
 
-def may_change(visit: Visit, watch_list: WatchList) -> bool:
+def may_change(context: RequestContext, watch_list: WatchList) -> bool:
     """Whether the signed-in reader is shown the way to its form; the form itself looks again."""
-    reader = visit.reader
-    is_own = reader.name == watch_list.owner or reader.may(Scope.ADMIN)
-    return bool(reader.session) and reader.may(Scope.TRIAGE) and is_own
+    principal = context.principal
+    is_own = principal.name == watch_list.owner or principal.may(Scope.ADMIN)
+    return bool(principal.session) and principal.may(Scope.TRIAGE) and is_own
 
 
-def _kept(visit: Visit, request: Request, sent: tuple[Draft, str], *, is_new: bool) -> Response:
+def _kept(context: RequestContext, request: Request, sent: tuple[Draft, str], *, is_new: bool) -> Response:
     draft, form_token = sent
     require_own_form(request, form_token)
-    by = _keeper(visit, request)
+    by = _keeper(context, request)
     try:
-        with unit_of_work(visit.house.engine) as s:
-            kept = save_watch_list(s, draft.name, draft.content(), by=by, now=visit.now, based_on=draft.version)
+        with unit_of_work(context.state.engine) as s:
+            kept = save_watch_list(s, draft.name, draft.content(), by=by, now=context.now, based_on=draft.version)
     except NotAllowed:
         raise
     except KnownGoodError as problem:  # whatever is wrong with it: what was typed is not lost
         status = HTTPStatus.CONFLICT if isinstance(problem, WatchListTaken) else HTTPStatus.UNPROCESSABLE_ENTITY
-        return _shown(visit, draft, str(problem), is_new=is_new, status=status)
+        return _shown(context, draft, str(problem), is_new=is_new, status=status)
     return _see(watch_list_address(kept.name))
 
 
-def _keeper(visit: Visit, request: Request) -> Keeper:
-    return Keeper(require(request, Scope.TRIAGE).actor, overrules=visit.reader.may(Scope.ADMIN))
+def _keeper(context: RequestContext, request: Request) -> Keeper:
+    return Keeper(require(request, Scope.TRIAGE).actor, overrules=context.principal.may(Scope.ADMIN))
 
 
-def _refuse_other_owner(visit: Visit, watch_list: WatchList) -> None:
-    if visit.reader.name != watch_list.owner and not visit.reader.may(Scope.ADMIN):
+def _refuse_other_owner(context: RequestContext, watch_list: WatchList) -> None:
+    if context.principal.name != watch_list.owner and not context.principal.may(Scope.ADMIN):
         raise NotAllowed(f'the watch list "{watch_list.name}" belongs to {watch_list.owner}', Scope.ADMIN)
 
 
@@ -210,7 +210,7 @@ def _draft(fields: Mapping[str, list[str]], name: str) -> tuple[Draft, str]:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):  # noqa: PLR2004 - what a column holds
-        raise BadQuestion("the form says for which version the change is made; open the page again", "version")
+        raise InvalidParameter("the form says for which version the change is made; open the page again", "version")
     return int(text)
 
 
@@ -220,9 +220,9 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _shown(
-    visit: Visit, draft: Draft, problem: str = "", *, is_new: bool, status: HTTPStatus = HTTPStatus.OK
+    context: RequestContext, draft: Draft, problem: str = "", *, is_new: bool, status: HTTPStatus = HTTPStatus.OK
 ) -> Response:
-    with reading(visit.house.engine) as s:
+    with reading(context.state.engine) as s:
         issues, measured = load_issues(s), load_hardware(s)
     address = watch_list_address(draft.name) if draft.name else "/watchlists"
     page = WatchListFormPage(
@@ -231,28 +231,28 @@ def _shown(
         address=NEW if is_new else watch_list_edit_address(draft.name),
         back="/watchlists" if is_new else address,
         problem=problem,
-        groups=_groups(visit, issues, draft),
+        groups=_groups(context, issues, draft),
         components=tuple(
             Box(name, name, name in draft.components)
             for name in sorted({*draft.components, *(issue.component for issue in issues)}, key=str.casefold)
         ),
-        severities=tuple(Box(one, visit.say(one), one == draft.severity) for one in Severity),
+        severities=tuple(Box(one, context.say(one), one == draft.severity) for one in Severity),
         hardware=tuple(Box(name, name, name in draft.hardware) for name in sorted({*measured, *draft.hardware})),
-        form_token=visit.reader.form_token,
+        form_token=context.principal.form_token,
         json_address=f"{API}/watchlists" if is_new else f"{API}{address}",
     )
-    response = visit.page("watch_list_form.html", page, status)
+    response = context.page("watch_list_form.html", page, status)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _groups(visit: Visit, issues: tuple[Issue, ...], draft: Draft) -> tuple[BoxGroup, ...]:
+def _groups(context: RequestContext, issues: tuple[Issue, ...], draft: Draft) -> tuple[BoxGroup, ...]:
     ticked = set(draft.issues)
     ordered = sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
     groups = []
     for component, some in groupby(ordered, key=lambda issue: issue.component):
         boxes = tuple(
-            Box(issue.id, visit.in_language(issue.title, issue.title_zh), issue.id in ticked) for issue in some
+            Box(issue.id, context.in_language(issue.title, issue.title_zh), issue.id in ticked) for issue in some
         )
         groups.append(BoxGroup(component, boxes, sum(box.is_ticked for box in boxes)))
     return tuple(groups)

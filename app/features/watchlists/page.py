@@ -16,7 +16,7 @@ from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.features.watchlists.edit_page import NEW, may_change
 from knowngood.app.store.queries import load_issues
 from knowngood.app.store.watch_lists import load_watch_list_versions, load_watch_lists
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
     issue_address,
@@ -77,27 +77,29 @@ class WatchListPage:
 
 
 @router.get("/watchlists")
-def watch_lists(visit: Visiting) -> Response:
-    with visit.reading() as session:
+def watch_lists(context: Context) -> Response:
+    with context.reading() as session:
         found = load_watch_lists(session)
-    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(visit, one)) for one in found.values())
-    may_keep = bool(visit.reader.session) and visit.reader.may(Scope.TRIAGE)
-    return visit.page("watch_lists.html", WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists"))
+    lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(context, one)) for one in found.values())
+    may_keep = bool(context.principal.session) and context.principal.may(Scope.TRIAGE)
+    return context.page("watch_lists.html", WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists"))
 
 
 @router.get("/watchlists/{name}")
 def watch_list(
-    visit: Visiting, name: str, version: Annotated[int | None, Query(ge=1, le=2_000_000_000)] = None
+    context: Context, name: str, version: Annotated[int | None, Query(ge=1, le=2_000_000_000)] = None
 ) -> Response:
-    with visit.reading() as session:
+    with context.reading() as session:
         newest = find_watch_list(session, name)
         shown = newest if version is None else find_watch_list(session, name, version)
         numbers = load_watch_list_versions(session, name)[:_VERSIONS_SHOWN]
         issues = {issue.id: issue for issue in load_issues(session)}
-    return visit.page("watch_list.html", _page(visit, shown, numbers, issues))
+    return context.page("watch_list.html", _page(context, shown, numbers, issues))
 
 
-def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mapping[str, Issue]) -> WatchListPage:
+def _page(
+    context: RequestContext, shown: WatchList, numbers: Sequence[int], issues: Mapping[str, Issue]
+) -> WatchListPage:
     try:
         watched, remarks = watched_issues(shown.content.watch, issues, names_of(issues))
     except BadRequest as error:  # the catalogue went on since the list was written
@@ -107,9 +109,9 @@ def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mappin
     query = f"?version={shown.version}" if is_old else ""
     return WatchListPage(
         watch_list=shown,
-        said=tuple(_said(visit, shown)),
+        said=tuple(_said(context, shown)),
         watched=tuple(
-            WatchedLine(one, visit.in_language(one.title, one.title_zh), issue_address(one.id)) for one in watched
+            WatchedLine(one, context.in_language(one.title, one.title_zh), issue_address(one.id)) for one in watched
         ),
         remarks=remarks,
         versions=tuple((number, f"{address}?version={number}") for number in numbers),
@@ -117,27 +119,27 @@ def _page(visit: Visit, shown: WatchList, numbers: Sequence[int], issues: Mappin
         matrix_address=f"/?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
         changes_address=f"/changes?{urlencode({'watch': shown.name})}",
         feed=watch_list_feed(shown.name),
-        edit_address=watch_list_edit_address(shown.name) if not is_old and may_change(visit, shown) else "",
+        edit_address=watch_list_edit_address(shown.name) if not is_old and may_change(context, shown) else "",
         badge=list_badge_address(shown.name),
-        badge_code=f"[![{shown.name}]({visit.base}{list_badge_address(shown.name)})]({visit.base}{address})",
-        command=f"knowngood gate --watch {shown.name} --server {visit.base} -r requirements.txt",
+        badge_code=f"[![{shown.name}]({context.base}{list_badge_address(shown.name)})]({context.base}{address})",
+        command=f"knowngood gate --watch {shown.name} --server {context.base} -r requirements.txt",
         json_address=f"{API}{address}{query}",
     )
 
 
-def _said(visit: Visit, shown: WatchList) -> Iterator[tuple[str, str]]:
+def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]]:
     watch = shown.content.watch
     named = {
-        visit.say("Issues"): watch.issues,
-        visit.say("Components"): watch.components,
-        visit.say("Packages"): watch.packages,
-        visit.say("Severity at least"): (watch.severity,) if watch.severity else (),
-        visit.say("Hardware"): shown.content.hardware,
+        context.say("Issues"): watch.issues,
+        context.say("Components"): watch.components,
+        context.say("Packages"): watch.packages,
+        context.say("Severity at least"): (watch.severity,) if watch.severity else (),
+        context.say("Hardware"): shown.content.hardware,
     }
     for label, names in named.items():
         if names:
             yield label, ", ".join(names)
 
 
-def _in_short(visit: Visit, one: WatchList) -> str:
-    return one.content.description or "; ".join(f"{label}: {text}" for label, text in _said(visit, one))
+def _in_short(context: RequestContext, one: WatchList) -> str:
+    return one.content.description or "; ".join(f"{label}: {text}" for label, text in _said(context, one))

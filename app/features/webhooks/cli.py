@@ -14,7 +14,7 @@ from knowngood.app.domain.errors import BadRequest
 
 if TYPE_CHECKING:
     from knowngood.app.domain.webhook import Delivery, Webhook
-    from knowngood.app.features.webhooks.dispatcher import Courier
+    from knowngood.app.features.webhooks.dispatcher import WebhookDispatcher
     from knowngood.app.features.webhooks.store import Try
     from knowngood.app.settings import Settings
     from knowngood.app.store.engine import Engine
@@ -32,12 +32,12 @@ def delivering(engine: "Engine", settings: "Settings") -> "Iterator[None]":
         yield
 
 
-def _courier(engine: "Engine", settings: "Settings") -> "Courier":
-    from knowngood.app.features.webhooks.dispatcher import Courier
-    from knowngood.app.features.webhooks.http_client import Letterbox
+def _courier(engine: "Engine", settings: "Settings") -> "WebhookDispatcher":
+    from knowngood.app.features.webhooks.dispatcher import WebhookDispatcher
+    from knowngood.app.features.webhooks.http_client import SafeHttpClient
 
-    letterbox = Letterbox(allows_private=settings.webhooks_private)
-    return Courier(engine, lambda: datetime.now(UTC), letterbox, base=settings.public_url.rstrip("/"))
+    http_client = SafeHttpClient(allows_private=settings.webhooks_private)
+    return WebhookDispatcher(engine, lambda: datetime.now(UTC), http_client, base=settings.public_url.rstrip("/"))
 
 
 @webhook.command("add")

@@ -21,10 +21,10 @@ from knowngood.app.domain.verdicts.changes import Change, changes_of, only
 from knowngood.app.domain.webhook import Answer, Delivery, Webhook
 from knowngood.app.features.exports.extract import Links
 from knowngood.app.features.exports.service import links_at
-from knowngood.app.features.webhooks.http_client import Letterbox
+from knowngood.app.features.webhooks.http_client import SafeHttpClient
 from knowngood.app.features.webhooks.signing import change_message, signed_headers, trial_message
 from knowngood.app.features.webhooks.store import (
-    Due,
+    DueDelivery,
     enqueue,
     find_webhook,
     load_due,
@@ -50,12 +50,12 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Courier:
+class WebhookDispatcher:
     """`base` is the address of this server as others reach it (empty: addresses are told without their host)."""
 
     engine: Engine
     clock: Callable[[], datetime]
-    letterbox: Letterbox = field(default_factory=Letterbox)
+    http_client: SafeHttpClient = field(default_factory=SafeHttpClient)
     base: str = ""
     poll_s: float = 2.0
     holder: str = field(default_factory=lambda: f"courier-{uuid4().hex[:12]}")
@@ -136,10 +136,10 @@ class Courier:
                 list(senders.map(self._send, due))
         return len(due)
 
-    def _send(self, due: Due, *, is_last: bool = False) -> tuple[Delivery, Answer]:
+    def _send(self, due: DueDelivery, *, is_last: bool = False) -> tuple[Delivery, Answer]:
         body = due.delivery.body.encode()
         headers = signed_headers(due.secret, due.delivery.id, self.clock(), body)
-        answer = self.letterbox.post(due.url, {**headers, "User-Agent": "KnownGood-Webhook/1"}, body)
+        answer = self.http_client.post(due.url, {**headers, "User-Agent": "KnownGood-Webhook/1"}, body)
         with unit_of_work(self.engine) as s:
             after = record_answer(s, due.delivery.id, answer, self.clock(), is_last=is_last)
         logger.info("webhook sent", delivery=after.id, webhook=after.webhook, state=after.state, said=answer.said)

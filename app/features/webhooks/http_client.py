@@ -30,7 +30,7 @@ Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 @dataclass(frozen=True)
-class Letterbox:
+class SafeHttpClient:
     """How messages are posted. `allows_private` lets addresses of private networks be reached; `limit_s` is for all of
     one try, however slowly the other side speaks.
     """

@@ -27,7 +27,7 @@ _COLUMNS = [webhooks.c[field.name] for field in fields(Webhook)]
 
 
 @dataclass(frozen=True)
-class Due:
+class DueDelivery:
     """A delivery that is to be sent now, with where to and the secret to sign it with."""
 
     delivery: Delivery
@@ -115,7 +115,7 @@ def enqueue(s: Session, webhook: str, cause: str, body: str, now: datetime, *, w
     return made
 
 
-def load_due(s: Session, now: datetime, limit: int) -> tuple[Due, ...]:
+def load_due(s: Session, now: datetime, limit: int) -> tuple[DueDelivery, ...]:
     """What is to be sent by now, what waits longest first."""
     query = (
         sa.select(deliveries, webhooks.c.url, webhooks.c.secret)
@@ -127,7 +127,7 @@ def load_due(s: Session, now: datetime, limit: int) -> tuple[Due, ...]:
     return tuple(_due(dict(row)) for row in s.execute(query).mappings())
 
 
-def load_due_one(s: Session, delivery: str) -> Due:
+def load_due_one(s: Session, delivery: str) -> DueDelivery:
     """One delivery with all that is needed to send it, whether it is time or not. Raises UnknownWebhook."""
     query = sa.select(deliveries, webhooks.c.url, webhooks.c.secret).join(
         webhooks, webhooks.c.id == deliveries.c.webhook
@@ -138,9 +138,9 @@ def load_due_one(s: Session, delivery: str) -> Due:
     return _due(dict(row))
 
 
-def _due(row: dict[str, Any]) -> Due:
+def _due(row: dict[str, Any]) -> DueDelivery:
     url, secret = row.pop("url"), row.pop("secret")
-    return Due(_delivery(row), url, secret)
+    return DueDelivery(_delivery(row), url, secret)
 
 
 def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the driver

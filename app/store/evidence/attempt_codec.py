@@ -68,7 +68,7 @@ TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "
 """The columns of `parse_told`. Without labels, which no verdict rests on: JSON that would be decoded for each row."""
 
 
-class Told(NamedTuple):
+class StoredAttempt(NamedTuple):
     """An attempt as far as verdicts rest on it, with its log where judging may look at it, and what looking came to."""
 
     attempt: Attempt
@@ -79,11 +79,11 @@ class Told(NamedTuple):
 _RECORD_AT = [column.name for column in TOLD].index("record")
 
 
-def parse_told(row: Sequence[Any]) -> Told:
+def parse_told(row: Sequence[Any]) -> StoredAttempt:
     """An attempt from the columns TOLD, without its log: a hundred thousand of these are judged at once."""
     *values, searched = row
     values[_RECORD_AT] = codec.RECORD.validate_json(values[_RECORD_AT])
-    return Told(Attempt(*values), "", parse_searched(searched))
+    return StoredAttempt(Attempt(*values), "", parse_searched(searched))
 
 
 def parse_searched(doc: str | None) -> Searched | None:
@@ -220,7 +220,7 @@ def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
     return _all_stored(rows)
 
 
-def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, Told]:
+def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, StoredAttempt]:
     """These attempts by id as far as verdicts rest on them, less those that cannot be read. `patterns` are those of
     their issues today: where one was looked for already, the log is left out.
     """
@@ -233,7 +233,7 @@ def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> di
     return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
 
 
-def _wants_log(one: Told, patterns: Mapping[str, str]) -> bool:
+def _wants_log(one: StoredAttempt, patterns: Mapping[str, str]) -> bool:
     kept = one.searched and one.searched.of == digest_of(patterns[one.attempt.issue])
     return not kept and heeds_log(one.attempt.record)
 
@@ -263,7 +263,7 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
     return judged
 
 
-def judge_all(evidence: Sequence[Told], issue: Issue, build: Build) -> list[Judged]:
+def judge_all(evidence: Sequence[StoredAttempt], issue: Issue, build: Build) -> list[Judged]:
     return [judge(attempt, issue, build, log, searched) for attempt, log, searched in evidence]
 
 

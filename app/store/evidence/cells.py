@@ -71,7 +71,7 @@ def insert_missing(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Place:
+class IssueOnBuild:
     """An issue of the catalogue on one of its builds. `bindings` say by (arm, variant) what counts there."""
 
     issue: Issue
@@ -80,9 +80,9 @@ class Place:
 
 
 @lru_cache(maxsize=8192)  # of 93 issues on 88 builds; whoever takes in a large bundle asks for each again and again
-def _place(docs: tuple[str, str]) -> Place:
+def _issue_on_build(docs: tuple[str, str]) -> IssueOnBuild:
     issue, build = attempt_codec.parse_issue(docs[0]), attempt_codec.parse_build(docs[1])
-    return Place(issue, build, attempt_codec.current_bindings(issue, build))
+    return IssueOnBuild(issue, build, attempt_codec.current_bindings(issue, build))
 
 
 class Catalogue:
@@ -91,7 +91,7 @@ class Catalogue:
     def __init__(self, s: Session) -> None:
         self._s = s
         self._docs: dict[tuple[str, str], str | None] = {}
-        self._places: dict[tuple[str, str], Place | None] = {}
+        self._places: dict[tuple[str, str], IssueOnBuild | None] = {}
 
     def read_ahead(self, keys: Collection[CellKey]) -> None:
         """Ask for all documents that these cells need in two queries."""
@@ -101,19 +101,19 @@ class Catalogue:
             found = dict(self._s.execute(query.where(table.c.is_present)).all())
             self._docs |= {(table.name, id_): found.get(id_) for id_ in ids}
 
-    def find(self, key: CellKey) -> Place | None:
+    def find(self, key: CellKey) -> IssueOnBuild | None:
         """None where the catalogue does not know issue or build, or cannot read one of them until it is loaded anew."""
         named = (key.issue, key.build)
         if named not in self._places:
             self._places[named] = self._read(key)
         return self._places[named]
 
-    def _read(self, key: CellKey) -> Place | None:
+    def _read(self, key: CellKey) -> IssueOnBuild | None:
         issue_doc, build_doc = self._doc(issues, key.issue), self._doc(builds, key.build)
         if not issue_doc or not build_doc:
             return None
         docs = [(f"{key.issue} or {key.build}", (issue_doc, build_doc))]
-        return next(unreadable.readable("issues and builds", docs, _place), None)
+        return next(unreadable.readable("issues and builds", docs, _issue_on_build), None)
 
     def _doc(self, table: sa.Table, id_: str) -> str | None:
         named = (table.name, id_)
@@ -124,7 +124,7 @@ class Catalogue:
 
 
 @dataclass
-class Arrived:
+class IncomingForCell:
     """What came into one cell in this transaction and was judged as it came, so that it need not be read back: the
     `ids` of all of it, `judged` what counts, and how much of it does not.
     """
@@ -135,7 +135,7 @@ class Arrived:
     voided: int = 0
 
 
-_NOTHING_ARRIVED = Arrived()
+_NOTHING_ARRIVED = IncomingForCell()
 
 
 def rederive(
@@ -145,7 +145,7 @@ def rederive(
     catalogue: Catalogue | None = None,
     *,
     run: str = "",
-    arrived: Mapping[CellKey, Arrived] | None = None,
+    arrived: Mapping[CellKey, IncomingForCell] | None = None,
 ) -> tuple[CellChange, ...]:
     """Derive cells anew from their evidence, store what differs, and tell it; unknown issues are passed over.
 
@@ -166,7 +166,7 @@ def _split(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
 
 
 def _rederive_some(
-    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived]
+    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> list[CellChange]:
     before = _load_docs(s, keys)
     derived = dict(_derive_each(s, catalogue, keys, arrived))
@@ -184,7 +184,7 @@ def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange
 
 
 def _derive_each(
-    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived]
+    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> Iterator[tuple[CellKey, "_Derived"]]:
     said = load_notes(s, keys)
     numbers = _load_numbers(s, [key for key in keys if key in arrived])
@@ -229,7 +229,7 @@ class _Held:
     """What the store holds of a cell beside what arrived: all of it, and what counts with its logs."""
 
     listed: Sequence[_Listed] = ()
-    counted: Sequence[attempt_codec.Told] = ()
+    counted: Sequence[attempt_codec.StoredAttempt] = ()
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,9 @@ class _Derived:
     counters: tuple[str, ...] = ()
 
 
-def _derive(catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: Arrived) -> _Derived:
+def _derive(
+    catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: IncomingForCell
+) -> _Derived:
     place = catalogue.find(key)
     if place is None or not (held.listed or arrived.ids):
         return _Derived(None, None, ())
@@ -311,7 +313,7 @@ def _load_held(
     catalogue: Catalogue,
     keys: Sequence[CellKey],
     *,
-    arrived: Mapping[CellKey, Arrived] | None = None,
+    arrived: Mapping[CellKey, IncomingForCell] | None = None,
     until: datetime | None = None,
 ) -> Mapping[CellKey, _Held]:
     """What there is of these cells beside what arrived. Superseded and voided evidence is not even read."""
@@ -328,7 +330,7 @@ def _load_held(
 
 
 def _load_listed(
-    s: Session, keys: Sequence[CellKey], arrived: Mapping[CellKey, Arrived], until: datetime | None
+    s: Session, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell], until: datetime | None
 ) -> Mapping[CellKey, list[_Listed]]:
     listed: dict[CellKey, list[_Listed]] = {key: [] for key in keys}
     columns = [attempts.c[field.name] for field in fields(_Listed)]

@@ -11,7 +11,7 @@ from knowngood.app.domain.verdicts.outcome import heeds_log
 from knowngood.app.domain.verdicts.verdict import judge
 from knowngood.app.store.counters import attempt_counter
 from knowngood.app.store.evidence import attempt_codec
-from knowngood.app.store.evidence.cells import Arrived, Catalogue, CellKey
+from knowngood.app.store.evidence.cells import Catalogue, CellKey, IncomingForCell
 
 _HELD_AT_ONCE = 100_000  # attempts whose judgement is kept: about 100 MB
 
@@ -48,7 +48,7 @@ def look(catalogue: Catalogue, coming: Sequence[Attempt], logs: Mapping[str, str
     return found
 
 
-class Arrivals:
+class IncomingAttempts:
     """New attempts by cell, until their cells are derived (`cells.rederive`, with `arrived`).
 
     Where too many came to be held, and where a log is missing that may come yet, a cell is left out of `arrived`: it is
@@ -58,7 +58,7 @@ class Arrivals:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self.keys: set[CellKey] = set()
-        self.arrived: dict[CellKey, Arrived] = {}
+        self.arrived: dict[CellKey, IncomingForCell] = {}
         self.counters: Counter[str] = Counter()
         self.unknown = self.superseded = self.voided = 0
         self._left_out: set[CellKey] = set()
@@ -97,11 +97,11 @@ class Arrivals:
         self.counters[attempt_counter(attempt, judged.outcome)] += 1
         return Taken(judged.outcome.value, attempt_codec.searched_whole(attempt, log, judged))
 
-    def _arrived(self, key: CellKey) -> Arrived:
+    def _arrived(self, key: CellKey) -> IncomingForCell:
         """Where to note what is said of a cell; of one that is left out, where nobody looks."""
         self._held += 1
         if self._held == _HELD_AT_ONCE:
             self.arrived.clear()
         if self._held >= _HELD_AT_ONCE or key in self._left_out:
-            return Arrived()
-        return self.arrived.setdefault(key, Arrived())
+            return IncomingForCell()
+        return self.arrived.setdefault(key, IncomingForCell())

@@ -33,7 +33,7 @@ from knowngood.app.store.evidence.cells import (
     rederive,
     touch,
 )
-from knowngood.app.store.evidence.incoming_attempts import Arrivals
+from knowngood.app.store.evidence.incoming_attempts import IncomingAttempts
 from knowngood.app.store.evidence.voids import load_standing_voids, void_over
 from knowngood.app.store.jobs.job_queue import HeldJob, arms_left, held_job, settle
 from knowngood.app.store.records import ArmState, JobState, StaleEvent, UnfitEvent
@@ -182,7 +182,7 @@ def _keep(
         audit_log.note(s, _DISPATCHER, "results.replace", one.id, now, origin=one.origin, token=one.token)
     also = {*also, *settled.left}
     catalogue = Catalogue(s)
-    arrivals = Arrivals(catalogue)
+    arrivals = IncomingAttempts(catalogue)
     taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
     row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(now, void=void)) | vars(taken)
     if insert_missing(s, attempts, [row]):

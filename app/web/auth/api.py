@@ -3,16 +3,16 @@
 from fastapi import APIRouter, Response
 
 from knowngood.app.web.auth.schemas import WhoBody
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
 
 @router.get("/whoami", response_model=WhoBody)
-async def whoami(visit: Visiting) -> Response:
+async def whoami(context: Context) -> Response:
     """A token that does not count is answered with 401."""
-    token = visit.reader.token
-    reads = "token" if visit.house.rules.reads_need_token else "open"
+    token = context.principal.token
+    reads = "token" if context.state.rules.reads_need_token else "open"
     if token is None:
         body = WhoBody(name=None, scopes=[], expires_at=None, reads=reads)
     else:

@@ -10,7 +10,7 @@ from knowngood.app.domain.access import Scope
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import reading
 from knowngood.app.web.auth.principal import require
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter()
 
@@ -41,11 +41,13 @@ class AuditQuery(BaseModel, extra="forbid"):
 
 
 @router.get("/audit", response_model=AuditBody)
-def audit(visit: Visiting, request: Request, query: Annotated[AuditQuery, Query()]) -> Response:
+def audit(context: Context, request: Request, query: Annotated[AuditQuery, Query()]) -> Response:
     """Who changed tokens, watch lists, webhooks, results or what people say of cells. Needs the scope admin."""
     require(request, Scope.ADMIN)
-    with reading(visit.house.engine) as session:
+    with reading(context.state.engine) as session:
         rows = load_audit(session, query.limit, query.before)
-    response = visit.json(AuditBody(entries=[AuditEntryBody(**{**vars(row), "data": dict(row.data)}) for row in rows]))
+    response = context.json(
+        AuditBody(entries=[AuditEntryBody(**{**vars(row), "data": dict(row.data)}) for row in rows])
+    )
     response.headers["Cache-Control"] = "no-store"
     return response

@@ -11,7 +11,7 @@ from knowngood.app.store.audit_log import AuditRow, load_audit
 from knowngood.app.store.engine import reading
 from knowngood.app.web.auth.principal import require
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
@@ -38,11 +38,11 @@ class AuditPage:
 
 
 @router.get("/audit")
-def audit(visit: Visiting, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
-    if visit.reader.token is None:
-        return led_to_sign_in(visit)
+def audit(context: Context, request: Request, before: Annotated[int | None, Query(ge=1, le=2**62)] = None) -> Response:
+    if context.principal.token is None:
+        return led_to_sign_in(context)
     require(request, Scope.ADMIN)
-    with reading(visit.house.engine) as session:
+    with reading(context.state.engine) as session:
         rows = load_audit(session, SHOWN + 1, before)
     shown = rows[:SHOWN]
     page = AuditPage(
@@ -51,7 +51,7 @@ def audit(visit: Visiting, request: Request, before: Annotated[int | None, Query
         is_newest=before is None,
         json_address=f"{API}/audit" + (f"?before={before}" if before else ""),
     )
-    response = visit.page("audit.html", page)
+    response = context.page("audit.html", page)
     response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -2,7 +2,7 @@
 
 It stands before all routes, so that one which is added later is closed too, and before the answers that are kept, so
 that none made for one reader is given to another who may not read. Without a token and with reads open, no query is
-made. What a write needs beyond reading is the route's own to ask for (`reader.Needs`).
+made. What a write needs beyond reading is the route's own to ask for (`principal.Needs`).
 """
 
 from contextlib import suppress
@@ -18,12 +18,12 @@ from knowngood.app.domain import access
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable
 from knowngood.app.store.engine import reading, unit_of_work
-from knowngood.app.store.tokens import Found, find_session, find_token, needs_noting, note_use
-from knowngood.app.web.auth.principal import NOBODY, SESSION_COOKIE, Reader, is_from_here, remember_reader, require
+from knowngood.app.store.tokens import TokenLookup, find_session, find_token, needs_noting, note_use
+from knowngood.app.web.auth.principal import NOBODY, SESSION_COOKIE, Principal, is_from_here, remember_reader, require
 from knowngood.app.web.errors import is_for_a_program
 from knowngood.app.web.middleware.rate_limit import asker_at
 from knowngood.app.web.parameter_validation import refuse_long
-from knowngood.app.web.request_context import House
+from knowngood.app.web.request_context import AppState
 
 # What a machine that watches the server, and a person who is about to sign in, need before they may read.
 _ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/sign-in", "/sign-out", "/preferences"})
@@ -34,7 +34,7 @@ _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PATIENCE_S = 0.05  # a note of the last use is not worth waiting for an import to end
 
 
-class Doorkeeper:
+class AuthMiddleware:
     """Lets requests in, with the reader written into their scope, or answers in their place."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -46,33 +46,33 @@ class Doorkeeper:
             return
         request = Request(scope)
         try:
-            remember_reader(request, await self._let_in(request, request.app.state.house))
+            remember_reader(request, await self._let_in(request, request.app.state.state))
         except KnownGoodError as error:
             response = await to_thread.run_sync(_turned_away, request, error)
             await response(scope, receive, send)
             return
         await self.app(scope, receive, send)
 
-    async def _let_in(self, request: Request, house: House) -> Reader:
+    async def _let_in(self, request: Request, state: AppState) -> Principal:
         """The reader, once counted and found to be allowed to ask at all."""
         refuse_long(request.scope)
         address = asker_at(request.client.host if request.client else "")
         presented, cookie = _bearer(request), request.cookies.get(SESSION_COOKIE, "")
         if presented is None and not cookie:
-            house.buckets.take(address)
-            reader = NOBODY
+            state.buckets.take(address)
+            principal = NOBODY
         else:
-            house.buckets.look(f"failed {address}")  # a flood of wrong tokens costs no queries
-            reader = await to_thread.run_sync(_recognised, house, presented, cookie)
-            house.buckets.take(reader.token.id if reader.token else f"failed {address}")
-            if presented is not None and reader.token is None:
-                raise NotSignedIn(reader.problem, is_presented=True)
-        if reader.session and request.method not in _READING_METHODS and not is_from_here(request):
+            state.buckets.look(f"failed {address}")  # a flood of wrong tokens costs no queries
+            principal = await to_thread.run_sync(_recognised, state, presented, cookie)
+            state.buckets.take(principal.token.id if principal.token else f"failed {address}")
+            if presented is not None and principal.token is None:
+                raise NotSignedIn(principal.problem, is_presented=True)
+        if principal.session and request.method not in _READING_METHODS and not is_from_here(request):
             raise NotAllowed("another site sent this in your name; open the page here and send it from there")
-        remember_reader(request, reader)
-        if house.rules.reads_need_token and not _is_open(request.scope["path"]):
+        remember_reader(request, principal)
+        if state.rules.reads_need_token and not _is_open(request.scope["path"]):
             require(request, access.Scope.READ)
-        return reader
+        return principal
 
 
 def _is_open(path: str) -> bool:
@@ -88,19 +88,19 @@ def _bearer(request: Request) -> str | None:
     return sent[0][6:].strip(" ") if sent else None
 
 
-def _recognised(house: House, presented: str | None, cookie: str) -> Reader:
+def _recognised(state: AppState, presented: str | None, cookie: str) -> Principal:
     """The reader by their token, else by their session. A session that is over is nobody's, and no fault."""
-    now = house.clock()
-    with reading(house.engine) as s:
+    now = state.clock()
+    with reading(state.engine) as s:
         found = find_token(s, presented, now) if presented is not None else find_session(s, cookie, now)
     if found.token is not None and needs_noting(found.token, now):
-        with suppress(StoreUnusable), unit_of_work(house.engine, wait_s=_PATIENCE_S) as s:
+        with suppress(StoreUnusable), unit_of_work(state.engine, wait_s=_PATIENCE_S) as s:
             note_use(s, found.token, now)
     return _reader(found, "" if presented is not None else cookie)
 
 
-def _reader(found: Found, session: str) -> Reader:
-    return Reader(found.token, session) if found.token else Reader(problem=found.problem)
+def _reader(found: TokenLookup, session: str) -> Principal:
+    return Principal(found.token, session) if found.token else Principal(problem=found.problem)
 
 
 def _turned_away(request: Request, error: KnownGoodError) -> Response:

@@ -16,7 +16,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True)
-class Rules:
+class AccessPolicy:
     """What an installation lets readers do; sizes in bytes. A rate of 0 sets no limit.
 
     The rate is far above what a person's browser or a CI farm behind one address asks for: it stops what went wrong.
@@ -38,7 +38,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Reader:
+class Principal:
     """Whoever asks. Without a token: nobody in particular. `session` is the secret of their cookie, where they sent
     that instead of a token: it reads like the token it was opened with, and writes through our own forms alone.
     `problem` says why what they sent is not counted.
@@ -63,30 +63,30 @@ class Reader:
         return self.token is not None and self.token.allows(scope)
 
 
-NOBODY = Reader()
+NOBODY = Principal()
 
 
-def remember_reader(request: Request, reader: Reader) -> None:
-    request.scope[_PLACE] = reader
+def remember_reader(request: Request, principal: Principal) -> None:
+    request.scope[_PLACE] = principal
 
 
-def reader_of(request: Request) -> Reader:
-    reader = request.scope.get(_PLACE, NOBODY)
-    return reader if isinstance(reader, Reader) else NOBODY
+def principal_of(request: Request) -> Principal:
+    principal = request.scope.get(_PLACE, NOBODY)
+    return principal if isinstance(principal, Principal) else NOBODY
 
 
 def require(request: Request, scope: Scope) -> Token:
     """The token that allows `scope`, or a refusal that says what would do."""
-    reader = reader_of(request)
-    if reader.token is None:
+    principal = principal_of(request)
+    if principal.token is None:
         raise NotSignedIn(f"this needs a token with the scope {scope}; send it as `Authorization: Bearer kg_...`")
-    if not reader.token.allows(scope):
-        has = ", ".join(reader.token.scopes)
-        raise NotAllowed(f'the token "{reader.name}" has the scope {has}; this needs {scope}', scope)
-    return reader.token
+    if not principal.token.allows(scope):
+        has = ", ".join(principal.token.scopes)
+        raise NotAllowed(f'the token "{principal.name}" has the scope {has}; this needs {scope}', scope)
+    return principal.token
 
 
-class Needs:
+class RequireScope:
     """A route's dependency: a bearer token with this scope. Resolved before the body is read.
 
     A session does not do: a browser sends it by itself, whoever made the page that asks.
@@ -96,7 +96,7 @@ class Needs:
         self.scope = scope
 
     async def __call__(self, request: Request) -> Actor:
-        if reader_of(request).session:
+        if principal_of(request).session:
             raise NotAllowed("a signed-in page cannot do this; send a token as `Authorization: Bearer kg_...`")
         return require(request, self.scope).actor
 
@@ -116,7 +116,7 @@ def is_from_here(request: Request) -> bool:
 
 def require_own_form(request: Request, form_token: str) -> None:
     """Refuse a form that another site had a signed-in browser send."""
-    wanted = reader_of(request).form_token
+    wanted = principal_of(request).form_token
     if not is_from_here(request) or not wanted or not hmac.compare_digest(wanted.encode(), form_token.encode()):
         raise NotAllowed(
             "this form did not come from a page of this server; open the page again and send it from there"

@@ -12,9 +12,9 @@ from knowngood.app.domain.access import NotAllowed
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.tokens import close_session, find_token, open_session
 from knowngood.app.web.auth.principal import SESSION_COOKIE, is_from_here, require_own_form
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
-from knowngood.app.web.request_context import Visit, Visiting
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
@@ -34,26 +34,26 @@ class SignInPage:
 
 
 @router.get("/sign-in")
-def sign_in_page(visit: Visiting, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
-    return _page(visit, _here(to))
+def sign_in_page(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
+    return _page(context, _here(to))
 
 
 @router.post("/sign-in")
-def sign_in(visit: Visiting, request: Request, form: Form) -> Response:
+def sign_in(context: Context, request: Request, form: Form) -> Response:
     if not is_from_here(request):
         raise NotAllowed("this form did not come from a page of this server; open the page and send it from there")
     to = _here(form.get("to", "/"))
-    with reading(visit.house.engine) as s:
-        found = find_token(s, form.get("token", "").strip(), visit.now)
+    with reading(context.state.engine) as s:
+        found = find_token(s, form.get("token", "").strip(), context.now)
     if found.token is None:
-        return _page(visit, to, found.problem)
-    with unit_of_work(visit.house.engine) as s:
-        secret, ends = open_session(s, found.token, visit.now)
+        return _page(context, to, found.problem)
+    with unit_of_work(context.state.engine) as s:
+        secret, ends = open_session(s, found.token, context.now)
     response = RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     response.set_cookie(
         SESSION_COOKIE,
         secret,
-        max_age=int((ends - visit.now).total_seconds()),
+        max_age=int((ends - context.now).total_seconds()),
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",
@@ -62,39 +62,39 @@ def sign_in(visit: Visiting, request: Request, form: Form) -> Response:
 
 
 @router.post("/sign-out")
-def sign_out(visit: Visiting, request: Request, form: Form) -> Response:
+def sign_out(context: Context, request: Request, form: Form) -> Response:
     require_own_form(request, form.get("form_token", ""))
-    if visit.reader.token is not None:
-        with unit_of_work(visit.house.engine) as s:
-            close_session(s, visit.reader.session, visit.reader.token.actor, visit.now)
+    if context.principal.token is not None:
+        with unit_of_work(context.state.engine) as s:
+            close_session(s, context.principal.session, context.principal.token.actor, context.now)
     response = RedirectResponse("/sign-in", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response
 
 
-def led_to_sign_in(visit: Visit) -> Response:
+def led_to_sign_in(context: RequestContext) -> Response:
     """For whoever asks for a page that only signed-in people see; it leads back there."""
-    to = urlencode({"to": visit.address})
+    to = urlencode({"to": context.address})
     return RedirectResponse(f"/sign-in?{to}", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
 def _here(to: str) -> str:
     if not to.startswith("/") or to.startswith(("//", "/\\")):
-        raise BadQuestion("`to` must be an address of this server, such as /runs")
+        raise InvalidParameter("`to` must be an address of this server, such as /runs")
     return to
 
 
-def _page(visit: Visit, to: str, problem: str = "") -> Response:
-    reader = visit.reader
+def _page(context: RequestContext, to: str, problem: str = "") -> Response:
+    principal = context.principal
     page = SignInPage(
-        name=reader.name if reader.session else "",
-        scopes=reader.token.scopes if reader.token else (),
+        name=principal.name if principal.session else "",
+        scopes=principal.token.scopes if principal.token else (),
         to=to,
         problem=problem,
-        form_token=reader.form_token,
-        reads_need_token=visit.house.rules.reads_need_token,
+        form_token=principal.form_token,
+        reads_need_token=context.state.rules.reads_need_token,
         json_address=f"{API}/whoami",
     )
-    response = visit.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK)
+    response = context.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK)
     response.headers["Cache-Control"] = "no-store"
     return response

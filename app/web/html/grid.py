@@ -13,7 +13,7 @@ from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import Sign, inferred_word, sign_of
+from knowngood.app.web.html.status_labels import StatusLabel, inferred_word, sign_of
 from knowngood.app.web.urls import build_address, cell_address, part
 
 
@@ -27,7 +27,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Head:
+class ColumnHeader:
     """One column. `label` names it in a word or two where there is no room for a table.
 
     `python` is `3.11`, or `3.11/12` where several share the column; of those that were measured, if any was.
@@ -45,7 +45,7 @@ class Head:
     starts_minor: bool
 
 
-class Square(NamedTuple):
+class CellGlyph(NamedTuple):
     """One cell as drawn; thousands are made at once, so it holds no text of its own but `2/6` where it is flaky.
 
     `build` is the very build that it tells of: in a folded column not always the one that names the column. `ground`
@@ -54,28 +54,28 @@ class Square(NamedTuple):
 
     issue: str
     hardware: str
-    head: Head
+    head: ColumnHeader
     build: str
-    sign: Sign
+    sign: StatusLabel
     is_stale: bool
     text: str
     ground: str = ""
 
 
-def heads_of(columns: Sequence[Column], measured: Collection[str]) -> tuple[Head, ...]:
+def heads_of(columns: Sequence[Column], measured: Collection[str]) -> tuple[ColumnHeader, ...]:
     """`measured` are the builds (ids) with a result in this view."""
     before = ["", *(column.head.minor for column in columns)]
     return tuple(_head(column, measured, minor) for minor, column in zip(before, columns, strict=False))
 
 
-def _head(column: Column, measured: Collection[str], minor_before: str) -> Head:
+def _head(column: Column, measured: Collection[str], minor_before: str) -> ColumnHeader:
     build = column.head
     release = build.build_id.release
     cuda = cuda_of(build)
     python = "" if build.python == DEFAULT_PYTHON else f"py{build.python}"
     triton = f"Triton {build.triton}" if build.is_mismatched else ""
     beside = ("" if build.origin == "default" else cuda, triton, python)
-    return Head(
+    return ColumnHeader(
         id=build.id,
         address=build_address(build.id),
         release=release,
@@ -103,7 +103,9 @@ def cuda_of(build: Build) -> str:
     return f"cu{build.cuda.replace('.', '')}" if build.cuda else "cpu"
 
 
-def squares_of(cells: Iterable[Cell], heads: Iterable[Head], stale: Collection[CellKey]) -> tuple[Square, ...]:
+def squares_of(
+    cells: Iterable[Cell], heads: Iterable[ColumnHeader], stale: Collection[CellKey]
+) -> tuple[CellGlyph, ...]:
     """One square per column."""
     squares = []
     for cell, head in zip(cells, heads, strict=True):
@@ -111,14 +113,14 @@ def squares_of(cells: Iterable[Cell], heads: Iterable[Head], stale: Collection[C
         is_stale = bool(stale) and (cell.issue, cell.build, cell.hardware) in stale
         text = _k_of_n(cell) if sign is _FLAKY else ""
         ground = ground_of(cell.basis) if cell.basis else ""
-        squares.append(Square(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text, ground))
+        squares.append(CellGlyph(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text, ground))
     return tuple(squares)
 
 
-_FLAKY = Sign.FLAKY  # a member of an enum is looked up in 0.1 us, and this is asked of every square
+_FLAKY = StatusLabel.FLAKY  # a member of an enum is looked up in 0.1 us, and this is asked of every square
 
 
-def drawn(squares: Iterable[Square], tag: str, language: Language, *, plain: bool = False) -> Markup:
+def drawn(squares: Iterable[CellGlyph], tag: str, language: Language, *, plain: bool = False) -> Markup:
     """A row of squares, each in its `tag` (`td`, `li`). A filter for templates, which draw thousands of cells at once:
     of 4000 cells a macro each took 53 ms, a loop in the template 41 ms, a text each 11 ms, and texts cast in a mould
     per build and sign as here 4 ms (2026-11, two shared cores).
@@ -131,7 +133,7 @@ def drawn(squares: Iterable[Square], tag: str, language: Language, *, plain: boo
     return Markup("".join(_drawn(one, tag, language, plain=plain) for one in squares))  # noqa: S704 - see _mould
 
 
-def _drawn(one: Square, tag: str, language: Language, *, plain: bool) -> str:
+def _drawn(one: CellGlyph, tag: str, language: Language, *, plain: bool) -> str:
     before, between, after = _mould(
         tag, language, one.hardware, one.build, one.head.label, one.sign, one.ground, one.is_stale, plain
     )
@@ -146,7 +148,7 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
     hardware: str,
     build: str,
     label: str,
-    sign: Sign,
+    sign: StatusLabel,
     ground: str,
     is_stale: bool,  # noqa: FBT001 - as all others here: one text per combination
     plain: bool,  # noqa: FBT001

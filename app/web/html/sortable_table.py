@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from knowngood.app.web.errors import BadQuestion
+from knowngood.app.web.errors import InvalidParameter
 
 Row = TypeVar("Row")
 
@@ -38,7 +38,7 @@ def sorted_rows(rows: Iterable[Row], columns: Mapping[str, SortColumn[Row]], ask
     if not asked:
         return list(rows)
     if name not in columns:
-        raise BadQuestion(f'there is no column "{name[:40]}"; known: {", ".join(columns)}', "sort")
+        raise InvalidParameter(f'there is no column "{name[:40]}"; known: {", ".join(columns)}', "sort")
     return sorted(rows, key=columns[name].key, reverse=asked.startswith("-"))
 
 

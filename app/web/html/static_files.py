@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.web.errors import NotHere
+from knowngood.app.web.errors import NotFound
 from knowngood.app.web.html.i18n import CATALOGUES
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -36,7 +36,7 @@ def read_assets(folder: Path = STATIC) -> Mapping[str, Asset]:
     return {path.name: Asset(path.name, path.read_bytes(), _MEDIA[path.suffix]) for path in files}
 
 
-def edition(assets: Mapping[str, Asset]) -> str:
+def assets_version(assets: Mapping[str, Asset]) -> str:
     """The digest of all that shapes a page beside its data: assets, templates and the words of other languages. Part
     of every ETag.
     """
@@ -53,7 +53,7 @@ def static_router(assets: Mapping[str, Asset]) -> APIRouter:
     def static_file(digest: str, name: str) -> Response:
         asset = assets.get(name)
         if asset is None:
-            raise NotHere(f'there is no static file "{name}"')
+            raise NotFound(f'there is no static file "{name}"')
         # An address of an older release still answers, but nobody may keep the answer under it.
         caching = "public, max-age=31536000, immutable" if digest == asset.digest else "no-cache"
         return Response(asset.content, media_type=asset.media, headers={"Cache-Control": caching})

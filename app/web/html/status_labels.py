@@ -11,7 +11,7 @@ from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdi
 from knowngood.app.web.html.i18n import Language, say
 
 
-class Sign(StrEnum):
+class StatusLabel(StrEnum):
     """The name of a symbol in static/signs.svg and of its hue in static/app.css."""
 
     PASSES = "passes"
@@ -27,77 +27,79 @@ class Sign(StrEnum):
 
 
 WORDS = {
-    Sign.PASSES: "passes",
-    Sign.CURE: "fails, has a workaround",
-    Sign.PARTIAL: "fails, workaround helps in part",
-    Sign.FAILS: "fails",
-    Sign.DIFFERENT: "fails differently",
-    Sign.FLAKY: "flaky",
-    Sign.UNSURE: "cannot say",
-    Sign.NOT_APPLICABLE: "does not apply",
-    Sign.NO_BUILD: "cannot be built",
-    Sign.NOT_RUN: "not run",
+    StatusLabel.PASSES: "passes",
+    StatusLabel.CURE: "fails, has a workaround",
+    StatusLabel.PARTIAL: "fails, workaround helps in part",
+    StatusLabel.FAILS: "fails",
+    StatusLabel.DIFFERENT: "fails differently",
+    StatusLabel.FLAKY: "flaky",
+    StatusLabel.UNSURE: "cannot say",
+    StatusLabel.NOT_APPLICABLE: "does not apply",
+    StatusLabel.NO_BUILD: "cannot be built",
+    StatusLabel.NOT_RUN: "not run",
 }
 
 MEANINGS = {
-    Sign.PASSES: "the suspect path ran, proven, and gave the right answer",
-    Sign.CURE: "the issue shows, and a measured workaround makes it go away with every variant that fails",
-    Sign.PARTIAL: "the issue shows, and a measured workaround makes it go away with some of the variants that fail",
-    Sign.FAILS: "the issue shows, and no measured workaround helps",
-    Sign.DIFFERENT: "it fails, but not with this issue's own text",
-    Sign.FLAKY: "some attempts showed the issue, others passed",
-    Sign.UNSURE: "tried, but the evidence is not enough for an answer",
-    Sign.NOT_APPLICABLE: "the issue cannot exist on this build or hardware",
-    Sign.NO_BUILD: "no such environment can be installed",
-    Sign.NOT_RUN: "nobody has measured it yet",
+    StatusLabel.PASSES: "the suspect path ran, proven, and gave the right answer",
+    StatusLabel.CURE: "the issue shows, and a measured workaround makes it go away with every variant that fails",
+    StatusLabel.PARTIAL: (
+        "the issue shows, and a measured workaround makes it go away with some of the variants that fail"
+    ),
+    StatusLabel.FAILS: "the issue shows, and no measured workaround helps",
+    StatusLabel.DIFFERENT: "it fails, but not with this issue's own text",
+    StatusLabel.FLAKY: "some attempts showed the issue, others passed",
+    StatusLabel.UNSURE: "tried, but the evidence is not enough for an answer",
+    StatusLabel.NOT_APPLICABLE: "the issue cannot exist on this build or hardware",
+    StatusLabel.NO_BUILD: "no such environment can be installed",
+    StatusLabel.NOT_RUN: "nobody has measured it yet",
 }
 
 _BY_VERDICT = {
-    Verdict.NOT_AFFECTED: Sign.PASSES,
-    Verdict.AFFECTED: Sign.FAILS,
-    Verdict.DIFFERENT_FAILURE: Sign.DIFFERENT,
-    Verdict.FLAKY: Sign.FLAKY,
-    Verdict.INCONCLUSIVE: Sign.UNSURE,
-    Verdict.NOT_APPLICABLE: Sign.NOT_APPLICABLE,
-    Verdict.NO_BUILD: Sign.NO_BUILD,
-    Verdict.NOT_RUN: Sign.NOT_RUN,
+    Verdict.NOT_AFFECTED: StatusLabel.PASSES,
+    Verdict.AFFECTED: StatusLabel.FAILS,
+    Verdict.DIFFERENT_FAILURE: StatusLabel.DIFFERENT,
+    Verdict.FLAKY: StatusLabel.FLAKY,
+    Verdict.INCONCLUSIVE: StatusLabel.UNSURE,
+    Verdict.NOT_APPLICABLE: StatusLabel.NOT_APPLICABLE,
+    Verdict.NO_BUILD: StatusLabel.NO_BUILD,
+    Verdict.NOT_RUN: StatusLabel.NOT_RUN,
 }
 
 # The order in which a folded group and a legend name them: what a reader must not miss comes first.
 GRAVEST_FIRST = (
-    Sign.FAILS,
-    Sign.PARTIAL,
-    Sign.CURE,
-    Sign.FLAKY,
-    Sign.DIFFERENT,
-    Sign.UNSURE,
-    Sign.PASSES,
-    Sign.NO_BUILD,
-    Sign.NOT_RUN,
-    Sign.NOT_APPLICABLE,
+    StatusLabel.FAILS,
+    StatusLabel.PARTIAL,
+    StatusLabel.CURE,
+    StatusLabel.FLAKY,
+    StatusLabel.DIFFERENT,
+    StatusLabel.UNSURE,
+    StatusLabel.PASSES,
+    StatusLabel.NO_BUILD,
+    StatusLabel.NOT_RUN,
+    StatusLabel.NOT_APPLICABLE,
 )
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    sign: Sign
+    sign: StatusLabel
     word: str
     meaning: str
 
 
-LEGEND = tuple(LegendEntry(sign, WORDS[sign], MEANINGS[sign]) for sign in Sign)
+LEGEND = tuple(LegendEntry(sign, WORDS[sign], MEANINGS[sign]) for sign in StatusLabel)
 
 
 _BY_OUTCOME = {
-    Outcome.PASS: Sign.PASSES,
-    Outcome.MATCH: Sign.FAILS,
-    Outcome.OTHER_FAILURE: Sign.DIFFERENT,
-    Outcome.CRASH: Sign.DIFFERENT,
-    Outcome.TIMEOUT: Sign.UNSURE,
-    Outcome.ENV_ERROR: Sign.UNSURE,
-    Outcome.HARNESS_ERROR: Sign.UNSURE,
-    Outcome.NOT_APPLICABLE: Sign.NOT_APPLICABLE,
-    Outcome.CANCELLED: Sign.NOT_RUN,
+    Outcome.PASS: StatusLabel.PASSES,
+    Outcome.MATCH: StatusLabel.FAILS,
+    Outcome.OTHER_FAILURE: StatusLabel.DIFFERENT,
+    Outcome.CRASH: StatusLabel.DIFFERENT,
+    Outcome.TIMEOUT: StatusLabel.UNSURE,
+    Outcome.ENV_ERROR: StatusLabel.UNSURE,
+    Outcome.HARNESS_ERROR: StatusLabel.UNSURE,
+    Outcome.NOT_APPLICABLE: StatusLabel.NOT_APPLICABLE,
+    Outcome.CANCELLED: StatusLabel.NOT_RUN,
 }
 
 OUTCOME_WORDS = {
@@ -113,24 +115,24 @@ OUTCOME_WORDS = {
 }
 
 
-def sign_of_verdict(verdict: Verdict) -> Sign:
+def sign_of_verdict(verdict: Verdict) -> StatusLabel:
     """Without a word on workarounds: of one variant, say."""
     return _BY_VERDICT[verdict]
 
 
-def sign_of_outcome(outcome: Outcome) -> Sign:
+def sign_of_outcome(outcome: Outcome) -> StatusLabel:
     return _BY_OUTCOME[outcome]
 
 
-_FAILS = Sign.FAILS  # looking up a member of an enum takes as long as the rest of what is asked of every cell
+_FAILS = StatusLabel.FAILS  # looking up a member of an enum takes as long as the rest of what is asked of every cell
 
 
-def sign_of(cell: Cell) -> Sign:
+def sign_of(cell: Cell) -> StatusLabel:
     sign = _BY_VERDICT[cell.verdict]
     if sign is not _FAILS:
         return sign
     found = {one.verdict for one in cell.workarounds.values()}
-    return Sign.CURE if _EFFECTIVE in found else Sign.PARTIAL if _PARTIAL in found else sign
+    return StatusLabel.CURE if _EFFECTIVE in found else StatusLabel.PARTIAL if _PARTIAL in found else sign
 
 
 _EFFECTIVE, _PARTIAL = WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL
@@ -157,7 +159,7 @@ def said_beside(cell: Cell, language: Language) -> tuple[str, ...]:
     return tuple(said)
 
 
-def inferred_word(sign: Sign, ground: str, language: Language) -> str:
+def inferred_word(sign: StatusLabel, ground: str, language: Language) -> str:
     """`ground` is what the cell is inferred from; empty: it was measured."""
     return _inferred(say(WORDS[sign], language), ground, language)
 

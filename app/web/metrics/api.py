@@ -8,7 +8,7 @@ from knowngood.app.store.engine import reading
 from knowngood.app.store.gauges import Gauges, load_gauges
 from knowngood.app.web.api_responses import REFUSALS
 from knowngood.app.web.metrics.collector import write_metrics
-from knowngood.app.web.request_context import Visiting
+from knowngood.app.web.request_context import Context
 
 router = APIRouter(tags=["health"])
 
@@ -20,22 +20,22 @@ _TEXT = {"text/plain": {"schema": {"type": "string"}}, "application/openmetrics-
 
 
 @router.get(METRICS, response_class=Response, responses={200: {"content": _TEXT}, 503: REFUSALS[503]})
-def metrics(visit: Visiting) -> Response:
+def metrics(context: Context) -> Response:
     """The installation in numbers, in the text form of Prometheus or of OpenMetrics, as `Accept` asks."""
     text, media = write_metrics(
-        visit.house.instruments,
-        _gauges(visit),
-        visit.request.app.version,
-        visit.request.headers.get("accept", ""),
+        context.state.instruments,
+        _gauges(context),
+        context.request.app.version,
+        context.request.headers.get("accept", ""),
     )
     return Response(text, media_type=media, headers={"Cache-Control": "no-store"})
 
 
-def _gauges(visit: Visiting) -> Gauges | None:
+def _gauges(context: Context) -> Gauges | None:
     """None where the store cannot be read: what the processes counted is told all the same."""
     try:
-        with reading(visit.house.engine) as session:
-            return load_gauges(session, visit.now)
+        with reading(context.state.engine) as session:
+            return load_gauges(session, context.now)
     except StoreUnusable as error:
         logger.warning("the store cannot be read for metrics", reason=str(error))
         return None

@@ -18,13 +18,13 @@ async def healthz() -> HealthBody:
 
 @router.get("/readyz", responses={503: REFUSALS[503]})
 def readyz(request: Request) -> HealthBody:
-    house = request.app.state.house
-    if house.streams.is_stopping:
+    state = request.app.state.state
+    if state.streams.is_stopping:
         raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
-    require_current(house.engine)
-    house.knowledge.now()
-    if house.knowledge.is_behind:
+    require_current(state.engine)
+    state.knowledge.now()
+    if state.knowledge.is_behind:
         return HealthBody(
-            status=f"ready, but the gate knows nothing newer than {house.knowledge.known_at}; see the log"
+            status=f"ready, but the gate knows nothing newer than {state.knowledge.known_at}; see the log"
         )
     return HealthBody(status="ready")

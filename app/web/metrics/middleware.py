@@ -24,7 +24,7 @@ _UNANSWERED = 499  # nginx' word for a client that left before its answer began
 logger = structlog.get_logger(__name__)
 
 
-class Watcher:
+class AccessLogMiddleware:
     """Stands within `RequestId`, so that its line carries the name, and around all else."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -79,7 +79,7 @@ class _Seen:
                 self.is_stream = value.startswith(_STREAM)
 
     def tell(self, scope: Scope, seconds: float) -> None:
-        instruments: Instruments = scope["app"].state.house.instruments
+        instruments: Instruments = scope["app"].state.state.instruments
         method, route = scope["method"], template_of(scope)
         instruments.answered(method, route, self.status, None if self.is_stream else seconds)
         if self.decision:

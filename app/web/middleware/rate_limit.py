@@ -109,7 +109,7 @@ def asker_at(host: str) -> str:
     return str(int(address) >> 64) if isinstance(address, IPv6Address) else host
 
 
-class Held:
+class BytesInFlight:
     """Bytes of bodies that are being read or answered in this process. Each body has some room of its own beside it, so
     that small questions are answered while large ones wait.
     """
@@ -139,12 +139,12 @@ class Bodies:
     """
 
     def __init__(
-        self, app: ASGIApp, limit_of: Callable[[str], int], streamed: Collection[str], held: Held | None = None
+        self, app: ASGIApp, limit_of: Callable[[str], int], streamed: Collection[str], held: BytesInFlight | None = None
     ) -> None:
         self.app = app
         self._limit_of = limit_of
         self._streamed = streamed
-        self._held = held or Held(_MOST_HELD, _MOST_HELD // 3)
+        self._held = held or BytesInFlight(_MOST_HELD, _MOST_HELD // 3)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -161,7 +161,7 @@ class Bodies:
 class _Body:
     """The body of one request."""
 
-    def __init__(self, scope: Scope, receive: Receive, limit: int, held: Held) -> None:
+    def __init__(self, scope: Scope, receive: Receive, limit: int, held: BytesInFlight) -> None:
         self._kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"").decode("latin-1")
         said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
         self._is_large = said.isdigit() and (len(said) > _MOST_DIGITS or int(said) > limit)

@@ -31,7 +31,7 @@ MEDIA = {
 
 
 @dataclass(frozen=True)
-class Telling:
+class RenderOptions:
     """What an answer says beside the ruling. `base` is the server's address, before the paths of evidence; `where` the
     file that the environment stands in; `advisory` makes warnings of what would be errors.
     """
@@ -41,13 +41,13 @@ class Telling:
     advisory: bool = False
 
 
-def render(ruling: Ruling, form: Form, told: Telling = Telling()) -> str:
+def render(ruling: Ruling, form: Form, told: RenderOptions = RenderOptions()) -> str:
     """The answer as text that ends in a line end."""
     text = _render(ruling, form, told)
     return text if text.endswith("\n") else f"{text}\n"
 
 
-def _render(ruling: Ruling, form: Form, told: Telling) -> str:
+def _render(ruling: Ruling, form: Form, told: RenderOptions) -> str:
     match form:
         case Form.TEXT:
             from knowngood.app.features.gate.renderers.text import answer_text

@@ -222,20 +222,20 @@ def build_page(ruling: Ruling, base: str) -> str:
 def pieces_of(snippet: str) -> Iterator[Piece]:
     """A snippet's Markdown as prose and code. A fence that is never closed runs to the end, as in CommonMark."""
     lines: list[str] = []
-    fence: re.Match[str] | None = None
+    sandbox_spec: re.Match[str] | None = None
     for line in all_lines(snippet):
-        if fence and _closes(line, fence["run"]):
-            yield Piece(tuple(lines), is_code=True, language=fence["language"].strip())
-            fence, lines = None, []
-        elif fence:
-            lines.append(_unindented(line, len(fence["indent"])))
-        elif fence := _FENCE.match(line):
+        if sandbox_spec and _closes(line, sandbox_spec["run"]):
+            yield Piece(tuple(lines), is_code=True, language=sandbox_spec["language"].strip())
+            sandbox_spec, lines = None, []
+        elif sandbox_spec:
+            lines.append(_unindented(line, len(sandbox_spec["indent"])))
+        elif sandbox_spec := _FENCE.match(line):
             yield from _prose(lines)
             lines = []
         else:
             lines.append(line)
-    if fence:
-        yield Piece(tuple(lines), is_code=True, language=fence["language"].strip())
+    if sandbox_spec:
+        yield Piece(tuple(lines), is_code=True, language=sandbox_spec["language"].strip())
     else:
         yield from _prose(lines)
 

@@ -8,7 +8,7 @@ from knowngood.app.domain.watch_list import WatchList
 
 
 @dataclass(frozen=True)
-class Grounds:
+class Knowledge:
     """What an answer stands on. `tested` are the builds that have any cell; `lists` the watch lists by name."""
 
     known: Known

@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from knowngood.app.settings import Settings
 
 
-def tell_workplace(settings: "Settings", adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
+def dump_worker_config(settings: "Settings", adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
     """The workplace of this machine as JSON can carry it."""
-    from knowngood.workers.agent.agent import Workplace
+    from knowngood.workers.agent.agent import WorkerConfig
 
-    workplace = Workplace(
+    worker_config = WorkerConfig(
         root=root(settings),
         slots=settings.slots,
         envs_limit_bytes=settings.envs_limit,
         memory_limit_bytes=settings.memory_limit,
-        zygote=settings.fork,
+        fork_server=settings.fork,
         min_isolation=settings.min_isolation,
         max_isolation=settings.max_isolation,
         max_gpu_isolation=settings.max_gpu_isolation,
     )
     told = {build: str(python) for build, python in (adopted or {}).items()}
-    return {**vars(workplace), "root": str(workplace.root), "adopted": told}
+    return {**vars(worker_config), "root": str(worker_config.root), "adopted": told}
