@@ -1,6 +1,6 @@
 # Needs Python 3.11+, and from Debian: python3-venv python3-dev make g++ (see README).
 .DEFAULT_GOAL := up
-.PHONY: up serve dev test test-long test-gpu check check-types check-rules bench soak lock words pictures
+.PHONY: up serve dev test test-system test-gpu check check-types check-rules bench soak lock words pictures
 
 PYTHON ?= python3
 VENV := .venv
@@ -30,13 +30,13 @@ dev: $(VENV)/.developer
 # Three files at a time on two cores: they wait for processes, disks and each other's databases.
 SHARED_OUT := -n 3 --dist loadfile --no-loadscope-reorder
 
-# What takes minutes is left to test-long.
+# What takes minutes is left to test-system.
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest $(SHARED_OUT)
 
-# Only the files that hold a long test: looking into the others costs each process seconds.
-test-long: $(VENV)/.developer
-	$(BIN)/python -m pytest $(SHARED_OUT) -m "long and not soak" $$(grep -rl --include='test_*.py' 'mark\.long' tests)
+# Only the files that hold such a test: looking into the others costs each process seconds.
+test-system: $(VENV)/.developer
+	$(BIN)/python -m pytest $(SHARED_OUT) -m "system and not soak" $$(grep -rl --include='test_*.py' 'mark\.system' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer

@@ -1,4 +1,4 @@
-"""What a backup and a restore take, and that their memory does not grow with the store.
+"""Time and memory of a backup and a restore; memory does not grow with the store.
 
 The shipped evidence, and the same with each attempt many times over: real records and logs, real commands in processes
 of their own. PostgreSQL is a server on this machine with the settings it comes with.

@@ -80,7 +80,7 @@ def write_copies(path: Path, copies: int) -> int:
 
 
 def _in_order(shipped: bundles_format.Checked, texts: Mapping[str, str], copies: int) -> Iterator[bundles_format.Item]:
-    """What is referred to first, and each thing once."""
+    """Items in an order in which whatever is referred to comes first, and each once."""
     items = list(bundles_format.read_items(shipped))
     yield from (item for item in items if isinstance(item, Machine | bundles_format.Lock | Environment))
     for number in range(copies):

@@ -1,4 +1,4 @@
-"""What a second environment of a cached torch costs, beside bare `uv pip sync` of the same lock.
+"""The cost of a second environment of a cached torch, beside bare `uv pip sync` of the same lock.
 
 Ours resolves nothing anew but makes the venv, installs, links the bytecode of the first, checks what was installed and
 seals it. Bare is `uv venv` and `uv pip sync` of the same pins, without bytecode: once before ours and once after it, so

@@ -1,4 +1,4 @@
-"""What it takes to decide which job is next: 1,000 workers take turns over a queue of 100,000 jobs.
+"""The time of deciding which job is next: 1,000 workers take turns over a queue of 100,000 jobs.
 
 A decision is what a dispatcher does for a worker with room: the lease of one job in a transaction of its own. Most of
 the queue waits for a class of hardware that few workers have, as after a new release: what a worker may not run must

@@ -1,4 +1,4 @@
-"""What the runner adds to the arms themselves, and what it saves against the obvious loop.
+"""The runner's overhead on the arms themselves, and its saving against the obvious loop.
 
 (a) is the sum of the arms' own seconds, from after `import torch` to their last observation, as the records say.
 (b) is a fresh `python -m venv`, `pip install` and `python repro.py --arm ...` for the first `LOOP_ARMS` arms of one

@@ -53,7 +53,7 @@ class Claim:
         return runs_of(self.ground) if self.ground and self.verdict in ANSWERS else 0
 
     def workaround(self, id_: str) -> str:
-        """What it does where the claim is made; "unverified" where nothing was tried."""
+        """The workaround's verdict where the claim is made; "unverified" where nothing was tried."""
         found = self.ground.workarounds.get(id_) if self.ground else None
         return found.verdict.value if found else "unverified"
 
@@ -250,7 +250,7 @@ def passes_again(store: Store, issue: str, failing: Build, class_: str) -> str:
 
 @dataclass(frozen=True)
 class Environment:
-    """What is asked about, as whoever made it up knows it.
+    """An environment in question, as whoever made it up knows it.
 
     `possible` are the builds that it may be, the one that is told of first; none: such a wheel is not tested.
     `stand_ins` are those of the nearest tested wheel of the same release, which a policy may take for it. `packages`
@@ -468,7 +468,7 @@ def _ignored(issue: str, policy: Policy, now: datetime, effect: str) -> str:
 
 
 def became(issue: Issue, before: Claim, after: Claim) -> str:
-    """What became of a row, in the words of `compare`'s groups."""
+    """The transition of a row, in the words of `compare`'s groups."""
     was, now = _standing(before), _standing(after)
     if before.rule and after.rule and before.rule != after.rule:
         return "not_known_now"

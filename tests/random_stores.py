@@ -105,7 +105,7 @@ _ENDS = {
 
 @dataclass(frozen=True)
 class Background:
-    """What inference rests on. `differing` of the 240 cells that each two Pythons have in common say something else on
+    """The ground of inference. `differing` of the 240 cells that each two Pythons have in common say something else on
     Python 3.11; of `pythons` alone anything was paired; on the builds of `smoked` the smoke row passes.
     """
 
@@ -135,7 +135,7 @@ class Made(Known):
 
 
 def store_of(patterns: Mapping[Place, int], background: Background = Background()) -> Known:
-    """What is known where each of these places was attempted so."""
+    """Knowledge of places that were each attempted so."""
     return known_of([*beside(background), *(cell_of(*place, pattern) for place, pattern in patterns.items())])
 
 

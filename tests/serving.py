@@ -1,4 +1,4 @@
-"""The application behind a real server, in a thread of this process. As processes of its own: test_serving.py."""
+"""The application behind a real server, in a thread of this process. As processes: commands/test_serve.py."""
 
 import threading
 from collections.abc import Iterator

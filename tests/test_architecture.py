@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.conftest import LONGEST
-
 ROOT = Path(__file__).parents[1]
 STANDALONE = ROOT / "workers" / "standalone"
 OURS = {"knowngood", "app", "workers", "migrations", "tests"}
@@ -22,7 +20,7 @@ def tracked() -> list[Path]:
 
 
 def imported_by(path: Path) -> set[str]:
-    """What runs when the file does: what only a type checker reads is left out."""
+    """Top-level names of the modules imported when the file runs; imports for type checkers alone are left out."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -36,20 +34,10 @@ def imported_by(path: Path) -> set[str]:
     return names
 
 
-def test_import_contracts_hold() -> None:
-    run = subprocess.run(
-        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "repros").glob("*/repro.py")), ids=lambda path: path.parent.name)
-def test_a_repro_imports_nothing_of_ours(path: Path) -> None:
-    assert not imported_by(path) & OURS
+def test_a_repro_imports_nothing_of_ours() -> None:
+    repros = sorted((ROOT / "repros").glob("*/repro.py"))
+    assert repros
+    assert {path.parent.name: ours for path in repros if (ours := imported_by(path) & OURS)} == {}
 
 
 @pytest.mark.parametrize("name", ["cgroup.py", "harness.py", "sandbox.py", "supervisor.py"])
@@ -78,7 +66,7 @@ def test_no_tracked_file_names_a_registry_or_a_path_of_some_machine() -> None:
     assert not guilty
 
 
-RECORDED = ROOT / "tests" / "formats" / "environments"
+RECORDED = ROOT / "tests" / "features" / "environments" / "files"
 PUBLIC = {"pypi.org", "files.pythonhosted.org", "download.pytorch.org", "conda.anaconda.org", "repo.anaconda.com"}
 
 
@@ -114,16 +102,10 @@ def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
     assert {"web", "dispatcher"} <= set(services)
     for service in services.values():
         program, command, *flags = service.get("command", ["postgres", ""])
-        if program != "knowngood":  # tests/test_compose.py runs them all
+        if program != "knowngood":  # tests/system/test_compose.py runs them all
             continue
         told = subprocess.run(
             [sys.executable, "-m", "knowngood", command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True
         )
         for flag in flags:
             assert not flag.startswith("--") or flag in told.stdout
-
-
-def test_every_file_that_is_to_begin_first_is_there() -> None:
-    """Under an old name it would begin last, and one process would be left alone with it."""
-    assert [name for name in LONGEST if not (ROOT / "tests" / name).exists()] == []
-    assert len(set(LONGEST)) == len(LONGEST)

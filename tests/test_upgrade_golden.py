@@ -1,4 +1,4 @@
-"""What `upgrade` says over the shipped evidence. See tests/golden_files.py for how a difference is accepted."""
+"""`upgrade` over the shipped evidence. See tests/golden_files.py for how a difference is accepted."""
 
 from datetime import UTC, datetime
 

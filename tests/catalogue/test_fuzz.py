@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.app.catalogue.loader import CatalogueProblems, Problem, read_catalogue
@@ -56,25 +56,21 @@ def _with_value(text: str, at: int, value: str) -> bytes:
     return "\n".join(lines).encode()
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.binary(), st.binary(), st.binary())
 def test_bytes_of_any_kind_are_read_or_refused(document: bytes, script: bytes, builds: bytes) -> None:
     _read(document, script, builds)
 
 
-@settings(deadline=None, max_examples=200)
 @given(LINES, VALUES)
 def test_a_document_with_any_value_is_read_or_refused(at: int, value: str) -> None:
     _read(_with_value(EXAMPLE.document, at, value), EXAMPLE.script.encode(), BUILDS.encode())
 
 
-@settings(deadline=None, max_examples=200)
 @given(LINES, VALUES)
 def test_builds_with_any_value_are_read_or_refused(at: int, value: str) -> None:
     _read(EXAMPLE.document.encode(), EXAMPLE.script.encode(), _with_value(BUILDS, at, value))
 
 
-@settings(deadline=None, max_examples=200)
 @given(
     LINES, LINES, st.sampled_from(["", "    ", "(", "x = 1", "def f(): return 1", "import x.y", "ENV = {1: 2}", "'''"])
 )

@@ -26,8 +26,8 @@ ATTACKS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("attack
 
 
 def attacks_on(pattern: str) -> Iterator[str]:
-    """What the checker says, as long as a log may be and shorter, where more ways through it end in time; with what the
-    library looks for before anything else as well.
+    """The checker's attack strings, as long as a log may be and shorter, where more ways through it end in time; with
+    what the library looks for before anything else as well.
     """
     attack = ATTACKS[pattern]
     pumps, last = attack["pumps"], attack["suffix"]
@@ -47,7 +47,7 @@ def test_a_signature_is_known_to_the_checker_and_quick_on_what_it_wrote(pattern:
         assert time.thread_time() - began < MOST_S
 
 
-@pytest.mark.long
+@pytest.mark.system
 @pytest.mark.parametrize("pattern", SLOW.values(), ids=SLOW)
 def test_a_slow_pattern_that_the_world_knows_is_refused(pattern: str) -> None:
     assert is_slow(pattern), "and a text was found that takes as long"

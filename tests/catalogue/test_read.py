@@ -1,4 +1,4 @@
-"""What the catalogue refuses, where it says the trouble is, and in which words."""
+"""Refusals of the catalogue: where they say the trouble is, and in which words."""
 
 from collections.abc import Sequence
 from datetime import date

@@ -11,7 +11,7 @@ from knowngood.app.domain.errors import BadRequest
 
 
 def _fill_in(text: str) -> str:
-    """What an author does, in short: text for each mark in a text, and the mark of a comment taken away."""
+    """Do as an author does, in short: text for each mark in a text, and the mark of a comment taken away."""
     text = re.sub(r"  # FILL IN:.*", "", text)
     return re.sub(r"FILL[ -]IN[^\"'\n]*", "words-of-the-author-" * 5, text)
 

@@ -1,4 +1,4 @@
-"""What a command answered."""
+"""A command's answer."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.tables import arms, attempts, events, jobs, logs, runs
 from tests.commands.given import Call
-from tests.conftest import NewStore
+from tests.fixtures.databases import NewStore
 from tests.make import make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 
@@ -22,7 +22,7 @@ CHANGED = make_issue(workarounds=())
 
 @pytest.fixture
 def store(new_store: NewStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
-    """What an issue's arms of before and two runs have left, sixty days ago."""
+    """A store with the leavings of an issue's earlier arms and of two runs, sixty days ago."""
     address = new_store()
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", address)

@@ -58,7 +58,7 @@ def smoked(pythons: Iterable[str] = PYTHONS, wheels: Iterable[str] = WHEELS) -> 
 
 
 def store(cells: Iterable[Cell], *issues: Issue, pairs: int = 100, differing: int = 0, smoke: bool = True) -> Known:
-    """What is known of these cells beside a smoke row that passes everywhere and so many pairs that agree."""
+    """These cells known, beside a smoke row that passes everywhere and so many pairs that agree."""
     rows, others = agreeing(pairs, differing)
     stored = [*others, *(smoked() if smoke else ()), *cells]
     return known_of(stored, (*(issues or (ROW,)), SMOKE, *rows))

@@ -1,4 +1,4 @@
-"""What a watch list may say, and what a policy watches once its lists are written into it."""
+"""Watch lists: their contents, and what a policy watches once its lists are written into it."""
 
 from typing import Any
 

@@ -137,7 +137,7 @@ class Laboratory:
             pass
 
     def attempts(self, issue: str) -> dict[str, AttemptRow]:
-        """What is known of each arm by now; each has one attempt at most."""
+        """The attempts of each arm by now; each has one attempt at most."""
         engine = connect(f"sqlite:///{self.folder / 'data' / 'knowngood.sqlite3'}")
         with reading(engine) as s:
             rows = load_attempts(s, issue, str(self.torch.build), self.gpus[0].hardware)

@@ -1,4 +1,4 @@
-"""What the tests on a GPU stand on, as far as it can be seen without one."""
+"""The ground of the GPU tests, as far as it can be seen without a GPU."""
 
 from pathlib import Path
 

@@ -23,12 +23,12 @@ from knowngood.app.features.gate import cli as gate_cli
 from knowngood.app.features.gate.snapshot import make_key
 from knowngood.app.main import main
 from knowngood.app.serialization import codec
-from knowngood.app.server import create_app
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, migrate, unit_of_work
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.tables import cells
 from knowngood.app.web.auth.principal import AccessPolicy
+from tests.web.asking import app_over
 
 KEY = make_key()
 
@@ -38,7 +38,7 @@ def a_server(engine: Engine) -> Iterator[str]:
     """Its address. It logs errors alone: a line of its log would stand in what a command answers in this process."""
     before = structlog.get_config()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("error"))
-    app = create_app(engine, clock=lambda: datetime.now(UTC), rules=AccessPolicy(requests_per_s=0))
+    app = app_over(engine, clock=lambda: datetime.now(UTC), rules=AccessPolicy(requests_per_s=0))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=1))
     thread = Thread(target=server.run, daemon=True)
     thread.start()
@@ -73,7 +73,7 @@ def fill(engine: Engine, issues: Iterable[Issue], builds: Iterable[Build], found
 
 
 def arguments_of(fields: Mapping[str, Any]) -> list[str]:
-    """What asks the gate's command the same. Files are written where the command runs."""
+    """The arguments that ask the gate's command the same. Files are written where the command runs."""
     arguments = [f"--{name}={fields[name]}" for name in ("build", "python", "severity") if fields.get(name)]
     for name in ("issues", "component", "package"):
         arguments += [f"--{name}={','.join(fields[name])}"] if fields.get(name) else []

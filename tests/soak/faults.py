@@ -1,7 +1,7 @@
 """Faults, drawn by chance from a seed: what is struck, how, and how long it took until it did its work again.
 
 Each lane has one target, which is struck again only once it has recovered; lanes go on side by side. What dies three
-times in a row is given up by the rule (tests/store/test_results.py), and asked again by the next run.
+times in a row is given up by the rule (tests/store/jobs/test_event_recorder.py), and asked again by the next run.
 """
 
 import random
@@ -42,7 +42,9 @@ class Fault:
 
 
 class Progress(threading.Thread):
-    """What the store says of the work, again and again: `results` were counted, so many runs are `unfinished`."""
+    """The progress of the work as the store has it, again and again: `results` were counted, so many runs are
+    `unfinished`.
+    """
 
     def __init__(self, database: str) -> None:
         super().__init__(name="progress", daemon=True)

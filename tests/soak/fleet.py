@@ -175,7 +175,7 @@ class _Site:
         return [*_AS_POSTGRES, str(postgres_programs() / "postgres"), "-D", str(self.cluster), *settings]
 
     def _environment(self, name: str, kind: str) -> dict[str, str]:
-        """What compose says, and of this process's own only where programs and libraries are."""
+        """The variables of the compose file, and of this process's own only where programs and libraries are."""
         told = {key: self._here(str(value)) for key, value in COMPOSE[kind].get("environment", {}).items()}
         told |= {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
         told |= {"PATH": f"{_BIN}:{os.environ['PATH']}", "HOME": str(self.folder / name)}

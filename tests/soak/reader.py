@@ -19,7 +19,7 @@ _NOTHING_KNOWN = frozenset({"not_run", "inconclusive"})
 
 @dataclass(frozen=True)
 class Calm:
-    """What is true: verdicts by (issue, build), and what the gate says of a build with one issue."""
+    """The truth: verdicts by (issue, build), and the gate's answer on a build with one issue."""
 
     verdicts: Mapping[tuple[str, str], str]
     decisions: Mapping[tuple[str, str], str]

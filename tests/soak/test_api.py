@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.conftest import NewStore
+from tests.fixtures.databases import NewStore
 from tests.web.whole_api import ask_everything, served
 
 SOAK_S = int(os.environ.get("KNOWNGOOD_SOAK_API_S", "1200"))

@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 from knowngood.app.store.engine import connect
-from tests.conftest import NewStore
+from tests.commands.test_serve import Served, serving
+from tests.fixtures.databases import NewStore
 from tests.soak.attackers import Hostile, by_chance, worst
-from tests.test_serving import Served, serving
 from tests.web.asking import address_of, client_of, every_path
 
 HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))

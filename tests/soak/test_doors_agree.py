@@ -40,7 +40,7 @@ MANY = 300
 """From so many on every decision is bound to occur."""
 CLASSES = ("cpu-x86_64", "cuda-sm_80", "cuda-sm_90")
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 
 def a_world(rng: random.Random) -> tuple[list[Issue], list[Build], list[Cell]]:
@@ -167,7 +167,9 @@ def _fields(asked: Callable[[], Any]) -> Any:
 
 
 def answered(asked: Mapping[str, Any], knowledge: Knowledge) -> tuple[int, dict[str, Any]]:
-    """What every door should end in. In a world without a component nobody can watch it: usage, and no document."""
+    """The exit code and document that every door should end in. In a world without a component nobody can watch it:
+    usage, and no document.
+    """
     try:
         ruling = rule(asked_of(asked), knowledge, datetime.now(UTC))
     except BadField:

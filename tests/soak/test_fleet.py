@@ -75,7 +75,7 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
-@pytest.mark.long
+@pytest.mark.system
 @pytest.mark.timeout(10800 if FAULTS else 1800)
 def test_a_fleet_under_fire_measures_what_a_calm_one_does(folder: Path) -> None:
     if reason := why_no_hosts():
@@ -133,7 +133,7 @@ def measured_calmly(folder: Path, catalogue: Path, wheels: Path) -> tuple[Cells,
 
 
 def decided(folder: Path, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """What the gate says of some builds with one issue each, where everything is known."""
+    """The gate's answers on some builds with one issue each, where everything is known."""
     store, now = connect(f"sqlite:///{folder / 'data' / 'knowngood.sqlite3'}"), datetime.now(UTC)
     with reading(store) as s:
         knowledge = load_knowledge(s, now).knowledge
@@ -147,7 +147,7 @@ def decided(folder: Path, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, s
 
 
 def by_name(matrix: Mapping[str, Any]) -> Cells:
-    """What each cell says, less when, where and in how many runs it was measured."""
+    """The cells by name, less when, where and in how many runs each was measured."""
     return {
         (cell["issue"], cell["build"]): {name: told for name, told in cell.items() if name not in _BESIDE_CELLS}
         for cell in matrix["cells"]

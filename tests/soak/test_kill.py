@@ -123,8 +123,8 @@ class Service:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What is under fire: its services, the catalogue it runs, the mark that everything it starts bears, and how many
-    attempts are imported meanwhile.
+    """The installation under fire: its services, the catalogue it runs, the mark that everything it starts bears, and
+    how many attempts are imported meanwhile.
     """
 
     services: tuple[Service, ...]
@@ -192,7 +192,7 @@ def _leave_folders(folder: Path) -> None:
 
 
 def write_brought(path: Path) -> None:
-    """What another site measured on a GPU: large enough to be imported in several steps."""
+    """A bundle that another site measured on a GPU: large enough to be imported in several steps."""
     issue, build = make_issue("toy-passes-1"), make_build("0.0.1+mini")
     logs = [Log(log_digest(text), text) for text in (f"{n}\n" * 2000 for n in range(1000, 1000 + BROUGHT))]
     found = [
@@ -270,7 +270,7 @@ def results_per_planned_arm(engine: Engine) -> Counter[int]:
 
 
 def doubles(engine: Engine) -> list[tuple[object, ...]]:
-    """What was planned once in a run and has more than one result, under whatever id."""
+    """Arms that were planned once in a run and have more than one result, under whatever id."""
     job = sa.select(attempts.c.job, attempts.c.issue, attempts.c.arm, attempts.c.variant, attempts.c.ordinal)
     with reading(engine) as s:
         return [key for key, n in Counter(tuple(row) for row in s.execute(job)).items() if n > 1]
@@ -282,7 +282,7 @@ def brought(engine: Engine) -> int:
         return int(s.execute(sa.select(sa.func.count()).where(attempts.c.hardware == ELSEWHERE)).scalar_one())
 
 
-@pytest.mark.long
+@pytest.mark.system
 @pytest.mark.timeout(420 + KILLS * 30)
 @pytest.mark.parametrize(
     ("pipeline_of", "database"),

@@ -1,4 +1,4 @@
-"""What the product decides is what the rules' text says, for random questions over random stores.
+"""The product decides as the rules' text says, for random questions over random stores.
 
 The oracle (tests/oracle.py) tells the rules a second time, by plain loops over every cell. KNOWNGOOD_SOAK_CASES says
 how many questions there are (60 unless set; `make soak` takes 5,000), KNOWNGOOD_SOAK_SEED repeats a run: the seed is
@@ -51,7 +51,7 @@ _TWIN = re.compile(r'<a href="([^"]+)" type="application/json"')
 MANY = 300
 """From so many on every decision is bound to occur."""
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(3600)]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Doors:
         return self._read(urllib.request.Request(f"{self.address}/api/v1/{path}?{query}"))
 
     def page(self, path: str, **asked: str) -> dict[str, Any]:
-        """What a person's page leads to as its own JSON."""
+        """The JSON that a person's page leads to."""
         request = urllib.request.Request(f"{self.address}/{path}?{urlencode(asked)}")
         with urllib.request.urlopen(request, timeout=60) as answer:
             page = answer.read().decode()

@@ -15,7 +15,7 @@ from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.app.store.maintenance import reclassify
 from knowngood.app.store.records import JobState
 from knowngood.app.store.tables import attempts, cells, meta
-from tests.conftest import CountStatements
+from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 from tests.store.given import HOLDER, MACHINE, claim, ended, finished, given_results, given_run, started
 

@@ -67,7 +67,7 @@ def test_every_migration_goes_down_and_up_again(empty_url: str) -> None:
 
 
 def test_rows_survive_every_migration_down_and_up(empty_url: str) -> None:
-    """What a table holds in the columns that it has before and after stands as it was, in every table."""
+    """The values of every table, in the columns that it has before and after, stand as they were."""
     engine = connect(empty_url)
     migrate(engine)
     fill_everything(engine)

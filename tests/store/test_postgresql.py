@@ -1,4 +1,4 @@
-"""What holds of PostgreSQL alone: limits, a server that goes away and comes back, roles that may not do everything."""
+"""PostgreSQL alone: limits, a server that goes away and comes back, roles that may not do everything."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ from knowngood.app.store.engine import Engine, connect, migrate, reading, requir
 from knowngood.app.store.evidence.cells import announce, touch
 from knowngood.app.store.maintenance import prune
 from knowngood.app.store.queries import load_generation
-from tests.conftest import start_postgres
+from tests.fixtures.databases import start_postgres
 from tests.make import NOON
 from tests.store.given import given_results, given_run
 

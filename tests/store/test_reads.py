@@ -9,7 +9,7 @@ from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import cancel_run
 from knowngood.app.store.records import UnknownAttempt
-from tests.conftest import CountStatements
+from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import given_catalogue, given_results, given_run
 

@@ -1,7 +1,9 @@
 """Asking the application as a test does, and looking behind what it shows."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 from typing import TypeVar, cast
 
@@ -32,10 +34,13 @@ def client_of(engine: Engine, rules: AccessPolicy | None = None, *, base: str = 
     return TestClient(app, base, follow_redirects=False)
 
 
-def app_over(engine: Engine, rules: AccessPolicy | None = None) -> FastAPI:
-    """The whole application, with routes and templates that were looked at before."""
-    app = create_app(engine, clock=lambda: NOW, rules=rules)
+def app_over(
+    engine: Engine, rules: AccessPolicy | None = None, *, clock: Callable[[], datetime] = lambda: NOW
+) -> FastAPI:
+    """The whole application, with routes, templates and a document that were made before."""
+    app = create_app(engine, clock=clock, rules=rules)
     app.router.routes = [*_first().router.routes]
+    app.openapi_schema = _first().openapi()
     app.state.state = replace(app.state.state, templates=_first().state.state.templates)
     return app
 

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import SESSION_COOKIE, AccessPolicy
 from tests import serving
 from tests.waiting import PATIENCE_S
-from tests.web.given import NOW
+from tests.web.asking import app_over
 
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright  # noqa: E402 - after the skip
@@ -30,7 +29,7 @@ PICTURES = "KNOWNGOOD_PICTURES"
 @contextmanager
 def served(engine: Engine, rules: AccessPolicy | None = None) -> Iterator[str]:
     """The application behind a real server on a free port."""
-    with serving.served(create_app(engine, clock=lambda: NOW, rules=rules)) as site:
+    with serving.served(app_over(engine, rules=rules)) as site:
         yield site
 
 

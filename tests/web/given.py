@@ -117,7 +117,7 @@ Record = Callable[[JobSpec, ArmSpec, Outcome], RunRecord]
 
 
 def outcome_of(spec: JobSpec, arm: ArmSpec) -> Outcome:
-    """What each baseline does in the notebook; controls and most workarounds pass."""
+    """The outcome of each baseline in the notebook; controls and most workarounds pass."""
     release = spec.build.build_id.release
     if arm.arm == "flags":
         return Outcome.MATCH if release == "2.7.1" else Outcome.PASS
@@ -144,7 +144,7 @@ def record_of(spec: JobSpec, arm: ArmSpec, outcome: Outcome) -> RunRecord:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run is to measure, and when it is."""
+    """A run's builds and issues, and its time."""
 
     builds: Sequence[Build]
     at: datetime

@@ -1,4 +1,4 @@
-"""What is wrong with a page as HTML: the parser's own errors, and the rules of the standard that a parser forgives.
+"""Faults of a page as HTML: the parser's own errors, and the rules of the standard that a parser forgives.
 
 The Nu validator needs a Java, which no clean machine has; asked by hand of every page (2026-11-21, the usual notebook
 and the hostile one), it found one thing that these rules did not know, and they know it now.

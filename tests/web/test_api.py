@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.store.engine import Engine
-from tests.conftest import CountStatements
+from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
 from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NEW, OLD, Asked

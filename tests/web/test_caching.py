@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.errors import StoredResponse
 from knowngood.app.web.html.static_files import assets_version, read_assets
 from knowngood.app.web.request_context import ResponseCache
-from tests.conftest import CountStatements
+from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.web import given
+from tests.web.asking import app_over
 from tests.web.given import BAD, DYNAMO, NOW, Asked
 
 PAGES = ["/", "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
@@ -52,7 +52,7 @@ def test_a_tag_belongs_to_one_address_language_and_theme(client: TestClient) -> 
 @pytest.fixture
 def moving(notebook: Engine) -> tuple[TestClient, list[datetime]]:
     times = [NOW]
-    return TestClient(create_app(notebook, clock=lambda: times[-1]), headers={"X-Request-ID": "one-of-a-test"}), times
+    return TestClient(app_over(notebook, clock=lambda: times[-1]), headers={"X-Request-ID": "one-of-a-test"}), times
 
 
 def test_a_page_that_tells_minutes_is_confirmed_for_a_minute_and_json_for_a_day(
@@ -81,7 +81,7 @@ def test_what_was_made_for_one_reader_is_given_to_the_next(
 
 def test_what_was_made_before_a_result_is_not_shown_after_it(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    client = TestClient(create_app(own_engine, clock=lambda: NOW))
+    client = TestClient(app_over(own_engine))
     before = {address: client.get(address).content for address in [*PAGES, *TWINS]}
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]))
     for address, body in before.items():

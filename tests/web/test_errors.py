@@ -4,7 +4,7 @@ import string
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -103,7 +103,6 @@ def test_a_question_that_makes_no_sense_is_told_so(client: TestClient, address: 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=40) | st.text(string.printable)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     path=st.sampled_from(
         ["/", "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/api/v1/matrix", "/api/v1/events"]
@@ -119,7 +118,6 @@ def test_no_query_is_a_fault_of_the_server(client: TestClient, path: str, name: 
     assert client.get(path, params={name: value}).status_code in {200, 404, 422}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     room=st.sampled_from(["issues", "builds", "cells/fla-160", "attempts", "runs"]),
     name=TEXT.filter(lambda text: text.strip("./ ")),

@@ -43,7 +43,7 @@ DOORS = [
 
 
 def told(client: TestClient, address: str) -> str:
-    """What is answered, without the address that was asked."""
+    """The answer's text, without the address that was asked."""
     answer = client.get(address)
     assert answer.status_code == 200, (address, answer.text)
     return answer.text

@@ -18,7 +18,6 @@ from starlette.testclient import TestClient
 from starlette.types import Message
 
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.tokens import create_token
 from knowngood.app.web.auth.principal import AccessPolicy
@@ -161,9 +160,7 @@ WITH_BODY = [("POST", "gate"), ("POST", NOTES), ("PUT", "watchlists/mine")]
 @pytest.fixture(scope="module")
 def asker(notebook: Engine) -> TestClient:
     """Reads only."""
-    return TestClient(
-        create_app(notebook, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0)), raise_server_exceptions=False
-    )
+    return TestClient(app_over(notebook, rules=AccessPolicy(requests_per_s=0)), raise_server_exceptions=False)
 
 
 @pytest.fixture

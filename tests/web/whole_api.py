@@ -7,11 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.server import create_app, end_streams
+from knowngood.app.server import end_streams
 from knowngood.app.store.engine import connect, unit_of_work
 from knowngood.app.store.tokens import create_token
 from knowngood.app.web.auth.principal import AccessPolicy
 from tests import serving
+from tests.web.asking import app_over
 from tests.web.given import NOW, fill
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -24,7 +25,7 @@ def served(store: str) -> Iterator[tuple[str, str]]:
     fill(engine)
     with unit_of_work(engine) as s:
         made = create_token(s, name="everything", scopes=list(Scope), by=Actor("tests"), now=NOW)
-    app = create_app(engine, clock=lambda: NOW, rules=AccessPolicy(requests_per_s=0))
+    app = app_over(engine, rules=AccessPolicy(requests_per_s=0))
     end_streams(app)
     with serving.served(app) as address:
         yield address, made.secret
@@ -32,7 +33,7 @@ def served(store: str) -> Iterator[tuple[str, str]]:
 
 
 def ask_everything(address: str, token: str, *more: str, limit_s: float) -> str:
-    """What schemathesis found, as it prints it; empty where it found nothing."""
+    """The findings of schemathesis, as it prints them; empty where it found nothing."""
     command = [sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "--no-color", "run"]
     asked: Sequence[str] = (f"{address}/openapi.json", "--checks=all", "-H", f"Authorization: Bearer {token}", *more)
     done = subprocess.run([*command, *asked], capture_output=True, text=True, timeout=limit_s, check=False)

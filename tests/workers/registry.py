@@ -75,7 +75,9 @@ def make_torch(version: str = "9.1.0", *, imported: str = "", triton: str = "3.2
 
 
 def usual_wheels() -> list[MadeWheel]:
-    """What a build needs: torch, its Triton and another, numpy of two dates, setuptools, and what is probed with."""
+    """The wheels that a build needs: torch, its Triton and another, numpy of two dates, setuptools, and one to probe
+    with.
+    """
     return [
         make_torch(),
         make_wheel("triton", "3.2.0"),

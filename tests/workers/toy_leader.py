@@ -7,7 +7,7 @@ import sys
 
 from knowngood.app.domain.measuring.job import ArmStarted
 from knowngood.workers.ray.transport import Fleet, RayTransport
-from tests.workers.test_carriers import spec
+from tests.workers.dispatch.test_local_transport import spec
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ def control():
 
 
 def baseline():
-    """What a failed CHECK in C++ does to a process."""
+    """Die as a process does of a failed CHECK in C++."""
     print("Check failed: buffer != nullptr: called on a donated buffer", file=sys.stderr, flush=True)
     os.abort()
     return {"total": torch.total([1])}

@@ -22,7 +22,7 @@ def baseline(is_all=True):
 
 
 def control(is_all=True):
-    """What another arm finds of it."""
+    """Look for what another arm left."""
     places = [
         os.environ[name] for name in ("HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "TMPDIR")
     ]

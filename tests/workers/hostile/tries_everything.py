@@ -60,7 +60,7 @@ def _connects(family, address):
 
 
 def _in_child(act):
-    """What it got, from a process of its own that may break."""
+    """The act's result, from a process of its own that may break."""
     ours, theirs = os.pipe()
     pid = os.fork()
     if pid == 0:

@@ -1,3 +1,3 @@
-"""What a toy issue asks for beside torch."""
+"""A package that a toy issue asks for beside torch."""
 
 ANSWER = 42

@@ -1,0 +1,75 @@
+"""`knowngood run` and its neighbours on two builds, by the real command. On all toys and builds: test_pipeline.py."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.databases import NewStore
+from tests.given_toys import Installation, make_installation
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "--builds", "torch-0.0.9+mini"), 'no build is called "torch-0.0.9+mini" here; nearest: '),
+        (("run", "--builds", "newest"), '"newest" names no build'),
+        (("run", "--issues", "toy-fixed-2"), "nearest: toy-fixed-1"),
+        (("matrix", "--fail-on", "broken"), "is no verdict"),
+        (("run", "--next", "--issues", "toy-fixed-1"), "--next chooses what to run"),
+        (("next", "--hardware", "gpu"), "is no hardware class"),
+        (("export", "-o", "x", "--format", "yaml"), "known: osv, kcidb, csv, junit, markdown, bundle"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_gets_a_sentence(
+    installation: Installation, arguments: tuple[str, ...], words: str
+) -> None:
+    done = installation.command(*arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert words in done.stderr
+
+
+def test_a_setting_that_cannot_be_used_is_named(installation: Installation) -> None:
+    done = installation.command("matrix", KNOWNGOOD_PORT="eighty")
+    assert done.returncode == 2
+    assert "KNOWNGOOD_PORT='eighty'" in done.stderr
+
+
+def test_one_command_tries_workarounds_only_where_their_issue_is_seen(
+    wheels: Path, tmp_path: Path, new_setting: NewStore
+) -> None:
+    fresh = make_installation(tmp_path, wheels, store=new_setting())
+    where = ("--builds", "torch-0.0.1+mini,torch-0.0.2+mini", "--issues", "toy-fixed-1")
+    first, second = fresh.answer("run", *where, "--where-affected", "--json")["cells"]
+    assert (first["verdict"], second["verdict"]) == ("affected", "not_affected")
+    assert "unverified" not in first["workarounds"].values()
+    assert set(second["workarounds"].values()) == {"unverified"}
+    assert "nothing to run" in fresh.command("run", *where, "--where-affected").stderr
+
+
+def test_a_dry_run_tells_the_price_and_runs_nothing(wheels: Path, tmp_path: Path, new_setting: NewStore) -> None:
+    fresh = make_installation(tmp_path, wheels, store=new_setting())
+    where = ("--builds", "torch-0.0.1+mini", "--issues", "toy-passes-1")
+    told_price = fresh.command("run", *where, "--dry-run", KNOWNGOOD_SLOTS="1")
+    assert "to do: 1 cell, 2 arms, 1 environment" in told_price.stdout
+    assert "time:        about 50 s once all is here; 2 arms never timed, 15 s each" in told_price.stdout
+    assert "a guess at 1 environment that nobody here knows yet" in told_price.stdout, "said before anybody is asked"
+    assert "asking the package index about 1 environment, for at most 20 s" in told_price.stderr
+    known = fresh.command("run", *where, "--dry-run", "--no-sizes")
+    assert (known.stderr, "a guess" in known.stdout) == ("", False), "what the index said is kept"
+    assert not list((fresh.data / "environments").glob("*"))
+    cells = fresh.answer("matrix", *where, "--json")["cells"]
+    assert [cell["verdict"] for cell in cells] == ["not_run"]
+
+
+def test_a_port_in_use_is_said_before_anything_else_happens(installation: Installation) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        for command in ("serve", "up"):
+            refused = installation.command(command, "--port", port)
+            assert (refused.returncode, "Traceback" in refused.stderr) == (4, False)
+            assert f"port {port}" in refused.stderr

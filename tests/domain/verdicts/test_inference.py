@@ -1,0 +1,258 @@
+"""Claims of a cell that nobody measured: by one rule at most, from the store alone, and it says so."""
+
+from dataclasses import replace
+
+import pytest
+
+from knowngood.app.domain.issue import CPU_PATH, Device, Requires
+from knowngood.app.domain.verdicts.false_changes import Rate
+from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict
+from tests.domain.given_claims import (
+    BUILDS,
+    GPU,
+    ROW,
+    SMOKE,
+    WHEELS,
+    any_device,
+    build_of,
+    known_of,
+    made,
+    smoked,
+    store,
+)
+from tests.make import HARDWARE, make_issue
+
+WHEEL = WHEELS[1]
+OLD, PLAIN, NEW = (BUILDS[WHEEL, python] for python in ("3.10", "3.11", "3.12"))
+
+
+def test_what_was_measured_stands_as_it_is() -> None:
+    cell = made(ROW.id, NEW, "x")
+    known = store([cell, made(ROW.id, PLAIN, "o")])
+    assert known.cell(ROW, NEW, HARDWARE) is cell
+    assert cell.assurance is Assurance.MEASURED
+
+
+@pytest.mark.parametrize("letter", ["x", "o", "~", "!"])
+def test_an_answer_on_one_python_stands_in_for_another_and_names_its_ground(letter: str) -> None:
+    known = store([made(ROW.id, PLAIN, letter)])
+    claim = known.cell(ROW, NEW, HARDWARE)
+    basis = claim.basis
+    assert basis is not None
+    assert (claim.build, claim.verdict, claim.assurance) == (NEW.id, made(ROW.id, PLAIN, letter).verdict, "inferred")
+    assert (basis.rule, basis.build, basis.hardware) == (PYTHON_RULE, PLAIN.id, HARDWARE)
+    assert (basis.agreed, basis.compared) == (100, 100)
+    assert claim.reason == f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2"
+
+
+def test_an_inferred_cell_is_its_ground_without_the_attempts() -> None:
+    ground = made(ROW.id, PLAIN, "o", attempts={"pass": 2}, superseded=3, voided=1)
+    claim = store([ground]).cell(ROW, NEW, HARDWARE)
+    assert claim == replace(
+        made(ROW.id, PLAIN, "o"),
+        build=NEW.id,
+        reason=f"inferred from {PLAIN.id} (these Pythons agreed in 100 of 100 cells): 2 of 2",
+        basis=Basis(PYTHON_RULE, PLAIN.id, HARDWARE, 100, 100),
+    )
+    assert (ground_of(Basis(PYTHON_RULE, PLAIN.id, HARDWARE)), own_reason(claim)) == (PLAIN.id, ground.reason)
+    assert own_reason(ground) == ground.reason
+
+
+def test_what_nobody_measured_or_inferred_says_so() -> None:
+    known = store([])
+    assert known.cell(ROW, NEW, HARDWARE) == Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, "not run yet")
+    assert known.cell(ROW, NEW, GPU) == Cell(ROW.id, NEW.id, GPU, Verdict.NOT_APPLICABLE, CPU_PATH)
+
+
+def test_what_is_stored_of_a_cell_that_was_not_run_is_kept_where_nothing_is_inferred() -> None:
+    superseded = Cell(ROW.id, NEW.id, HARDWARE, Verdict.NOT_RUN, "not run yet", superseded=3)
+    assert store([superseded]).cell(ROW, NEW, HARDWARE) is superseded
+    assert store([superseded, made(ROW.id, PLAIN, "o")]).cell(ROW, NEW, HARDWARE).assurance is Assurance.INFERRED
+
+
+@pytest.mark.parametrize(
+    ("pairs", "ground"),
+    [
+        ({"3.9": 100, "3.10": 200, "3.11": 100}, "3.10"),
+        ({"3.9": 100, "3.10": 100, "3.11": 100}, "3.11"),
+        ({"3.9": 100, "3.10": 100, "3.11": 10}, "3.9"),
+    ],
+    ids=["the best agreement", "of equals the default Python", "of other equals the oldest"],
+)
+def test_of_several_grounds_one_stands_in(pairs: dict[str, int], ground: str) -> None:
+    line = {python: build_of(WHEEL, python) for python in (*pairs, "3.12")}
+    rows = [make_issue(f"pair-{number}") for number in range(max(pairs.values()))]
+    cells = [made(row.id, line["3.12"], "o") for row in rows]
+    cells += [made(row.id, line[python], "o") for python, count in pairs.items() for row in rows[:count]]
+    cells += [made(SMOKE.id, line["3.12"], "o"), *(made(ROW.id, line[python], "x") for python in pairs)]
+    claim = known_of(cells, [ROW, SMOKE, *rows], line).cell(ROW, line["3.12"], HARDWARE)
+    assert (claim.verdict, claim.basis and claim.basis.build) == (Verdict.AFFECTED, line[ground].id)
+
+
+def test_a_build_that_the_catalogue_does_not_know_is_inferred_from_nothing() -> None:
+    unknown = build_of("2.9.1+cu128", "3.11")
+    known = store([made(SMOKE.id, unknown, "o")])
+    assert known.cell(ROW, unknown, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("why", "known"),
+    [
+        ("nothing was measured", store([])),
+        ("only doubt was measured", store([made(ROW.id, PLAIN, "?")])),
+        ("two Pythons disagree on that build", store([made(ROW.id, PLAIN, "o"), made(ROW.id, OLD, "x")])),
+        ("the smoke row was not run there", known_of([made(ROW.id, PLAIN, "o"), *smoked(["3.11"])], [ROW, SMOKE])),
+        ("no smoke row is in the catalogue", store([made(ROW.id, PLAIN, "o")], smoke=False)),
+        ("another wheel was measured", store([made(ROW.id, BUILDS[WHEELS[2], "3.11"], "o")])),
+        ("another class was measured", store([made(ROW.id, PLAIN, "o", GPU)])),
+        ("the Pythons were hardly compared", store([made(ROW.id, PLAIN, "o")], pairs=70)),
+        ("the Pythons disagree too often", store([made(ROW.id, PLAIN, "o")], pairs=100, differing=3)),
+    ],
+)
+def test_nothing_is_inferred_where(why: str, known: object) -> None:
+    from knowngood.app.domain.verdicts.known import Known
+
+    assert isinstance(known, Known)
+    claim = known.cell(ROW, NEW, HARDWARE)
+    assert (claim.verdict, claim.assurance) == (Verdict.NOT_RUN, Assurance.NOT_KNOWN), why
+
+
+def test_a_smoke_row_that_fails_there_lets_nothing_be_inferred() -> None:
+    known = store([made(ROW.id, PLAIN, "o"), made(SMOKE.id, NEW, "x")])
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+    assert known.cell(ROW, OLD, HARDWARE).assurance is Assurance.INFERRED
+
+
+def test_a_row_that_names_a_python_is_inferred_on_none() -> None:
+    named = make_issue("named-1", requires=Requires(python=">=3.11"))
+    known = store([made(named.id, PLAIN, "o")], named)
+    assert known.cell(named, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+    assert known.cell(named, OLD, HARDWARE).verdict is Verdict.NOT_APPLICABLE
+
+
+def test_a_smoke_row_is_never_inferred_itself() -> None:
+    cells = [cell for cell in smoked() if cell.build != NEW.id]
+    assert known_of(cells, [SMOKE]).cell(SMOKE, NEW, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+def test_wheels_that_differ_in_more_than_their_python_are_not_alike() -> None:
+    bare = replace(NEW, triton=None)
+    known = store([made(ROW.id, PLAIN, "o")])
+    known = replace(known, builds={**known.builds, NEW.id: bare})
+    assert known.cell(ROW, bare, HARDWARE).verdict is Verdict.NOT_RUN
+
+
+def test_a_doubtful_cell_of_its_own_outweighs_an_inference() -> None:
+    doubt = made(ROW.id, NEW, "?")
+    assert store([made(ROW.id, PLAIN, "o"), doubt]).cell(ROW, NEW, HARDWARE) is doubt
+
+
+def test_a_disagreement_on_another_build_does_not_count_on_this_one() -> None:
+    other = [made(ROW.id, BUILDS[WHEELS[0], "3.11"], "o"), made(ROW.id, BUILDS[WHEELS[0], "3.12"], "x")]
+    known = store([made(ROW.id, PLAIN, "o"), *other], pairs=200)
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_AFFECTED
+
+
+def test_an_unrelated_measured_cell_on_that_python_turns_no_inference_off() -> None:
+    ground = made(ROW.id, PLAIN, "o")
+    before = store([ground]).cell(ROW, NEW, HARDWARE)
+    other = make_issue("other-1")
+    after = store([ground, made(other.id, NEW, "x")], ROW, other).cell(ROW, NEW, HARDWARE)
+    assert (before.verdict, before.basis) == (after.verdict, after.basis)
+
+
+def test_a_device_independent_row_is_inferred_from_the_cpu_of_the_very_same_build() -> None:
+    row = any_device()
+    known = store([made(row.id, NEW, "x")], row)
+    claim = known.cell(row, NEW, GPU)
+    assert claim.basis is not None
+    assert (claim.verdict, claim.basis.rule, claim.basis.build) == (Verdict.AFFECTED, DEVICE_RULE, NEW.id)
+    assert claim.reason == f"inferred from {HARDWARE} (independent of the device): 2 of 2"
+
+
+def test_python_and_hardware_together_are_not_known() -> None:
+    row = any_device()
+    known = store([made(row.id, PLAIN, "x")], row)
+    assert known.cell(row, NEW, HARDWARE).assurance is Assurance.INFERRED
+    assert known.cell(row, NEW, GPU).verdict is Verdict.NOT_RUN
+
+
+def test_other_cpu_rows_concern_the_cpu_path() -> None:
+    known = store([made(ROW.id, PLAIN, "x")])
+    claim = known.cell(ROW, PLAIN, GPU)
+    assert (claim.verdict, claim.reason) == (Verdict.NOT_APPLICABLE, CPU_PATH)
+
+
+def test_the_agreement_counts_each_cell_that_two_pythons_answered() -> None:
+    known = store([], pairs=3, differing=1)
+    assert known.claims.agreement == {("3.10", "3.11"): Rate(3, 4), ("3.10", "3.12"): Rate(4, 4), ("3.11", "3.12"): Rate(3, 4)}  # fmt: skip  # noqa: E501
+    differing = [(one.build, other.build) for one, other in known.claims.pairs if one.verdict is not other.verdict]
+    last = [BUILDS[WHEELS[-1], python].id for python in ("3.10", "3.11", "3.12")]
+    assert differing == [(last[0], last[1]), (last[1], last[2])]
+
+
+def test_agreements_and_their_pairs_are_told_in_order_whatever_order_the_cells_arrive_in() -> None:
+    line = {(wheel, python): build_of(wheel, python) for wheel in WHEELS[:2] for python in ("3.10", "3.9")}
+    cells = [
+        made(row, line[wheel, python], "o", hardware)
+        for row in ("b-1", "a-1")
+        for hardware in (GPU, HARDWARE)
+        for wheel, python in reversed(line)
+    ]
+    claims = known_of(cells, [make_issue(row, requires=Requires(Device.ANY)) for row in ("b-1", "a-1")], line).claims
+    assert [(one.issue, one.hardware) for one, _ in claims.pairs] == [
+        (row, hardware) for row in ("a-1", "b-1") for hardware in (HARDWARE, GPU) for _ in WHEELS[:2]
+    ]
+    assert {(claims.builds[one.build].python, claims.builds[other.build].python) for one, other in claims.pairs} == {
+        ("3.9", "3.10")
+    }
+    assert claims.agreement == {("3.9", "3.10"): Rate(8, 8)}
+    assert claims.agreement_of("3.10", "3.9") == Rate(8, 8)
+    assert claims.agreement_of("3.9", "3.12") == Rate(0, 0)
+
+
+def test_pythons_are_told_by_their_number() -> None:
+    line = {python: build_of(WHEEL, python) for python in ("3.10", "3.9", "3.12")}
+    claims = known_of([made(ROW.id, build, "o") for build in line.values()], [ROW], line).claims
+    assert list(claims.agreement) == [("3.9", "3.10"), ("3.9", "3.12"), ("3.10", "3.12")]
+
+
+def test_the_agreement_of_devices_counts_the_rows_that_do_not_depend_on_them() -> None:
+    row, cpu_only = any_device(), make_issue("cpu-1", requires=Requires(device=Device.CPU))
+    letters = {"2.5.1+cu124": "xx", "2.6.0+cu124": "oo", "2.7.1+cu126": "xo", "2.8.0+cu128": "o?"}
+    line = [BUILDS[wheel, "3.11"] for wheel in letters]
+    answers = dict(zip(line, letters.values(), strict=True))
+    cells = [
+        made(issue.id, build, letter, hardware)
+        for build, both in answers.items()
+        for issue in (row, cpu_only)
+        for letter, hardware in zip(both, (HARDWARE, GPU), strict=True)
+    ]
+    cells.append(made(row.id, BUILDS[WHEELS[0], "3.12"], "o", GPU))
+    known = known_of([*cells, made(row.id, NEW, "x")], [row, cpu_only])
+    expected = [((build.id, HARDWARE), (build.id, GPU)) for build in line[:3]]
+    found = known.claims.device_pairs
+    assert [tuple((cell.build, cell.hardware) for cell in pair) for pair in found] == expected
+    assert {cell.issue for pair in found for cell in pair} == {row.id}
+    assert known.claims.device_agreement == Rate(2, 3)
+    claim = known.cell(row, NEW, GPU)
+    reason = f"inferred from {HARDWARE} (independent of the device; agreed in 2 of 3 cells): 2 of 2"
+    basis = Basis(DEVICE_RULE, NEW.id, HARDWARE, 2, 3)
+    assert claim == replace(made(row.id, NEW, "x"), hardware=GPU, reason=reason, basis=basis)
+    assert ground_of(basis) == HARDWARE
+
+
+@pytest.mark.parametrize(
+    ("agreed", "compared", "expected"),
+    [(0, 0, False), (72, 72, False), (73, 73, True), (149, 150, True), (148, 150, True), (147, 150, False)],
+)
+def test_an_agreement_is_good_enough_where_the_lower_end_of_its_interval_is(
+    agreed: int, compared: int, expected: bool
+) -> None:
+    assert holds(Rate(agreed, compared)) is expected
+
+
+def test_a_view_of_the_past_infers_nothing() -> None:
+    known = replace(store([made(ROW.id, PLAIN, "o")]), infers=False)
+    assert known.cell(ROW, NEW, HARDWARE).verdict is Verdict.NOT_RUN

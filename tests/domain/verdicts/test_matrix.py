@@ -1,0 +1,213 @@
+"""The matrix as values: which columns, every cell filled, what they add up to."""
+
+from datetime import timedelta
+
+import pytest
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.domain.verdicts.matrix import (
+    Column,
+    Columns,
+    choose_columns,
+    complete,
+    fold,
+    rows_of,
+    stale_cells,
+    tally,
+)
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict
+from tests.domain import given_claims as claims
+from tests.domain.given_claims import ROW, known_of, made, store
+from tests.make import HARDWARE, NOON, make_build, make_issue
+
+PLAIN = make_build("2.6.0+cu124")
+PATCH = make_build("2.7.0+cu126")
+NEWER_PATCH = make_build("2.7.1+cu126")
+OTHER_INDEX = make_build("2.7.1+cu128", origin="cu128")
+MISMATCHED = make_build("2.6.0+cu124", triton="3.3.0")
+OTHER_PYTHON = make_build("2.6.0+cu124", python="3.12")
+WHEEL = claims.WHEELS[1]
+BUILDS = (OTHER_PYTHON, NEWER_PATCH, MISMATCHED, OTHER_INDEX, PATCH, PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("columns", "measured", "chosen"),
+    [
+        pytest.param(Columns.RELEASES, set(), [PLAIN, PATCH, NEWER_PATCH], id="the plain line, measured or not"),
+        pytest.param(
+            Columns.RELEASES,
+            {OTHER_INDEX.id, MISMATCHED.id},
+            [PLAIN, PATCH, NEWER_PATCH, OTHER_INDEX],
+            id="another index's wheel earns its column; a mismatch never does",
+        ),
+        pytest.param(
+            Columns.RELEASES,
+            {OTHER_PYTHON.id},
+            [PLAIN, OTHER_PYTHON, PATCH, NEWER_PATCH],
+            id="another Python comes along where it was measured",
+        ),
+        pytest.param(
+            Columns.MEASURED,
+            {OTHER_PYTHON.id},
+            [PLAIN, OTHER_PYTHON],
+            id="a release is measured with whatever Python, and named by the default one",
+        ),
+        pytest.param(Columns.MEASURED, set(), [PLAIN, PATCH, NEWER_PATCH], id="all while nothing is measured"),
+        pytest.param(
+            Columns.MINORS, {OTHER_PYTHON.id}, [PLAIN, OTHER_PYTHON, NEWER_PATCH], id="Pythons of the newest patch too"
+        ),
+        pytest.param(Columns.MINORS, set(), [PLAIN, NEWER_PATCH], id="the newest patch of each minor"),
+        pytest.param(
+            Columns.MINORS, {OTHER_INDEX.id}, [PLAIN, NEWER_PATCH], id="of one patch the wheel of the default index"
+        ),
+        pytest.param(
+            Columns.ALL,
+            {OTHER_PYTHON.id},
+            [PLAIN, OTHER_PYTHON, MISMATCHED, PATCH, NEWER_PATCH, OTHER_INDEX],
+            id="all, in release order",
+        ),
+        pytest.param(
+            Columns.ALL,
+            set(),
+            [PLAIN, MISMATCHED, PATCH, NEWER_PATCH, OTHER_INDEX],
+            id="a Python that nothing was measured with is no column",
+        ),
+    ],
+)
+def test_columns_are_those_a_reader_wants(columns: Columns, measured: set[str], chosen: list[Build]) -> None:
+    assert choose_columns(BUILDS, measured, columns) == tuple(chosen)
+
+
+def test_a_build_whose_catalogue_has_it_with_one_other_python_only_is_a_column_like_any() -> None:
+    lone = make_build("2.8.0+cu128", python="3.12")
+    for columns in Columns:
+        assert choose_columns([PLAIN, lone], set(), columns) == (PLAIN, lone)
+
+
+FAMILY = tuple(claims.BUILDS[WHEEL, python] for python in ("3.11", "3.10", "3.12"))
+
+
+def told(issue: str, signs: str, hardware: str = HARDWARE) -> list[Cell]:
+    """The cells of an issue on Python 3.11, 3.10 and 3.12; a dot for nothing."""
+    return [made(issue, build, sign, hardware) for build, sign in zip(FAMILY, signs, strict=True) if sign != "."]
+
+
+@pytest.mark.parametrize(
+    ("signs", "verdict", "assurance"),
+    [
+        ("o..", Verdict.NOT_AFFECTED, Assurance.MEASURED),
+        ("..o", Verdict.NOT_AFFECTED, Assurance.INFERRED),
+        (".xx", Verdict.AFFECTED, Assurance.INFERRED),
+        ("?.o", Verdict.INCONCLUSIVE, Assurance.NOT_KNOWN),
+        ("..?", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
+        ("...", Verdict.NOT_RUN, Assurance.NOT_KNOWN),
+    ],
+)
+def test_a_folded_column_shows_what_is_claimed_of_the_build_that_names_it(
+    signs: str, verdict: Verdict, assurance: Assurance
+) -> None:
+    known = store(told(ROW.id, signs))
+    row = rows_of([ROW], [Column(FAMILY)], [HARDWARE], known)[ROW.id, HARDWARE]
+    assert [(cell.build, cell.verdict, cell.assurance) for cell in row] == [(FAMILY[0].id, verdict, assurance)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_folded"),
+    [
+        pytest.param("o.o", "x.x", True, id="they agree on each issue"),
+        pytest.param("o..", "..x", True, id="one answer for each issue, which stands in for the others"),
+        pytest.param("o.o", "x.o", False, id="they disagree on one of two issues"),
+        pytest.param(".xo", "...", False, id="two that are not the default disagree"),
+        pytest.param("x.!", "...", False, id="another failure is another answer"),
+        pytest.param("x.~", "...", False, id="so is a flaky one"),
+        pytest.param("o.?", "x.0", True, id="what gives no answer contradicts none"),
+        pytest.param("?.o", "...", False, id="an answer beside a doubt of the default one"),
+    ],
+)
+def test_a_column_unfolds_for_the_whole_view_where_two_pythons_disagree(one: str, other: str, is_folded: bool) -> None:
+    second = make_issue("toy-2")
+    known = store([*told(ROW.id, one), *told(second.id, other)], ROW, second)
+    columns = fold([ROW, second], (*FAMILY, PATCH), [HARDWARE], known)
+    apart = [FAMILY] if is_folded else [(build,) for build in FAMILY]
+    assert [column.builds for column in columns] == [*apart, (PATCH,)]
+
+
+@pytest.mark.parametrize("pairs", [0, 40])
+def test_a_column_is_named_by_the_python_that_was_measured_and_shows_that(pairs: int) -> None:
+    known = store(told(ROW.id, "..o"), pairs=pairs, smoke=False)
+    (column,) = fold([ROW], FAMILY, [HARDWARE], known)
+    assert column.builds == (FAMILY[2], *FAMILY[:2]), "nothing was run on 3.11"
+    (cell,) = rows_of([ROW], [column], [HARDWARE], known)[ROW.id, HARDWARE]
+    assert (cell.build, cell.verdict, cell.assurance) == (FAMILY[2].id, Verdict.NOT_AFFECTED, Assurance.MEASURED)
+
+
+def test_a_column_whose_build_was_not_run_shows_what_is_known_of_its_other_pythons() -> None:
+    """On a GPU 3.12 was run for other rows; what needs no GPU is inferred from the CPU, where 3.11 was."""
+    known = store(told(ROW.id, "x.."), smoke=False, pairs=0)
+    (row,) = rows_of([ROW], [Column((FAMILY[2], FAMILY[0]))], [HARDWARE], known).values()
+    assert [(cell.build, cell.verdict) for cell in row] == [(FAMILY[0].id, Verdict.AFFECTED)]
+
+
+def test_a_python_that_was_measured_on_another_class_names_no_column_here() -> None:
+    known = store([*told(ROW.id, "o.."), *told(ROW.id, "..x", "cuda-sm_90")], smoke=False)
+    assert [column.head for column in fold([ROW], FAMILY, ["cuda-sm_90"], known)] == [FAMILY[2]]
+    assert [column.head for column in fold([ROW], FAMILY, [HARDWARE], known)] == [FAMILY[0]]
+
+
+def test_an_issue_or_a_class_that_is_not_shown_unfolds_nothing() -> None:
+    second = make_issue("toy-2")
+    known = store([*told(ROW.id, "o.o"), *told(second.id, "x.o"), *told(ROW.id, "o.x", "cuda-sm_90")], ROW, second)
+    assert len(fold([ROW], FAMILY, [HARDWARE], known)) == 1
+    assert len(fold([ROW], FAMILY, [HARDWARE, "cuda-sm_90"], known)) == 3
+
+
+def test_a_row_that_names_a_python_unfolds_nothing_and_is_told_by_the_pythons_it_is_about() -> None:
+    named = make_issue("toy-2", requires=Requires(python=">=3.12"))
+    known = store(told(named.id, "..x"), named)
+    (column,) = fold([named], FAMILY, [HARDWARE], known)
+    (cell,) = rows_of([named], [column], [HARDWARE], known)[named.id, HARDWARE]
+    assert (cell.build, cell.verdict) == (FAMILY[2].id, Verdict.AFFECTED)
+
+
+def test_a_foreign_triton_and_another_wheel_are_columns_of_their_own() -> None:
+    mismatched = make_build(triton="3.3.0", python="3.12")
+    wheel = make_build("2.6.0+cu126", origin="cu126", python="3.12")
+    assert len(fold([ROW], (*FAMILY, mismatched, wheel), [HARDWARE], store([]))) == 3
+
+
+def test_every_cell_of_a_selection_is_there() -> None:
+    everywhere, gpu_only = make_issue("toy-1"), make_issue("toy-2", requires=Requires(Device.CUDA))
+    stored = Cell("toy-1", PLAIN.id, HARDWARE, Verdict.AFFECTED, "because", NOON)
+    foreign = Cell("toy-9", PLAIN.id, HARDWARE, Verdict.AFFECTED, "of no issue asked for", NOON)
+    known = known_of([stored, foreign], [everywhere, gpu_only], {build.id: build for build in (PLAIN, PATCH)})
+    cells = complete([everywhere, gpu_only], [PLAIN, PATCH], [HARDWARE, "cuda-sm_90"], known)
+    assert {key: cell.verdict for key, cell in cells.items()} == {
+        ("toy-1", PLAIN.id, HARDWARE): Verdict.AFFECTED,
+        ("toy-1", PATCH.id, HARDWARE): Verdict.NOT_RUN,
+        ("toy-2", PLAIN.id, HARDWARE): Verdict.NOT_APPLICABLE,
+        ("toy-2", PATCH.id, HARDWARE): Verdict.NOT_APPLICABLE,
+        ("toy-1", PLAIN.id, "cuda-sm_90"): Verdict.NOT_APPLICABLE,
+        ("toy-1", PATCH.id, "cuda-sm_90"): Verdict.NOT_APPLICABLE,
+        ("toy-2", PLAIN.id, "cuda-sm_90"): Verdict.NOT_RUN,
+        ("toy-2", PATCH.id, "cuda-sm_90"): Verdict.NOT_RUN,
+    }
+    assert "needs a CUDA GPU" in cells["toy-2", PLAIN.id, HARDWARE].reason
+
+
+def test_a_tally_counts_what_applies_what_was_measured_and_what_gave_no_answer() -> None:
+    cells = [
+        Cell("a", PLAIN.id, HARDWARE, Verdict.AFFECTED, "", NOON),
+        Cell("b", PLAIN.id, HARDWARE, Verdict.INCONCLUSIVE, "", NOON - timedelta(days=200)),
+        Cell("c", PLAIN.id, HARDWARE, Verdict.NO_BUILD, "", NOON),
+        Cell("d", PLAIN.id, HARDWARE, Verdict.NOT_RUN, ""),
+        Cell("e", PLAIN.id, HARDWARE, Verdict.NOT_APPLICABLE, ""),
+    ]
+    stale = stale_cells(cells, {PLAIN.id: PLAIN}, NOON)
+    assert stale == {("b", PLAIN.id, HARDWARE)}
+    found = tally(cells, stale)
+    assert (found.applicable, found.measured, found.unsure, found.stale, found.newest) == (4, 3, 1, 1, NOON)
+
+
+def test_nothing_adds_up_to_nothing() -> None:
+    assert tally([], frozenset()).newest is None

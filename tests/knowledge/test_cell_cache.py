@@ -1,0 +1,118 @@
+"""The cells in memory are those of the store, after whatever was written, and no more is read than that."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from operator import is_
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.knowledge.cell_cache import KeptKnown
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import create_run
+from knowngood.app.store.maintenance import reclassify
+from knowngood.app.store.queries import load_cells
+from tests.fixtures.databases import CountStatements
+from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.store.given import given_catalogue, given_results, planned
+
+ISSUES, BUILDS = [make_issue("toy-1"), make_issue("toy-2")], [make_build(), make_build("2.7.1+cu126")]
+
+
+def measured(
+    engine: Engine,
+    baseline: Outcome = Outcome.MATCH,
+    issues: Sequence[Issue] = ISSUES,
+    builds: Sequence[Build] = BUILDS,
+    repeat: int = 1,
+) -> None:
+    given_catalogue(engine, ISSUES, BUILDS)
+    with unit_of_work(engine) as s:
+        create_run(s, planned(issues, builds, repeat), {"by": "test"}, NOON)
+    for _ in builds:  # a job each
+        given_results(engine, baseline)
+
+
+def found(engine: Engine, kept: KeptKnown, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
+    with reading(engine) as s:
+        known = kept.load(s, NOON)
+    rows = {issue: tuple(cell for _, cell in known.measured(issue, hardware)) for issue, _, _ in known.cells}
+    return {issue: cells for issue, cells in rows.items() if cells}
+
+
+def stored(engine: Engine, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
+    with reading(engine) as s:
+        cells = load_cells(s, hardware=[hardware])
+    return {id_: tuple(cell for cell in cells if cell.issue == id_) for id_ in {cell.issue for cell in cells}}
+
+
+def test_they_are_what_is_stored(engine: Engine) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    assert found(engine, kept) == stored(engine)
+    assert len(stored(engine)["toy-1"]) == 2
+    assert found(engine, kept, "cuda-sm_90") == {}
+
+
+def test_they_are_not_read_again_while_nothing_is_written(engine: Engine, count_statements: CountStatements) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    with reading(engine) as s:
+        before = kept.load(s, NOON)
+    with count_statements(engine) as said, reading(engine) as s:
+        assert kept.load(s, NOON) is before
+    assert len(said) == 1
+
+
+def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(engine: Engine) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    before = found(engine, kept)
+    measured(engine, Outcome.PASS, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
+    after = found(engine, kept)
+    assert after == stored(engine)
+    assert [cell.verdict for cell in after["toy-1"]] == [Verdict.AFFECTED, Verdict.FLAKY]
+    assert all(map(is_, after["toy-2"], before["toy-2"]))
+    assert after["toy-1"][0] is before["toy-1"][0]
+    assert after["toy-1"][1] is not before["toy-1"][1]
+    assert [cell.verdict for cell in before["toy-1"]] == [Verdict.AFFECTED, Verdict.AFFECTED]
+
+
+def test_a_build_that_was_not_measured_before_takes_its_place(engine: Engine) -> None:
+    measured(engine, builds=BUILDS[1:])
+    kept = KeptKnown()
+    found(engine, kept)
+    measured(engine)
+    assert found(engine, kept) == stored(engine)
+    assert [cell.build for cell in found(engine, kept)["toy-1"]] == [build.id for build in BUILDS]
+
+
+def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(engine: Engine) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    before = found(engine, kept)
+    with unit_of_work(engine) as s:
+        reclassify(s, NOON + timedelta(days=1))
+    given_catalogue(engine, [replace(ISSUES[0], title="Another title"), ISSUES[1]], BUILDS)
+    after = found(engine, kept)
+    assert all(map(is_, after["toy-1"] + after["toy-2"], before["toy-1"] + before["toy-2"]))
+
+
+def test_a_cell_that_went_with_its_issue_is_gone(engine: Engine) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    assert set(found(engine, kept)) == {"toy-1", "toy-2"}
+    given_catalogue(engine, ISSUES[1:], BUILDS)
+    assert found(engine, kept) == stored(engine)
+    assert set(found(engine, kept)) == {"toy-2"}
+
+
+def test_a_store_in_the_place_of_a_newer_one_is_read_anew(engine: Engine, own_engine: Engine) -> None:
+    measured(engine)
+    kept = KeptKnown()
+    for _ in range(2):
+        measured(own_engine, Outcome.PASS)
+    found(own_engine, kept)
+    assert found(engine, kept) == stored(engine)

@@ -1,0 +1,269 @@
+"""Queries at the doors: the page, the API, files and the command ask the same; a mistake is shown where it stands."""
+
+import csv
+import io
+import json
+from html import unescape
+from urllib.parse import urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.query.cli import read_asked
+from knowngood.app.query.parser import MOST
+from knowngood.app.query.search_box import EXAMPLES
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.html import i18n
+from knowngood.app.web.html.i18n import Language
+from tests.fixtures.databases import CountStatements
+from tests.make import HARDWARE
+from tests.web.asking import shown
+from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, ISSUES, MISMATCHED, NEW, NOW, OLD
+
+ALL = {"pytorch-151290", "pytorch-154771", "fla-160", "pytorch-151589"}
+
+ASKED = [
+    ("", ALL),
+    ("wrong bmm", {"pytorch-154771"}),
+    ("silent:yes", {"pytorch-154771"}),
+    ("component:inductor", ALL - {"fla-160"}),
+    ("status:affected", {"pytorch-151290", "pytorch-154771"}),
+    ("status:affected cure:none", {"pytorch-154771"}),
+    ("status:affected cure:effective", {"pytorch-151290"}),
+    ("build:2.8 status:not_affected", {"pytorch-151290", "fla-160"}),
+    ("build:>=2.7 -status:affected,flaky", {"fla-160", "pytorch-151589"}),
+    ("all(2.7..2.8):not_affected", {"fla-160"}),
+    ("all(2.7..):not_affected", set()),
+    ("none(2.7..2.8):not_affected", set()),
+    ("exists(2.7):flaky", {"pytorch-154771"}),
+    ("count(affected):1", {"pytorch-151290", "pytorch-154771"}),
+    ("seq(affected,not_affected)", {"pytorch-151290"}),
+    ("seq(not_affected,affected,not_affected)", {"pytorch-151290"}),
+    ("stale:yes", {"pytorch-151290", "pytorch-154771", "fla-160"}),
+    ("build:2.7.. stale:yes", set()),
+    ("age:<1d status:affected", {"pytorch-151290"}),
+    ("fla or silent:yes", {"fla-160", "pytorch-154771"}),
+]
+
+
+def issues_of(client: TestClient, query: str, **more: str) -> set[str]:
+    page = shown_page(client, query, **more)
+    rows = [*(row for group in page.groups for row in group.rows), *page.elsewhere]
+    return {row.issue.id for row in rows}
+
+
+def shown_page(client: TestClient, query: str, **more: str) -> MatrixPage:
+    return shown(client, f"/?{urlencode({'q': query, **more})}", MatrixPage)
+
+
+@pytest.mark.parametrize(("query", "expected"), ASKED)
+def test_the_page_the_api_a_file_and_the_command_select_the_same(
+    client: TestClient, notebook: Engine, query: str, expected: set[str]
+) -> None:
+    assert issues_of(client, query, columns="releases") == expected
+    asked = {"q": query, "columns": "releases", "hardware": HARDWARE}
+    told = client.get("/api/v1/matrix", params=asked).json()
+    assert {issue["id"] for issue in told["issues"]} == expected
+    table = client.get("/api/v1/export/csv", params=asked).text
+    assert {row["issue"] for row in csv.DictReader(io.StringIO(table))} == expected
+    assert by_command(notebook, query) == expected
+
+
+def by_command(engine: Engine, query: str) -> set[str]:
+    """The rows that `knowngood matrix --query` prints, over the releases."""
+    asked = read_asked(query)
+    columns = asked.columns(BUILDS, lambda build: build in {OLD, BAD, GOOD, NEW})
+    with reading(engine) as s:
+        known = load_known(s, NOW)
+    return {issue.id for issue in asked.issues(ISSUES, columns, [HARDWARE], lambda: known, NOW)}
+
+
+@pytest.mark.parametrize("query", [query for query, _ in ASKED if query])
+def test_the_api_says_what_it_was_asked_as_json_and_takes_that(client: TestClient, query: str) -> None:
+    asked = {"columns": "releases", "hardware": HARDWARE}
+    told = client.get("/api/v1/matrix", params={"q": query, **asked}).json()
+    again = client.get("/api/v1/matrix", params={"q": json.dumps(told["query"]), **asked}).json()
+    assert again == told
+
+
+def test_where_nothing_is_asked_the_api_says_nothing_of_it(client: TestClient) -> None:
+    assert "query" not in client.get("/api/v1/matrix").json()
+
+
+def test_conditions_on_columns_narrow_what_is_shown(client: TestClient) -> None:
+    page = shown_page(client, "build:2.7.. -build:2.9", columns="releases")
+    assert [head.id for head in page.heads] == [BAD.id, GOOD.id]
+    told = client.get("/api/v1/matrix", params={"q": "build:2.7.. -build:2.9"}).json()
+    assert {build["id"] for build in told["builds"]} == {BAD.id, GOOD.id, MISMATCHED.id, "torch-2.7.1+cpu"}
+    assert {cell["build"] for cell in told["cells"]} == {build["id"] for build in told["builds"]}
+
+
+def test_a_column_that_the_query_names_is_shown_wherever_it_stands(client: TestClient) -> None:
+    assert [head.id for head in shown_page(client, f'build:"{MISMATCHED.id}"').heads] == [MISMATCHED.id]
+    assert [head.id for head in shown_page(client, "build:2.9").heads] == [NEW.id]
+
+
+def test_quantifiers_speak_of_the_columns_of_the_view(client: TestClient) -> None:
+    """Nothing was measured on 2.9: among measured columns it is none."""
+    assert issues_of(client, "all(2.7..):not_affected", columns="measured") == {"fla-160"}
+    assert issues_of(client, "all(2.7..):not_affected", columns="releases") == set()
+    assert issues_of(client, "all():not_affected", builds=GOOD.id) == {"pytorch-151290", "fla-160"}
+
+
+def test_several_classes_are_asked_together(client: TestClient) -> None:
+    def ids(query: str) -> set[str]:
+        told = client.get("/api/v1/matrix", params={"q": query}).json()
+        return {issue["id"] for issue in told["issues"]}
+
+    assert ids("hardware:cuda status:affected") == {"pytorch-151589"}
+    assert ids("exists(hardware:cpu):affected") == {"pytorch-151290", "pytorch-154771"}
+    assert issues_of(client, "status:affected", hardware=GPU_CLASS) == {"pytorch-151589"}
+
+
+def test_as_known_then_ages_count_from_then(client: TestClient) -> None:
+    then = {"at": "2026-05-10", "hardware": HARDWARE}
+    fresh = client.get("/api/v1/matrix", params={"q": "age:<30d", **then}).json()
+    assert {issue["id"] for issue in fresh["issues"]} == {"pytorch-151290", "pytorch-154771", "fla-160"}
+    assert client.get("/api/v1/matrix", params={"q": "age:>30d", **then}).json()["issues"] == []
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_place_and_what_may_be_meant(client: TestClient) -> None:
+    response = client.get("/", params={"q": "bmm satus:affected", "columns": "releases", "hardware": HARDWARE})
+    assert response.status_code == 422
+    text = " ".join(unescape(response.text).split())
+    assert "<code>bmm <mark>satus</mark>:affected</code>" in text
+    assert 'Column 5: there is no field "satus".' in text
+    assert 'name="q" value="bmm satus:affected"' in text
+    assert 'aria-invalid="true" aria-describedby="query-fault"' in text
+    assert "bmm status:affected</a>" in text
+    assert f'<input type="hidden" name="hardware" value="{HARDWARE}">' in text
+    mended = text.split('Did you mean <a href="')[1].split('"')[0]
+    assert shown(client, mended, MatrixPage).query.q == "bmm status:affected"
+    assert shown(client, mended, MatrixPage).query.columns == "releases"
+
+
+def test_a_mistake_at_the_end_is_shown_there(client: TestClient) -> None:
+    response = client.get("/", params={"q": "bmm or"})
+    assert response.status_code == 422
+    assert "bmm or<mark> </mark></code>" in unescape(response.text).replace("\u00a0", " ")
+
+
+def test_the_api_names_the_parameter_and_the_column(client: TestClient) -> None:
+    for door in ("/api/v1/matrix", "/api/v1/export/csv"):
+        response = client.get(door, params={"q": "status:affeced"})
+        assert (response.status_code, response.headers["content-type"]) == (422, "application/problem+json")
+        (fault,) = response.json()["errors"]
+        assert fault["field"] == "q"
+        assert fault["detail"].startswith('column 8: status is never "affeced" (did you mean "affected"?)')
+
+
+def test_a_query_that_leaves_no_column_says_what_there_is(client: TestClient) -> None:
+    response = client.get("/api/v1/matrix", params={"q": "bmm build:>=3"})
+    assert response.status_code == 422
+    assert "column 5: no column is left by build:>=3" in response.json()["detail"]
+    assert "torch from 2.5.1 to 2.9.0" in response.json()["detail"]
+    named = client.get("/api/v1/matrix", params={"q": "build:2.8", "builds": OLD.id})
+    assert named.status_code == 422
+
+
+def test_an_empty_store_has_nothing_to_select(own: TestClient) -> None:
+    for query in ("status:affected", "build:2.7", "all():not_affected", "seq(affected,not_affected)"):
+        assert own.get("/", params={"q": query}).status_code == 200
+        assert own.get("/api/v1/matrix", params={"q": query}).json()["issues"] == []
+
+
+HOSTILE = [
+    "x" * 10_000,
+    "x" * 10_001,
+    "(" * 10_000,
+    "(" * 1_900,
+    "-" * 1_900,
+    "not " * 490,
+    "all(" * 400,
+    '"' * 999,
+    "\\" * 1_999,
+    '{"not":' * 1_400 + "{}",
+    '{"a":' + "[" * 9_900,
+    "{" * 9_999,
+    '{"count": {"is": ' + "9" * 9_000 + "}}",
+    '{"text": "\\u0000"}',
+    '{"text": "\\ud800"}',
+    '{"status": "\\ud800"}',
+    '{"\\ud800": "x"}',
+    "build:" + "9" * 1_900,
+    "build:" + "1." * 90 + "1",
+    "build:" + "9" * 190,
+    "build:1!2.6",
+    "count():" + "9" * 1_900,
+    "age:<" + "9" * 1_900 + "d",
+    "<script>alert(1)</script>:x",
+    '<script>alert("1")',
+    "'; drop table cells; --",
+    "status:\u202eaffected",
+    "x " * (MOST + 1),
+    "\u3000" * 2_000,
+    "\x1b[31mred",
+    "a\rb\nc\td",
+    "id:" + "\U0001f600" * 100,
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=[f"{at} {ascii(query)[:24]}" for at, query in enumerate(HOSTILE)])
+@pytest.mark.parametrize("door", ["/", "/api/v1/matrix", "/api/v1/export/csv"])
+def test_nothing_hostile_is_a_fault_of_the_server(client: TestClient, door: str, query: str) -> None:
+    response = client.get(door, params={"q": query})
+    assert response.status_code in {200, 422}
+    if door == "/":
+        assert "<script>alert" not in response.text
+
+
+def test_a_nul_sign_is_refused(client: TestClient) -> None:
+    for door in ("/", "/api/v1/matrix"):
+        assert client.get(f"{door}?q=a%00b").status_code == 422
+
+
+PIECES = [*'():"|,-<>=.{}[] ', "or ", "status:", "build:", "2.7", "..", "all(", "affected", "seq(", "cure:", "none"]
+PIECES += ['{"and":', "\u3000"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
+def test_no_query_is_a_fault_of_the_server(client: TestClient, query: str) -> None:
+    answers = {client.get(door, params={"q": query}).status_code for door in ("/", "/api/v1/matrix")}
+    assert answers in ({200}, {422})
+
+
+# -- the box -----------------------------------------------------------------------------------------------------------
+
+
+def test_every_example_beside_the_box_is_a_link_that_answers(client: TestClient) -> None:
+    text = client.get("/").text
+    for example in EXAMPLES:
+        links = [part for part in text.split('<dt><a href="')[1:] if f"<code>{shown_as(example.query)}<" in part]
+        (address,) = [part.split('"')[0] for part in links]
+        assert client.get(unescape(address)).status_code == 200
+        assert i18n.say(example.meaning, Language.CHINESE) != example.meaning
+
+
+def shown_as(text: str) -> str:
+    return text.replace(">", "&gt;").replace("<", "&lt;").replace('"', "&#34;")
+
+
+def test_the_box_keeps_what_was_asked(client: TestClient) -> None:
+    assert 'name="q" value="&#34;a b&#34; -x"' in client.get("/", params={"q": '"a b" -x'}).text
+
+
+def test_a_query_of_cells_asks_the_store_no_more_often(
+    client: TestClient, notebook: Engine, count_statements: CountStatements
+) -> None:
+    with count_statements(notebook) as without:
+        client.get("/?columns=all")
+    with count_statements(notebook) as asked:
+        client.get("/", params={"q": "component:inductor all():not_affected", "columns": "all"})
+    assert len(asked) == len(without)

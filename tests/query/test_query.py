@@ -1,0 +1,814 @@
+"""The query language: what each condition means, what a quantifier needs, and where a mistake is pointed at."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.query.evaluate import View, columns_left, matching, of_issues
+from knowngood.app.query.fields import FIELDS
+from knowngood.app.query.parser import BadQuery, Query, parse, written
+from knowngood.app.query.search_box import EXAMPLES
+from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.query.given_cells import BUILDS, GPU, MIXED, PYTHONS, RICH, TOY, WORDS, cells_of, random_rows
+from tests.query.given_queries import random_query
+
+
+def holds(text: str, *lines: Sequence[Cell], issue: Issue = TOY, builds: Sequence[Build] = BUILDS) -> bool:
+    view = View(tuple(builds), NOON + timedelta(days=1))
+    return bool(matching(parse(text), [issue], view, lambda _: lines))
+
+
+#                                               2.5.1 2.6.0 2.7.0 2.7.1 2.8.0 2.9.0
+VERDICTS = [
+    # one cell
+    ("status:affected", "ooxooo", True, "some cell has it"),
+    ("status:affected", "oooooo", False, "no cell has it"),
+    ("status:affected", "......", False, "nothing was measured"),
+    ("status:not_run", "ooooo.", True, "not run is a verdict to ask for"),
+    ("verdict:flaky", "oo~ooo", True, "by its other name"),
+    ("status:flaky,affected", "ooo~oo", True, "any of several, with a comma"),
+    ("status:flaky|affected", "oooxoo", True, "any of several, with a bar"),
+    ("status:flaky,affected", "oooooo", False, "none of several"),
+    ("STATUS:Affected", "ooxooo", True, "in any case"),
+    ("-status:affected", "oooooo", True, "a denial speaks of all cells"),
+    ("-status:affected", "oooxoo", False, "one is enough against it"),
+    ("-status:affected", "......", True, "what is not known is not said"),
+    ("not status:affected", "oooooo", True, "in a word"),
+    ("--status:affected", "oooxoo", True, "denied twice"),
+    ("status:affected status:flaky", "ox~ooo", False, "no cell has two verdicts"),
+    ("(status:affected) (status:flaky)", "ox~ooo", False, "parentheses around one condition change nothing"),
+    ("exists():affected exists():flaky", "ox~ooo", True, "quantifiers have a cell each"),
+    ("status:affected or status:flaky", "oo~ooo", True, "either"),
+    ("status:affected and status:affected", "oxoooo", True, "a written and"),
+    ("(status:affected or status:flaky) build:2.7", "oo~ooo", True, "alternatives of the same cell"),
+    ("(status:affected or status:flaky) build:2.7", "xooo~o", False, "not of another"),
+    ("(status:affected or build:2.7) age:<2d", "...o..", True, "a column and a verdict as alternatives"),
+    ("(status:affected or build:2.7) age:<2d", "oo..oo", False, "neither"),
+    # columns
+    ("build:2.6 status:affected", "oxoooo", True, "on that column"),
+    ("build:2.6 status:affected", "xoxxxx", False, "on another"),
+    ("torch:2.6 status:affected", "oxoooo", True, "by its other name"),
+    ("build:2.7 status:affected", "oooxoo", True, "a minor is all of its patches"),
+    ("build:2.7.0 status:affected", "oooxoo", False, "a patch is itself"),
+    ("build:2.7.* status:affected", "oooxoo", True, "as PEP 440 writes it"),
+    ("build:2 status:affected", "oooxoo", True, "a major"),
+    ("build:2.7..2.8 status:affected", "oooxoo", True, "a range"),
+    ("build:2.7..2.8 status:affected", "xxooox", False, "outside of a range"),
+    ("build:..2.7 status:affected", "oooxoo", True, "up to the last of a line"),
+    ("build:..2.7.0 status:affected", "oooxoo", False, "up to a patch"),
+    ("build:2.8.. status:affected", "ooooox", True, "an open end"),
+    ("build:>=2.8 status:affected", "ooooxo", True, "a comparison"),
+    ("build:>2.8 status:affected", "ooooxo", False, "more than the wheel, with its local part too"),
+    ("build:<2.6 status:affected", "xooooo", True, "less"),
+    ("build:>=2.6,<2.8 status:affected", "ooooxo", False, "both sides"),
+    ("build:>=2.6,<2.8 status:affected", "oooxoo", True, "between"),
+    ("build:!=2.7.1 status:affected", "oooxoo", False, "but one"),
+    ("build:=2.7.1 status:affected", "oooxoo", True, "one sign for two"),
+    ("build:~=2.7.0 status:affected", "oooxoo", True, "compatible"),
+    ("build:2.7.1+cu126 status:affected", "oooxoo", True, "a version as imported"),
+    ("build:torch-2.7.1+cu126 status:affected", "oooxoo", True, "a build's id"),
+    ("build:torch-2.7.1+cu128 status:affected", "oooxoo", False, "another id"),
+    ('build:"torch 2.7.1 cu126" status:affected', "oooxoo", True, "a build as people write it"),
+    ("build:torch==2.7.1 status:affected", "oooxoo", True, "a requirement"),
+    ("build:torch-2.7 status:affected", "oooxoo", True, "an id without its variant is a version"),
+    ("build:v2.8 status:affected", "oooxoo", False, "another version"),
+    ("build:2.6|2.9 status:affected", "ooooox", True, "any of several columns"),
+    ("(build:2.6 or build:2.9) all():not_affected", "xoxxxo", True, "alternatives narrow"),
+    ("-build:2.6 all():not_affected", "oxoooo", True, "a denied column narrows"),
+    ("build:2.6.. -build:2.7 all():not_affected", "xoxxoo", True, "both"),
+    ("-(build:2.6 or build:2.7) all():not_affected", "oxxxoo", True, "a denied choice narrows"),
+    ("(build:2.6.. build:..2.7) all():not_affected", "xoooxx", True, "in parentheses too"),
+    ("build:2.6 -status:affected", "xoxxxx", True, "a denial within the columns"),
+    ("(build:2.6 status:affected) (build:2.8 status:not_affected)", "oxoxoo", True, "two cells"),
+    ("(build:2.6 status:affected) or (build:2.8 status:affected)", "ooooxo", True, "each with its columns"),
+    ("build:3.0", "oooooo", False, "no such column"),
+    ("build:2.6", "......", True, "a column is there, measured or not"),
+    ("cuda:12.6 status:affected", "oooxoo", True, "the CUDA of the wheel"),
+    ("cuda:cu126 status:affected", "ooooxo", False, "as wheels are tagged"),
+    ("cuda:>=12.8 status:affected", "ooooox", True, "CUDA compares"),
+    ("cuda:12.4..12.6 status:affected", "ooooxx", False, "CUDA in a range"),
+    ("triton:3.3 status:affected", "oooxoo", True, "a line of Triton"),
+    ("triton:>=3.4 status:affected", "oooxoo", False, "Triton compares"),
+    ("python:3.11 status:affected", "oooxoo", True, "Python"),
+    ("python:>=3.12", "oooooo", False, "no such Python"),
+    ("mismatched:no status:affected", "oooxoo", True, "no mismatch here"),
+    # all
+    ("all():not_affected", "oooooo", True, "each passes"),
+    ("all():not_affected", "ooxooo", False, "one fails"),
+    ("all():not_affected", "ooooo.", False, "one was not run"),
+    ("all():not_affected", "ooooo?", False, "one gave no answer"),
+    ("all():not_affected", "ooooo/", False, "one cannot be built"),
+    ("all():not_affected", "oooood", False, "one fails differently"),
+    ("all():not_affected", "oooo~o", False, "one is flaky"),
+    ("all():not_affected", "-ooooo", True, "where it cannot exist nothing is claimed"),
+    ("all():not_affected", "------", False, "and where it cannot exist at all nothing holds"),
+    ("all():not_affected", "......", False, "nothing was measured"),
+    ("all(2.8..):not_affected", "xxxxoo", True, "of these columns"),
+    ("all(2.8..):not_affected", "oooo.o", False, "not run among these"),
+    ("all(3..):not_affected", "oooooo", False, "over no column nothing holds"),
+    ("all(..2.6):not_affected,flaky", "o~xxxx", True, "any of several verdicts"),
+    ("all(2.9):not_run", "xxxxx.", True, "what is known may be claimed"),
+    ("all(2.9):not_run", "xxxxx?", False, "tried is not the same as not run"),
+    ("all(2.9):not_applicable", "xxxxx-", True, "named, it counts"),
+    ("all(2.8..):not_applicable", "xxxxo-", False, "each of them"),
+    ("all(2.5 2.6):affected", "xxxxxx", False, "no column is in both"),
+    ("all(2.5|2.6):affected", "xxoooo", True, "columns in either"),
+    ("all(-2.7):affected", "xoooxx", False, "a denied column"),
+    ("all(-2.7):affected", "xxooxx", True, "all but one line"),
+    ("all(cuda:12.6):affected", "ooxxoo", True, "by another field"),
+    ("all(2.7.. triton:3.3):affected", "ooxxoo", True, "by two"),
+    ("build:2.7 all():affected", "ooxxoo", True, "columns beside it narrow it"),
+    ("build:2.7 all(2.7.1):affected", "oooxoo", True, "and its own narrow further"),
+    ("build:2.6 all(2.7):affected", "ooxxoo", False, "columns beside and within, which do not meet"),
+    ("-all():not_affected", "ooooo.", True, "a denied claim is not its opposite"),
+    # none
+    ("none():affected", "oooooo", True, "each has another answer"),
+    ("none():affected", "oooxoo", False, "one has it"),
+    ("none():affected", "ooo.oo", False, "one was not run"),
+    ("none():affected", "ooo?oo", False, "one gave no answer"),
+    ("none():affected", "ooo/oo", False, "one cannot be built"),
+    ("none():affected", "oood~o", True, "other answers are answers"),
+    ("none():affected", "---ooo", True, "where it cannot exist nothing is claimed"),
+    ("none():affected", "------", False, "over nothing nothing holds"),
+    ("none(..2.6):affected", "ooxxxx", True, "of these columns"),
+    ("none(3..):affected", "oooooo", False, "over no column"),
+    ("none():affected,flaky", "oooooo", True, "neither"),
+    ("none():affected,flaky", "ooo~oo", False, "one of them"),
+    ("none():not_run", "ooxx??", True, "everything was tried"),
+    ("none():not_run", "ooxx?.", False, "not everything"),
+    ("-none():affected", "......", True, "a denied claim of nothing"),
+    # exists
+    ("exists():flaky", "ooo~oo", True, "some cell"),
+    ("exists(2.7):flaky", "oo~ooo", True, "among these"),
+    ("exists(2.7):flaky", "~ooooo", False, "among others"),
+    ("exists(2.7):flaky", "......", False, "nothing was measured"),
+    ("exists(3..):affected", "xxxxxx", False, "over no column"),
+    ("-exists(2.8..):affected", "xxxx..", True, "none is known to be"),
+    ("exists(2.8..):not_applicable", "oooo-o", True, "named, it counts"),
+    ("exists(affected):not_affected", "xoxoxo", False, "one cell, two verdicts"),
+    ("exists(-affected):flaky", "x~oooo", True, "a denied verdict of the same cell"),
+    ("exists(-not_affected):not_run", "ooooo.", False, "of what was not run nobody knows"),
+    # count
+    ("count(affected):3", "xxxooo", True, "just so many"),
+    ("count(affected):3", "xxxxoo", False, "more"),
+    ("count(affected):=3", "xxxooo", True, "with its sign"),
+    ("count(affected):>=3", "xxxxoo", True, "at least"),
+    ("count(affected):>=3", "xxoooo", False, "not so many"),
+    ("count(affected):>3", "xxxooo", False, "more than"),
+    ("count(affected):<2", "xooooo", True, "fewer"),
+    ("count(affected):<=1", "xxoooo", False, "at most"),
+    ("count(affected):!=0", "xooooo", True, "but"),
+    ("count(affected):0", "......", True, "none"),
+    ("count(affected):2..3", "xxxooo", True, "between"),
+    ("count(affected):2..3", "xxxxoo", False, "beyond"),
+    ("count(affected):..1", "xooooo", True, "up to"),
+    ("count(affected):5..", "xxxxxo", True, "from"),
+    ("count(affected 2.7..):2", "xxxxoo", True, "among these columns"),
+    ("count(affected,flaky):3", "x~xooo", True, "either"),
+    ("count(2.7..):4", "......", True, "cells of whatever verdict"),
+    ("count():5", "-ooooo", True, "but where the issue cannot exist"),
+    ("count(not_applicable):1", "-ooooo", True, "unless that is counted"),
+    ("count(-not_affected):1", "ooooxo", True, "denied"),
+    ("count(-not_affected):1", "ooooo.", False, "of what was not run nobody knows"),
+    # seq
+    ("seq(affected,not_affected)", "xooooo", True, "mended"),
+    ("seq(affected,not_affected)", "ooooox", False, "broken"),
+    ("seq(not_affected,affected)", "ooooox", True, "broken"),
+    ("seq(affected,not_affected)", "x....o", True, "whatever lies between"),
+    ("seq(affected,not_affected)", "xd~?/o", True, "answers too"),
+    ("seq(affected,not_affected)", "x....?", False, "no answer is no pass"),
+    ("seq(affected,not_affected)", "......", False, "nothing was measured"),
+    ("seq(not_affected,affected,not_affected)", "ooxxoo", True, "came and went"),
+    ("seq(not_affected,affected,not_affected)", "xxooxx", False, "went and came"),
+    ("seq(affected, not_affected, affected)", "xooxoo", True, "came back"),
+    ("seq(affected,affected)", "xooooo", False, "two steps are two releases"),
+    ("seq(affected,affected)", "xoooox", True, "on two"),
+    ("seq(affected|flaky,not_affected)", "o~oooo", True, "a step of either"),
+    ("seq(affected,not_run)", "xxxxx.", True, "named, not run is a step"),
+    ("build:2.7.. seq(affected,not_affected)", "xooooo", False, "within the columns"),
+    ("build:2.7.. seq(affected,not_affected)", "ooxooo", True, "within the columns"),
+    ("-seq(affected,not_affected)", "xxxxxx", True, "never mended"),
+    # together
+    ("exists(2.7):affected exists(2.8..):not_affected", "ooxxoo", True, "two claims"),
+    ("all(2.8..):not_affected or count(affected):6", "xxxxxx", True, "either claim"),
+    ("all(2.8..):not_affected status:affected", "xooooo", True, "a claim and a cell"),
+    ("(all(2.8..):not_affected or all(2.8..):flaky) -status:affected", "oooo~~", True, "nested"),
+    ("", "......", True, "nothing asked is everything"),
+    ("  ", "......", True, "blanks are nothing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [pytest.param(text, line, expected, id=f"{text} [{line}] {why}") for text, line, expected, why in VERDICTS],
+)
+def test_a_row_of_verdicts_is_selected_or_not(text: str, line: str, *, expected: bool) -> None:
+    assert holds(text, cells_of(TOY, BUILDS, line)) is expected
+
+
+ISSUE_FIELDS = [
+    ("bmm", True),
+    ("BMM", True),
+    ("numbers bmm", True),
+    ('"wrong numbers"', True),
+    ('"numbers wrong"', False),
+    ("154771", True),
+    ("inductor", True),
+    ("结果", True),
+    ("product", False),
+    ("bmm nothing", False),
+    ("bmm or nothing", True),
+    ("-nothing", True),
+    ("-bmm", False),
+    ("c++", True),
+    ("aten::bmm", False),
+    ('"or"', True),
+    ('"and"', False),
+    ('"gives wrong"', True),
+    ("id:154771", True),
+    ("id:pytorch", True),
+    ("id:=154771", False),
+    ("id:=pytorch-154771", True),
+    ("id:fla|pytorch", True),
+    ("title:wrong", True),
+    ("title:错误", True),
+    ("title:inductor", False),
+    ("summary:matrices", True),
+    ("summary:bmm", False),
+    ("component:inductor", True),
+    ('component:"=inductor c++"', True),
+    ("component:=inductor", False),
+    ('component:Dynamo|"Inductor C"', True),
+    ("link:issues/154771", True),
+    ('link:"the fix"', True),
+    ("link:gitlab", False),
+    ("link:https://github.com/pytorch/pytorch/issues/154771", True),
+    ("package:transformers", True),
+    ("package:einops", True),
+    ("package:flash", False),
+    ("workaround:aot", True),
+    ("workaround:none", False),
+    ("culprit:torch", True),
+    ("culprit:triton", False),
+    ("culprit:triton,torch", True),
+    ("-culprit:triton", True),
+    ("severity:high", True),
+    ("severity:>=medium", True),
+    ("severity:>high", False),
+    ("severity:<=high", True),
+    ("severity:<high", False),
+    ("severity:low,critical", False),
+    ("silent:yes", True),
+    ("silent:no", False),
+    ("kind:bug", True),
+    ("kind:usage", False),
+    ("fidelity:reduced", True),
+    ("fidelity:re-created", False),
+    ("device:cpu", True),
+    ("device:cuda", False),
+    ("signature:wrong_result", True),
+    ("signature:hang", False),
+    ("upstream:closed", True),
+    ("upstream:open,unknown", False),
+    ("exercises:inductor_cpp", True),
+    ("exercises:dynamo_graph", False),
+    ("exercises:operator:aten::bmm", True),
+    ("exercises:operator", True),
+    ("exercises:operator:aten::mm", False),
+    ("exercises:eager|inductor_cpp", True),
+    ("has:workaround", True),
+    ("has:report", True),
+    ("has:fix", True),
+    ("has:evidence", False),
+    ("has:claim", True),
+    ("has:package", True),
+    ("has:variant", True),
+    ("default:yes", True),
+    ("default:no", False),
+    ("silent:yes -(kind:usage or culprit:cuda)", True),
+    ("silent:no or severity:high kind:bug", True),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), ISSUE_FIELDS)
+def test_an_issue_is_selected_by_what_it_says(text: str, *, expected: bool) -> None:
+    assert holds(text, issue=RICH) is expected
+    assert of_issues(parse(text))(RICH) is expected
+
+
+def test_an_issue_without_anything_has_nothing() -> None:
+    bare = make_issue(workarounds=(), links=(), title="t")
+    for word in FIELDS["has"].words:
+        assert not holds(f"has:{word}", issue=bare)
+    assert holds("upstream:unknown default:no", issue=bare)
+
+
+def cell(verdict: str, *, days: float | None = 0.5, cures: Sequence[str] = ()) -> Cell:
+    """Measured so many days ago, with workarounds of these verdicts."""
+    measured = None if days is None else NOON + timedelta(days=1) - timedelta(days=days)
+    found = {f"w{at}": WorkaroundFinding(WorkaroundVerdict(word)) for at, word in enumerate(cures)}
+    return Cell(TOY.id, BUILDS[0].id, HARDWARE, WORDS[verdict], "3 of 3 attempts passed", measured, workarounds=found)
+
+
+CELLS = [
+    ("age:<1d", cell("o"), True),
+    ("age:<12h", cell("o"), False),
+    ("age:<=12h", cell("o"), True),
+    ("age:>=12h", cell("o"), True),
+    ("age:>12h", cell("o"), False),
+    ("age:>90d", cell("o", days=91), True),
+    ("age:<90d", cell("o", days=91), False),
+    ("age:>13w", cell("o", days=92), True),
+    ("age:>0h", cell(".", days=None), False),
+    ("age:<9999w", cell(".", days=None), False),
+    ("-age:<90d", cell(".", days=None), True),
+    ("age:<1d|>2d", cell("o", days=3), True),
+    ("exists(-age:<90d):not_affected", cell("o", days=91), True),
+    ("stale:yes", cell("o", days=181), True),
+    ("stale:yes", cell("o", days=179), False),
+    ("stale:no", cell("o"), True),
+    ("stale:no", cell(".", days=None), False),
+    ("stale:yes", cell(".", days=None), False),
+    ("none():stale:yes", cell(".", days=None), False),
+    ("none():stale:yes", cell("o"), True),
+    ("all():stale:no", cell("o"), True),
+    ("cure:effective", cell("x", cures=["ineffective", "effective"]), True),
+    ("cure:ineffective", cell("x", cures=["ineffective"]), True),
+    ("cure:effective", cell("x", cures=["ineffective"]), False),
+    ("cure:none", cell("x", cures=["ineffective"]), True),
+    ("cure:none", cell("x", cures=["effective"]), False),
+    ("cure:none", cell("~"), True),
+    ("cure:none", cell("o"), False),
+    ("cure:none", cell("?"), False),
+    ("cure:harmful", cell("o", cures=["harmful"]), True),
+    ("cure:unnecessary,unverified", cell("o", cures=["unverified"]), True),
+    ("cure:effective", cell("?", cures=["effective"]), False),
+    ("none():cure:effective", cell(".", days=None), False),
+    ("none():cure:effective", cell("x"), True),
+    ("all(affected):cure:effective", cell("x", cures=["effective"]), True),
+    ("all(affected):cure:effective", cell("x"), False),
+    ("all(affected):cure:effective", cell("o"), False),
+    ("count(affected cure:none):1", cell("x"), True),
+    ("status:affected cure:none age:<1d", cell("x"), True),
+    ("status:affected cure:none age:>1d", cell("x"), False),
+    ("hardware:cpu", cell("o"), True),
+    ("hardware:cuda", cell("o"), False),
+    ("hardware:=cpu", cell("o"), False),
+    (f"hardware:={HARDWARE}", cell("o"), True),
+    ("reason:attempts", cell("o"), True),
+    ('reason:"control failed"', cell("o"), False),
+    ('reason:"=3 of 3 attempts passed"', cell("o"), True),
+]
+
+
+@pytest.mark.parametrize(("text", "one", "expected"), CELLS)
+def test_a_cell_is_found_by_what_was_measured(text: str, one: Cell, *, expected: bool) -> None:
+    assert holds(text, [one], builds=BUILDS[:1]) is expected
+
+
+def test_conditions_side_by_side_are_of_one_cell() -> None:
+    old, fresh = cell("x", days=100), cell("o", days=1)
+    assert not holds("status:affected age:<90d", [old, fresh], builds=BUILDS[:2])
+    assert holds("exists():affected exists():age:<90d", [old, fresh], builds=BUILDS[:2])
+
+
+def test_a_denial_is_of_all_cells_but_within_a_quantifier_of_one() -> None:
+    old, fresh = cell("x", days=200), cell("x", days=1)
+    assert not holds("status:affected -stale:yes", [old, fresh], builds=BUILDS[:2])
+    assert holds("status:affected stale:no", [old, fresh], builds=BUILDS[:2])
+    assert holds("exists(-stale:yes):affected", [old, fresh], builds=BUILDS[:2])
+
+
+# -- Pythons, hardware, builds off the line ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("all(2.6):not_affected", "o..", True),
+        ("all(2.6):not_affected", "oo?", True),
+        ("all(2.6):not_affected", "ox.", False),
+        ("all(2.6):not_affected", "...", False),
+        ("all(python:3.12):not_affected", "o..", False),
+        ("all(python:3.12):not_affected", "xo.", True),
+        ("python:3.12 all():not_affected", "xo.", True),
+        ("none(2.6):affected", "o..", True),
+        ("none(2.6):affected", "o.x", False),
+        ("count(affected):1", "xxx", True),
+        ("count(affected):1", "xxo", False),
+        ("count(affected):2", "xxo", True),
+        ("count(not_affected):1", "xxo", True),
+        ("count():1", "xxx", True),
+        ("exists(python:3.13):affected", "oox", True),
+        ("status:affected", "oox", True),
+    ],
+)
+def test_the_pythons_of_a_build_count_once_while_they_agree(text: str, line: str, *, expected: bool) -> None:
+    assert holds(text, cells_of(TOY, PYTHONS, line), builds=PYTHONS) is expected
+
+
+def test_a_release_whose_pythons_contradict_each_other_is_no_step() -> None:
+    builds = (*PYTHONS[:2], BUILDS[4])
+    assert not holds("seq(affected,not_affected)", cells_of(TOY, builds, "xoo"), builds=builds)
+    assert holds("seq(affected,not_affected)", cells_of(TOY, builds, "x.o"), builds=builds)
+    assert not holds("seq(affected,not_affected)", cells_of(TOY, builds, "xo."), builds=builds)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        ("seq(affected,not_affected)", "x..o.", False),
+        ("seq(affected,not_affected)", "x...o", False),
+        ("mismatched:yes status:not_affected", "x..o.", True),
+        ("triton:none status:not_affected", "x...o", True),
+        ("cuda:none status:not_affected", "x...o", True),
+        ("cuda:cpu status:not_affected", "o...x", False),
+        ("build:torch-2.6.0+cu124~triton-3.3.0 status:not_affected", "x..o.", True),
+        ("build:torch-2.6.0+cu124~py312 status:not_affected", "xo...", True),
+        ("build:2.6.0+cu124 all(mismatched:no):affected", "xxxo.", True),
+        ("triton:3.3 status:not_affected", "x..o.", True),
+    ],
+)
+def test_builds_off_the_line_are_columns_but_no_steps(text: str, line: str, *, expected: bool) -> None:
+    assert holds(text, cells_of(TOY, MIXED, line), builds=MIXED) is expected
+
+
+def test_several_classes_are_looked_at_together_and_orders_each_for_itself() -> None:
+    cpu, gpu = cells_of(TOY, BUILDS, "oooooo"), cells_of(TOY, BUILDS, "ooxxoo", GPU)
+    assert not holds("all():not_affected", cpu, gpu)
+    assert holds("all(hardware:cpu):not_affected exists(hardware:cuda):affected", cpu, gpu)
+    assert holds("count(affected):2 count():12", cpu, gpu)
+    assert holds("seq(not_affected,affected,not_affected)", cpu, gpu)
+    late = cells_of(TOY, BUILDS, "xxxxxx"), cells_of(TOY, BUILDS, "oooooo", GPU)
+    assert not holds("seq(affected,not_affected)", *late)
+
+
+def test_where_it_does_not_apply_on_one_class_the_other_speaks() -> None:
+    cpu, gpu = cells_of(TOY, BUILDS, "------"), cells_of(TOY, BUILDS, "oooooo", GPU)
+    assert holds("all():not_affected", cpu, gpu)
+    assert not holds("all(hardware:cpu):not_affected", cpu, gpu)
+
+
+NIGHTLY = make_build("2.8.0.dev20250401+cu128", pinned_triton="3.3.0")
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("2.8..", False),
+        ("<2.8", False),
+        (">=2.8", False),
+        ("2.8", True),
+        ("..2.8", True),
+        ("2.7..2.8", True),
+        ("..2.7", False),
+        ("2.8.0.dev20250401", True),
+        (">2.7", True),
+        ("2.8.0.dev20250402", False),
+        ("2.8.0.dev20250101..", True),
+    ],
+)
+def test_a_nightly_comes_before_its_release(place: str, *, expected: bool) -> None:
+    assert holds(f"build:{place}", cells_of(TOY, [NIGHTLY], "o"), builds=[NIGHTLY]) is expected
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("", 6),
+        ("bmm status:affected", 6),
+        ("build:2.7", 2),
+        ("build:2.7 status:affected", 2),
+        ("build:2.7 or build:2.8", 3),
+        ("build:2.7 or silent:yes", 6),
+        ("(build:2.7 status:affected) or silent:yes", 6),
+        ("-build:2.7", 4),
+        ("cuda:12.6 build:2.7.1", 1),
+        ("all(2.7):affected", 6),
+        ("(build:2.7 or build:2.8) -triton:3.4", 2),
+        ("(build:2.7 status:affected) (build:2.8 status:flaky)", 6),
+    ],
+)
+def test_conditions_on_columns_at_the_top_narrow_what_is_shown(text: str, left: int) -> None:
+    assert len(columns_left(parse(text), BUILDS)) == left
+
+
+def test_a_query_that_leaves_no_column_points_at_the_condition() -> None:
+    with pytest.raises(BadQuery, match=r"no column is left by build:>=3.*from 2.5.1 to 2.9.0") as refused:
+        columns_left(parse("bmm build:>=3"), BUILDS)
+    assert (refused.value.column, refused.value.length) == (5, 9)
+    assert columns_left(parse("build:>=3"), ()) == ()
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+MISTAKES = [
+    # text, column, length, what is found, nearest
+    ("componnt:x", 1, 8, 'no field "componnt"', "component"),
+    ("bmm satus:affected", 5, 5, 'no field "satus"', "status"),
+    ("error: it fails", 1, 5, 'no field "error"', ""),
+    ("status:fails", 8, 5, 'never "fails"', "affected"),
+    ("status:passes", 8, 6, 'never "passes"', "not_affected"),
+    ("status:flakey", 8, 6, 'never "flakey"', "flaky"),
+    ("status:affected,bogus", 17, 5, 'never "bogus"', ""),
+    ("status:affected|", 17, 1, "an empty value", ""),
+    ("status:", 1, 7, "says nothing", ""),
+    ("status: affected", 1, 7, "says nothing", ""),
+    ("(status:)", 2, 7, "says nothing", ""),
+    ("silent:maybe", 8, 5, 'never "maybe"', ""),
+    ("severity:>bad", 10, 4, 'never ">bad"', ""),
+    ("severity:>=hihg", 10, 6, 'never ">=hihg"', "high"),
+    ("culprit:tirton", 9, 6, 'never "tirton"', "triton"),
+    ("exercises:inductor", 11, 8, "never", "inductor_cpp"),
+    ("component:=", 11, 1, 'never "="', ""),
+    ('component:""', 11, 2, "an empty value", ""),
+    ("age:90d", 5, 3, 'never "90d"', ""),
+    ("age:<90", 5, 3, 'never "<90"', ""),
+    ("age:<90m", 5, 4, 'never "<90m"', ""),
+    ("age:<99999d", 5, 7, "never", ""),
+    ("build:2.x", 7, 3, 'never "2.x"', ""),
+    ("build:..", 7, 2, 'never ".."', ""),
+    ("build:2.6..x", 7, 6, "never", ""),
+    ("build:>=2.6,x", 7, 7, "never", ""),
+    ("build:===2.6", 7, 6, "never", ""),
+    ("build:~=2", 7, 3, "never", ""),
+    ("build:torch-2.6~cheese", 7, 16, "never", ""),
+    ("build:2.6.0~py312", 7, 11, "never", ""),
+    ("cuda:old", 6, 3, 'never "old"', ""),
+    ("python:", 1, 7, "says nothing", ""),
+    ("python:none", 8, 4, "never", ""),
+    ("build:>=2.6.0+cu124", 7, 13, "never", ""),
+    ("build:2.6.0+cu124..", 7, 13, "never", ""),
+    ("(bmm", 1, 1, "never closed", ""),
+    ("(bmm or (x)", 1, 1, "never closed", ""),
+    ("bmm)", 4, 1, "closes nothing", ""),
+    ("()", 1, 2, "empty pair", ""),
+    ('"bmm', 1, 1, "never closed", ""),
+    ('bmm"x', 4, 1, "never closed", ""),
+    ('""', 1, 2, "empty text", ""),
+    ("or bmm", 1, 2, "nothing stands before", ""),
+    ("bmm or", 7, 0, "ends here", ""),
+    ("bmm or or x", 8, 2, "nothing stands before", ""),
+    ("bmm and and x", 9, 3, "nothing stands before", ""),
+    ("not", 4, 0, "ends here", ""),
+    ("bmm -", 6, 0, "ends here", ""),
+    ("(or)", 2, 2, "nothing stands before", ""),
+    ("any(2.8):flaky", 1, 3, 'no quantifier "any"', "exists"),
+    ("al(2.8):flaky", 1, 2, 'no quantifier "al"', "all"),
+    ("fn(x)", 1, 2, 'no quantifier "fn"', ""),
+    ("1fn(x)", 4, 1, "middle of a word", ""),
+    ("all(2.8..)", 1, 10, "claims nothing", ""),
+    ("all(2.8..):", 1, 11, "claims nothing", ""),
+    ("all(2.8..) :flaky", 1, 10, "claims nothing", ""),
+    ("all(2.8..:flaky", 5, 11, "", ""),
+    ("all(2.8..):fine", 12, 4, 'never "fine"', ""),
+    ("all(2.8..):build:2", 12, 7, "speaks of columns", ""),
+    ("all(2.8..):-flaky", 12, 1, '"-" in a claim', ""),
+    ("all(2.8..):silent:yes", 12, 6, "of the whole issue", ""),
+    ("all(silent:yes):flaky", 5, 6, "of the whole issue", ""),
+    ("all(bmm):flaky", 5, 3, 'never "bmm"', ""),
+    ("all((2.8)):flaky", 5, 1, "parentheses in a quantifier", ""),
+    ("all(2.8 -):flaky", 9, 1, '"-" before nothing', ""),
+    ("all(2.8 --2.9):flaky", 9, 1, '"-" before nothing', ""),
+    ("count(affected):many", 17, 4, 'never "many"', ""),
+    ("count(affected):..", 17, 2, 'never ".."', ""),
+    ("count(affected):>=1234567", 17, 9, "never", ""),
+    ("count(affected)", 1, 15, "claims nothing", ""),
+    ("seq(affected)", 1, 13, "1 step", ""),
+    ("seq(affected,)", 14, 1, "a step without", ""),
+    ("seq()", 5, 1, "a step without", ""),
+    ("seq(affected not_affected)", 14, 1, "nothing between", ""),
+    ("seq(affected,fixed)", 14, 5, 'never "fixed"', "not_affected"),
+    ("seq(affected,flaky", 1, 1, "never closed", ""),
+    (f"seq({','.join(['affected'] * 11)})", 1, 103, "11 steps", ""),
+    ("(" * 21 + "x" + ")" * 21, 21, 1, "nested too deeply", ""),
+    ("-" * 21 + "x", 21, 1, "nested too deeply", ""),
+    ("(" * 1999, 21, 1, "nested too deeply", ""),
+    ("not " * 100 + "x", 81, 1, "nested too deeply", ""),
+    ("x " * 201, 401, 1, "too many conditions", ""),
+    ("x" * 2001, 2001, 1, "2,001 signs", ""),
+    (f"id:{'x' * 201}", 4, 201, "201 signs", ""),
+    ("bm\0m", 3, 1, "U+0000", ""),
+    ("bmm \ud800", 5, 1, "U+D800", ""),
+    ("\x1b[31m", 1, 1, "U+001B", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "length", "found", "nearest"), [pytest.param(*row, id=ascii(row[0])[:60]) for row in MISTAKES]
+)
+def test_a_mistake_is_pointed_at(text: str, column: int, length: int, found: str, nearest: str) -> None:
+    with pytest.raises(BadQuery) as refused:
+        parse(text)
+    error = refused.value
+    assert (error.column, error.length) == (column, length)
+    assert found in str(error)
+    assert error.nearest == nearest
+    assert str(error).startswith(f"column {column}: ")
+
+
+def test_what_is_just_not_too_much_is_read() -> None:
+    for text in ("(" * 20 + "x" + ")" * 20, "-" * 20 + "x", "x " * 200, "x" * 2000, f"id:{'x' * 200}"):
+        parse(text)
+
+
+def test_a_mended_mistake_can_be_read() -> None:
+    for text, column, length, _, nearest in MISTAKES:
+        if nearest and not text.startswith(("severity:>=", "seq", "exercises")):
+            parse(f"{text[: column - 1]}{nearest}{text[column - 1 + length :]}")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("  bmm   STRIDE ", "bmm STRIDE"),
+        ("a AND b", "a b"),
+        ("NOT a OR b", "-a or b"),
+        ("((a))", "a"),
+        ("(a b) or c", "a b or c"),
+        ("(a or b) c", "(a or b) c"),
+        ("a (b c)", "a (b c)"),
+        ("-(a b)", "-(a b)"),
+        ('"bmm"', "bmm"),
+        ('"or" "-x" "a:b" "a b"', '"or" "-x" "a:b" "a b"'),
+        (r'"say \"x\" \\"', r'"say \"x\" \\"'),
+        ("verdict:Affected,FLAKY,affected", "status:affected|flaky"),
+        ("torch:=2.6", "build:==2.6"),
+        ("build:2.6.*", "build:2.6"),
+        ('build:">= 2.6, < 2.8"', "build:>=2.6,<2.8"),
+        ('build:"torch-2.6 cu124"', "build:torch-2.6+cu124"),
+        ('build:"torch 2.6 cu124"', "build:2.6+cu124"),
+        ("build:2.6+cu124~py312", "build:torch-2.6+cu124~py312"),
+        ("build:torch==2.6.0", "build:2.6.0"),
+        ("build:==2.6.*", "build:==2.6.*"),
+        ("age:<090d", "age:<90d"),
+        ("cuda:CPU|cu118", "cuda:none|11.8"),
+        ("all(build:2.8.. status:flaky):status:affected", "all(2.8.. flaky):affected"),
+        ("count():=03", "count():3"),
+        ("count(affected):02..", "count(affected):2.."),
+        ("seq( affected , flaky|affected )", "seq(affected, flaky|affected)"),
+        ("SEQ(affected,flaky)", "seq(affected, flaky)"),
+        ('component:"Inductor C++"|x', 'component:"Inductor C++"|x'),
+        ('title:"a|b"|c', 'title:"a|b"|c'),
+        ("", ""),
+    ],
+)
+def test_each_query_has_one_way_of_writing(text: str, canonical: str) -> None:
+    query = parse(text)
+    assert written(query) == canonical
+    assert parse(canonical) == query
+
+
+def selected(query: Query, seed: int) -> list[str]:
+    issues, rows, builds = random_rows(seed)
+    return [one.id for one in matching(query, issues, View(builds, NOON), lambda issue: rows[issue.id])]
+
+
+def test_laws_of_quantifiers_hold_for_random_rows() -> None:
+    """`none` is the denial of `exists`; whatever `all` says, `exists` says too; counting one is existing."""
+    for seed in range(10):
+        for claim in ("affected", "not_affected,flaky", "cure:effective", "stale:yes", "not_run"):
+            for where in ("", "2.7..", "python:3.11", "-2.6"):
+                alls = set(selected(parse(f"all({where}):{claim}"), seed))
+                nones = set(selected(parse(f"none({where}):{claim}"), seed))
+                some = set(selected(parse(f"exists({where}):{claim}"), seed))
+                assert alls <= some
+                assert not nones & some
+                assert some == {f"toy-{n}" for n in range(12)} - set(selected(parse(f"-exists({where}):{claim}"), seed))
+        assert selected(parse("count(affected):>=1"), seed) == selected(parse("status:affected"), seed)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_answer_that_is_lost_never_makes_a_claim_true(seed: int) -> None:
+    """An absent measurement satisfies no claim: with fewer answers a claim of answers holds for no more issues."""
+    chance = random.Random(seed)  # noqa: S311 - a seeded choice
+    answers = "affected", "not_affected", "flaky", "different_failure", "affected,flaky"
+    for _ in range(20):
+        line = "".join(chance.choices("xxoooo~d", k=len(BUILDS)))
+        at = chance.randrange(len(BUILDS))
+        lost = f"{line[:at]}{chance.choice('.?/')}{line[at + 1 :]}"
+        for claim in answers:
+            for text in (
+                f"all():{claim}",
+                f"none(2.6..):{claim}",
+                f"exists():{claim}",
+                f"count({claim}):>=2",
+                f"seq({claim.replace(',', '|')},flaky)",
+            ):
+                if holds(text, cells_of(TOY, BUILDS, lost)):
+                    assert holds(text, cells_of(TOY, BUILDS, line)), (text, line, lost)
+
+
+def test_every_random_query_reads_back_from_its_text() -> None:
+    chance = random.Random(20261121)  # noqa: S311 - a seeded choice
+    for _ in range(2000):
+        query = random_query(chance)
+        assert parse(written(query)) == query
+        assert written(parse(written(query))) == written(query)
+
+
+PIECES = [*'()":|,-=<>. \\~', *"abx269", "or ", "not ", "status:", "build:", "all(", "seq(", "affected", "\u3000"]
+PIECES += ["python:", "triton:", "none", "..", "+cu124", ".dev1", "cuda:", "age:", "cure:", "count(", "seq("]
+SIGNS = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+
+
+def query_or_mistake(text: str) -> Query | BadQuery:
+    try:
+        return parse(text)
+    except BadQuery as mistake:
+        return mistake
+
+
+@given(SIGNS | st.text(max_size=40))
+def test_any_text_is_a_query_or_is_pointed_at(text: str) -> None:
+    query = query_or_mistake(text)
+    if isinstance(query, BadQuery):
+        assert 1 <= query.column <= len(text) + 1
+        assert query.column - 1 + query.length <= max(len(text), query.column)
+        return
+    assert parse(written(query)) == query
+    assert len(selected(query, 1)) <= 12
+
+
+def test_a_denied_condition_on_issues_is_the_rest() -> None:
+    every = {f"toy-{n}" for n in range(12)}
+    for text in (
+        "silent:yes",
+        "component:dynamo",
+        "all(2.7..):not_affected",
+        "status:flaky age:<90d",
+        "seq(affected,not_affected)",
+    ):
+        assert set(selected(parse(f"-({text})"), 3)) == every - set(selected(parse(text), 3))
+
+
+# -- what readers are told ---------------------------------------------------------------------------------------------
+
+GUIDE = Path(__file__).parents[2] / "docs" / "query.md"
+
+
+def rows_below(head: str) -> list[list[str]]:
+    """The rows of the table whose first line begins with `head`."""
+    lines = GUIDE.read_text(encoding="utf-8").split(f"\n{head}")[1].splitlines()[2:]
+    table = lines[: next(at for at, line in enumerate(lines) if not line.startswith("|"))]
+    return [
+        [part.strip().replace("\\|", "|") for part in line.replace("\\|", "\0").strip("|").split("|")] for line in table
+    ]
+
+
+def test_the_guides_examples_select_what_it_says() -> None:
+    table = [[one.replace("\0", "|") for one in row] for row in rows_below("| issue | title |")]
+    builds = tuple(
+        make_build(torch) for torch in ("2.5.1+cu124", "2.6.0+cu124", "2.7.1+cu126", "2.8.0+cu128", "2.9.0+cu130")
+    )
+    signs = {verdict.value: sign for sign, verdict in WORDS.items()}
+    issues = [
+        make_issue(id_, title=title, component=component, silent=silent == "yes")
+        for id_, title, component, silent, *_ in table
+    ]
+    lines = {
+        row[0]: [cells_of(issue, builds, "".join(signs[word] for word in row[4:]))]
+        for issue, row in zip(issues, table, strict=True)
+    }
+    examples = [[one.replace("\0", "|") for one in row] for row in rows_below("| query | selects |")]
+    assert len(examples) >= 20
+    for query, expected, _ in examples:
+        found = matching(parse(query.strip("`")), issues, View(builds, NOON), lambda issue: lines[issue.id])
+        assert ", ".join(issue.id for issue in found) == expected, query
+
+
+def test_the_guide_tells_of_every_field_and_word() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    for field in FIELDS.values():
+        assert f"`{field.name}:`" in text
+        for word in field.words:
+            assert f"`{word}`" in text, (field.name, word)
+
+
+def test_the_examples_beside_the_box_can_be_asked() -> None:
+    assert len(EXAMPLES) == 10
+    for example in EXAMPLES:
+        assert parse(written(parse(example.query))) == parse(example.query)
+
+
+def test_conclusive_verdicts_are_those_that_deny_each_other() -> None:
+    """The rule of three answers stands on it."""
+    for verdict in Verdict:
+        line = [replace(cell("o"), verdict=verdict)]
+        answers = holds("none():affected", line, builds=BUILDS[:1]) or holds("all():affected", line, builds=BUILDS[:1])
+        assert answers is (verdict in CONCLUSIVE)

@@ -1,0 +1,258 @@
+"""Inferred answers, workarounds that help in part, single runs: said as they are at every door, over one store."""
+
+import csv
+import html
+import re
+from collections.abc import Iterator
+from io import StringIO
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.app.dashboard.evidence.cell_page import CellPage
+from knowngood.app.dashboard.issues.build_page import BuildPage
+from knowngood.app.dashboard.issues.page import IssuePage
+from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.domain.access import Actor
+from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.features.quality.page import QualityPage
+from knowngood.app.store.engine import Engine, connect, unit_of_work
+from knowngood.app.store.evidence.cells import CellKey
+from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.html.status_labels import StatusLabel
+from tests.fixtures.databases import NewStore
+from tests.make import HARDWARE
+from tests.web import inferring
+from tests.web.asking import client_of, shown
+from tests.web.given import BAD, GOOD, GPU_CLASS, GPU_ONLY, MASK, NOW
+from tests.web.inferring import AGREED, ANYWHERE, BAD_312, DIFFERING, GOOD_312, HALF, PAIRS
+
+HOW = f"Inferred from Python 3.11 of the same wheel (these Pythons agreed in {AGREED} of {PAIRS} cells)"
+
+
+@pytest.fixture(scope="module")
+def store(new_store: NewStore) -> Iterator[Engine]:
+    engine = connect(new_store())
+    inferring.fill(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def site(store: Engine) -> TestClient:
+    return client_of(store)
+
+
+def cell_address(issue: str, build: str, hardware: str = HARDWARE) -> str:
+    return f"/cells/{issue}/{build.replace('+', '%2B')}?hardware={hardware}"
+
+
+def words(client: TestClient, address: str) -> str:
+    """The text of a page, without its tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", client.get(address).text)).split())
+
+
+def told(client: TestClient, address: str) -> Any:
+    return client.get(f"/api/v1{address}").json()
+
+
+def test_an_inferred_cell_says_first_how_it_is_known_and_leads_to_the_measured_one(site: TestClient) -> None:
+    where = cell_address(MASK.id, BAD_312.id)
+    page = shown(site, where, CellPage)
+    assert (page.known, page.word) == (HOW, "fails, has a workaround")
+    assert page.sentence.startswith(f"fails on {BAD.id} ({HARDWARE}): with big: 1 of 1 attempt ended")
+    assert page.ground_address == cell_address(MASK.id, BAD.id)
+    text = site.get(where).text
+    assert f'href="{page.ground_address}">{HOW}</a>: fails on' in " ".join(text.split())
+    assert '<span class="chip cure inferred">' in text
+    assert (page.proof.steady, page.proof.controls) == (1, 1), "the ground's attempts support it"
+    assert page.attempts == (), "it has none of its own"
+    assert f"--builds {BAD_312.id}" in page.commands.ours
+    assert page.pins_address == "", "a lock of another Python is not its own"
+
+
+def test_its_json_has_the_rule_the_ground_and_the_rate(site: TestClient) -> None:
+    body = told(site, cell_address(MASK.id, BAD_312.id))
+    assert (body["verdict"], body["assurance"], body["runs"], body["evidence"]) == ("affected", "inferred", 1, [])
+    (ground,) = body["grounds"]
+    expected = {"rule": "python", "build": BAD.id, "hardware": HARDWARE, "agreed": AGREED, "compared": PAIRS}
+    assert {name: ground[name] for name in expected} == expected
+    assert body["sentence"].startswith(f"{HOW}: fails on {BAD.id} ")
+    assert told(site, cell_address(MASK.id, BAD.id))["assurance"] == "measured"
+    unknown = told(site, cell_address(MASK.id, GOOD_312.id))
+    assert (unknown["verdict"], unknown["assurance"], unknown["grounds"]) == ("not_run", "not_known", [])
+
+
+def test_a_cell_of_the_cpu_stands_in_on_a_gpu_where_the_issue_does_not_depend_on_the_device(site: TestClient) -> None:
+    page = shown(site, cell_address(ANYWHERE.id, BAD.id, GPU_CLASS), CellPage)
+    assert page.known == (
+        "Inferred from cpu-x86_64, as it does not depend on the device (no cell was measured on both yet)"
+    )
+    assert page.word == "passes"
+
+
+def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible(site: TestClient) -> None:
+    where = cell_address(MASK.id, BAD.id, GPU_CLASS)
+    page = shown(site, where, CellPage)
+    assert page.word == "concerns the CPU path"
+    assert page.elsewhere_address == cell_address(MASK.id, BAD.id)
+    assert "does not apply" not in words(site, where).casefold()
+    matrix = shown(site, f"/?hardware={GPU_CLASS}", MatrixPage)
+    assert {row.issue.id for row in matrix.on_cpu} >= {MASK.id, HALF.id}
+    assert [row.issue.id for row in matrix.elsewhere] == []
+    text = words(site, f"/?hardware={GPU_CLASS}")
+    assert f"Concern the CPU path: see cpu-x86_64 {len(matrix.on_cpu)} issues" in text
+    assert "not apply on" not in text
+    assert shown(site, matrix.cpu_address, MatrixPage).hardware == HARDWARE
+    build = shown(site, f"/builds/{BAD.id}?hardware={GPU_CLASS}", BuildPage)
+    on_cpu = next(section for section in build.sections if section.cpu_address)
+    assert (on_cpu.word, len(on_cpu.lines)) == ("concerns the CPU path", len(matrix.on_cpu))
+    assert not [one for one in build.sections if one.sign is StatusLabel.NOT_APPLICABLE and not one.cpu_address]
+    markdown = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}").text
+    assert f"{len(matrix.on_cpu)} more concern the CPU path: see cpu-x86_64." in markdown
+
+
+def test_the_history_beside_inferred_answers_is_that_of_the_cpu_and_says_so(site: TestClient) -> None:
+    page = shown(site, f"/?hardware={GPU_CLASS}", MatrixPage)
+    row = next(row for group in page.groups for row in group.rows if row.issue.id == ANYWHERE.id)
+    assert row.sentence.startswith("as on cpu-x86_64: passes on all 2 measured")
+    told = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}&issues={ANYWHERE.id}").text
+    assert row.sentence in told.replace("\\_", "_")
+
+
+def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart(site: TestClient) -> None:
+    page = shown(site, f"/?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"), MatrixPage)
+    assert page.totals.inferred == 3  # the mask, the half and the hook on 2.7.1; 2.8.0 has no smoke row
+    assert page.totals.measured == PAIRS + 1
+    text = site.get(f"/?builds={BAD_312.id.replace('+', '%2B')}").text
+    name = f"fails, workaround helps in part, inferred from {BAD.id}: {HALF.id} on {BAD_312.id}"
+    assert f'<a class="q partial inferred" aria-label="{name}"' in text
+    assert f"{PAIRS + 1} of {PAIRS + 4} cells measured, 3 inferred" in " ".join(text.split())
+    assert 'class="chip passes inferred"' in text, "the legend explains the outline"
+
+
+def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestClient) -> None:
+    other = words(site, f"/?hardware={GPU_CLASS}&issues={ANYWHERE.id}&builds={BAD.id.replace('+', '%2B')}")
+    assert "0 of 1 cells measured, 1 inferred" in other
+    assert "Nothing is measured here yet" not in other
+    build = words(site, f"/builds/{BAD_312.id}")
+    assert f"inferred from {BAD.id} · evidence" in build
+    assert f"{PAIRS + 1} of {PAIRS + 4} issues measured, 3 inferred" in build
+
+
+def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: TestClient) -> None:
+    text = words(site, f"/?hardware={GPU_CLASS}&q=status:flaky")
+    assert "No issue matches this filter." in text
+    assert "Nothing is measured here yet" not in text
+
+
+def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
+    page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
+    assert (page.sign, page.word) == (StatusLabel.PARTIAL, "fails, workaround helps in part")
+    found = {one.id: (one.word, one.variants, one.runs) for one in page.remedies}
+    assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
+    assert found["flags"] == (
+        "does not help",
+        (("fails with", "big", ""), ("not tried with", "odd", "There is no block in it")),
+        0,
+    )
+    assert [one.rank for one in page.remedies] == [0, 0, 0]
+    said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
+    assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
+    partly = shown(site, f"/builds/{BAD.id}", BuildPage).sections[1]
+    assert (partly.sign, [one.title for line in partly.lines for one in line.partly]) == (
+        StatusLabel.PARTIAL,
+        ["eager"],
+    )
+    counted = "1 fail without a workaround, 1 fail with a workaround that helps in part, 1 fail with a workaround"
+    assert counted in words(site, f"/builds/{BAD.id}")
+    body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
+    assert (body["verdict"], body["helped"], body["failed"], body["untried"]) == ("partial", ["big"], ["odd"], [])
+
+
+def test_where_the_report_ran_something_else_the_cell_says_both(site: TestClient) -> None:
+    for where in (cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"):
+        assert "as reported (as_reported): passes" in words(site, where.replace("+", "%2B")), where
+    assert told(site, cell_address(HALF.id, BAD.id))["as_reported"] == "not_affected"
+
+
+@pytest.mark.parametrize("where", [cell_address(HALF.id, BAD.id), f"/issues/{HALF.id}", f"/builds/{BAD.id}"])
+def test_a_verdict_that_rests_on_one_run_is_marked(site: TestClient, where: str) -> None:
+    assert '<span class="beside">1 run</span>' in site.get(where).text
+
+
+def test_an_issue_page_tells_an_inferred_answer_as_one(site: TestClient) -> None:
+    page = shown(site, f"/issues/{MASK.id}?build={BAD_312.id}".replace("+", "%2B"), IssuePage)
+    assert (page.known, page.ground_address) == (HOW, cell_address(MASK.id, BAD.id))
+    assert BAD_312.id not in {line.cell.build for line in page.evidence}, "evidence is what was measured"
+
+
+@pytest.mark.parametrize("address", [f"/issues/{MASK.id}", cell_address(MASK.id, BAD.id)])
+def test_an_issue_that_is_named_leads_to_its_thread_upstream(site: TestClient, address: str) -> None:
+    thread = "https://github.com/pytorch/pytorch/issues/151290"
+    assert f'<a href="{thread}" rel="noopener noreferrer">pytorch/pytorch#151290</a>' in site.get(address).text
+
+
+def test_a_badge_says_that_it_is_inferred(site: TestClient) -> None:
+    asked = f"/badge/{MASK.id}.json?build={BAD_312.id}".replace("+", "%2B")
+    assert site.get(asked).json()["message"] == "fails on 2.7.1+cu126~py312 (inferred)"
+
+
+def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(site: TestClient) -> None:
+    page = shown(site, "/quality", QualityPage)
+    (line,) = page.pythons
+    assert (line.name, line.rate.count, line.infers) == ("3.11 and 3.12", f"{AGREED} of {PAIRS}", True)
+    (pair,) = line.differing
+    assert (pair.issue, pair.one.sign, pair.other.sign) == (DIFFERING.id, StatusLabel.FAILS, StatusLabel.PASSES)
+    assert [site.get(one).status_code for one in (pair.one_address, pair.other_address)] == [200, 200]
+    body = told(site, "/quality")
+    (agreement,) = body["pythons"]
+    assert (agreement["pythons"], agreement["inferred"]) == (["3.11", "3.12"], True)
+    assert line.rate.interval == " to ".join(f"{100 * agreement['agreed'][end]:.1f} %" for end in ("low", "high"))
+    assert [cell["build"] for cell in agreement["differing"][0]["cells"]] == [BAD.id, BAD_312.id]
+    assert (body["devices"]["agreed"]["whole"], body["devices"]["differing"]) == (0, [])
+
+
+def test_what_exports_say_of_an_inferred_cell(site: TestClient) -> None:
+    asked = f"?issues={MASK.id}&builds={BAD.id},{BAD_312.id}".replace("+", "%2B")
+    rows = list(csv.DictReader(StringIO(site.get(f"/api/v1/export/csv{asked}&hardware={HARDWARE}").text)))
+    assert [(row["build"], row["assurance"], row["inferred_from"]) for row in rows] == [
+        (BAD.id, "measured", ""),
+        (BAD_312.id, "inferred", BAD.id),
+    ]
+    suites = ET.fromstring(site.get(f"/api/v1/export/junit{asked}&hardware={HARDWARE}").text)  # noqa: S314 - ours
+    assert [(suite.get("failures"), suite.get("skipped")) for suite in suites] == [("1", "0"), ("0", "1")]
+    (record,) = site.get(f"/api/v1/export/osv{asked}").json()["vulns"]
+    assert {one["build"] for one in record["database_specific"]["measured"]} == {BAD.id}
+    tests = site.get(f"/api/v1/export/kcidb{asked}&hardware={HARDWARE}").json()["tests"]
+    assert {one["build_id"] for one in tests} == {f"knowngood:{BAD.id}"}
+    assert "(✕')" in site.get(f"/api/v1/export/markdown{asked}&hardware={HARDWARE}").text
+
+
+def test_an_inferred_cell_can_not_be_talked_about_as_if_it_were_measured(site: TestClient) -> None:
+    assert "Say something of this cell" not in site.get(cell_address(MASK.id, BAD_312.id)).text
+
+
+def test_a_measured_cell_never_calls_itself_inferred(site: TestClient) -> None:
+    for issue, hardware in ((MASK, HARDWARE), (GPU_ONLY, GPU_CLASS)):
+        page = shown(site, cell_address(issue.id, BAD.id, hardware), CellPage)
+        assert (page.known, page.ground, "inferred" in page.word) == ("", None, False)
+    assert shown(site, cell_address(MASK.id, GOOD.id), CellPage).word == "passes"
+
+
+def test_what_was_inferred_goes_with_the_grounds_of_its_rule_also_where_it_was_kept(
+    own: TestClient, own_engine: Engine
+) -> None:
+    inferring.fill(own_engine)
+    where = cell_address(MASK.id, BAD_312.id)
+    assert shown(own, where, CellPage).known == HOW
+    key = CellKey(inferring.SMOKE.id, BAD_312.id, HARDWARE)
+    for kind, known in ((NoteKind.VOID, ""), (NoteKind.RESTORE, HOW)):
+        with unit_of_work(own_engine) as s:
+            add_note(s, key, kind, "the machine was broken", by=Actor("ada"), now=NOW)
+        for client in (own, client_of(own_engine)):
+            assert shown(client, where, CellPage).known == known
+            matrix = shown(client, f"/?builds={BAD_312.id.replace('+', '%2B')}", MatrixPage)
+            assert matrix.totals.inferred == (3 if known else 0)

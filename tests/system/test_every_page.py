@@ -1,0 +1,197 @@
+"""Every page there is, at every edge: sound HTML, nothing of what people wrote is executed, nothing overflows, and
+nobody is kept out by a theme.
+
+Pages are found in the application, so that one which is added later is looked at too.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.request_context import LANGUAGE_COOKIE
+from tests.fixtures.databases import NewStore
+from tests.web.asking import client_of
+from tests.web.browsing import NARROW, WIDE, keep_picture, reading_with, served, signed_in
+from tests.web.notebooks import HOSTILE, NOTEBOOKS, Notebook, addresses_of, sign_in
+from tests.web.soundness import faults
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+from playwright.sync_api import Browser, Dialog, Page  # noqa: E402 - after the skip
+
+pytestmark = pytest.mark.browser
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One notebook in a store of its own, and somebody signed in who may do everything."""
+
+    notebook: Notebook
+    engine: Engine
+    client: TestClient
+    token: str
+    addresses: dict[str, str]
+
+
+@pytest.fixture(scope="module", params=NOTEBOOKS.values(), ids=list(NOTEBOOKS))
+def opened(request: pytest.FixtureRequest, new_store: NewStore) -> Iterator[Opened]:
+    engine = connect(new_store())
+    notebook: Notebook = request.param
+    notebook.fill(engine)
+    token = sign_in(engine)
+    client = _signed_in(engine, token)
+    yield Opened(notebook, engine, client, token, addresses_of(client))
+    engine.dispose()
+
+
+def _signed_in(engine: Engine, token: str) -> TestClient:
+    client = client_of(engine)
+    client.post("/sign-in", data={"token": token}, headers={"Sec-Fetch-Site": "same-origin"})
+    assert client.cookies
+    return client
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_page_is_sound_html(opened: Opened, language: str) -> None:
+    opened.client.cookies.set(LANGUAGE_COOKIE, language)
+    found = {path: faults(opened.client.get(address).text) for path, address in opened.addresses.items()}
+    assert not any(found.values()), "\n".join(f"{path}: {told}" for path, all_ in found.items() for told in all_)
+
+
+def test_every_page_is_found(opened: Opened) -> None:
+    """The pages looked at here, by notebook: an empty one has no issue to show."""
+    always = {"/", "/runs", "/changes", "/coverage", "/hygiene", "/quality", "/watchlists", "/docs", "/pieces", "error"}
+    about = {"/issues/{issue}", "/builds/{build}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}
+    assert set(opened.addresses) >= always
+    assert (set(opened.addresses) >= about) is (opened.notebook.name != "empty")
+
+
+def test_titles_name_the_thing(opened: Opened) -> None:
+    """No two pages share a title: a tab, a bookmark or a line of a history names what it is."""
+    titles: dict[str, list[str]] = {}
+    for path, address in opened.addresses.items():
+        text = opened.client.get(address).text
+        title = re.search(r"<title>(.*?) · Known Good</title>", text, re.DOTALL)
+        assert title, path
+        titles.setdefault(title[1], []).append(path)
+    assert {title: paths for title, paths in titles.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.system
+def test_nothing_executes_and_nothing_overflows(browser: Browser, opened: Opened) -> None:
+    """At the width of a telephone, in a browser that tells of every dialog, fault and broken rule of the policy."""
+    found: list[str] = []
+    with served(opened.engine) as site, reading_with(browser, viewport=NARROW) as context:
+        page = signed_in(context, site, opened.token).new_page()
+        _listen(page, found)
+        for path, address in opened.addresses.items():
+            page.goto(site + address)
+            found += [f"{path}: {told}" for told in page.evaluate(_LOOK)]
+            found += [f"{path}: {told}" for told in page.evaluate("window.told")]
+            if opened.notebook.text == HOSTILE:
+                assert "alert(1)" not in page.evaluate("[...document.scripts].map(one => one.text).join()")
+    found = [one for one in found if "404" not in one]  # of the page that tells of an address that leads nowhere
+    assert not found, "\n".join(found)
+
+
+_LOOK = """() => {
+  const found = [];
+  const wide = document.documentElement.scrollWidth;
+  if (wide > innerWidth) {
+    const far = [...document.querySelectorAll('body *')].filter((one) => {
+      const at = one.getBoundingClientRect();
+      return at.width && at.right > innerWidth + 1 && !one.closest('.scroller, pre, .sprite');
+    });
+    found.push(`is ${wide} wide: ${far.slice(0, 3).map((one) => one.outerHTML.slice(0, 120)).join(' | ')}`);
+  }
+  for (const one of document.querySelectorAll('iframe, script:not([src]), img[src="x"], style, [onerror], [onload]')) {
+    found.push(one.outerHTML.slice(0, 120));
+  }
+  return found;
+}"""
+
+
+def _listen(page: Page, found: list[str]) -> None:
+    page.add_init_script(
+        "window.told = []; addEventListener('securitypolicyviolation', (event) =>"
+        " window.told.push(`${event.violatedDirective} ${event.blockedURI} ${event.sample}`))"
+    )
+
+    def dismiss(dialog: Dialog) -> None:
+        found.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    page.on("dialog", dismiss)
+    page.on("pageerror", lambda error: found.append(f"script: {error}"))
+    page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)
+
+
+_SCREEN = {"color_scheme": "light", "contrast": "no-preference", "media": "screen"}
+# Only these rules can find anything new in a theme that changes nothing but colours. Forced colours are not looked at:
+# there axe holds the ink that a page asked for against the paper of the system (Chromium 2026-11), which nobody sees.
+_OF_COLOUR: dict[str, object] = {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
+THEMES: dict[str, tuple[dict[str, str], dict[str, object]]] = {
+    "light": ({}, {}),
+    "dark": ({"color_scheme": "dark"}, _OF_COLOUR),
+    "high contrast": ({"contrast": "more"}, _OF_COLOUR),
+    "high contrast in the dark": ({"contrast": "more", "color_scheme": "dark"}, _OF_COLOUR),
+    "print": ({"media": "print"}, {}),  # where other things are shown, and others not
+}
+_PICTURED = {"light", "dark"}
+_AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.system
+@pytest.mark.timeout(1200)  # 130 looks of axe, together 315 s on two cores with a load of 15 (2026-11-21)
+def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_notebook: Engine) -> None:
+    """axe finds nothing at all, minor things included, in the usual notebook and for somebody who is signed in."""
+    found: list[str] = []
+    token = sign_in(own_notebook)
+    addresses = addresses_of(_signed_in(own_notebook, token))
+    with served(own_notebook) as site, reading_with(browser, viewport=WIDE) as context:
+        page = signed_in(context, site, token).new_page()
+        for path, address in addresses.items():
+            page.goto(site + address)
+            page.evaluate(_AXE)
+            for theme, (settings, options) in THEMES.items():
+                page.emulate_media(**{**_SCREEN, **settings})  # type: ignore[arg-type]
+                found += [f"{path} in {theme}: {told}" for told in _axe(page, options)]
+                if theme in _PICTURED:
+                    keep_picture(page, f"{_name(path)} {theme}")
+    assert not found, "\n".join(found)
+
+
+def _axe(page: Page, options: dict[str, object]) -> list[str]:
+    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:160]} {_colours(node)}"
+        for one in violations
+        for node in one["nodes"]
+    ]
+
+
+def _colours(node: dict[str, list[dict[str, dict[str, object]]]]) -> str:
+    data = next((check["data"] for check in node["any"] if check.get("data")), None) or {}
+    return " ".join(f"{name}={data[name]}" for name in ("fgColor", "bgColor", "contrastRatio") if name in data)
+
+
+def _name(path: str) -> str:
+    return path.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "") or "matrix"
+
+
+@pytest.mark.system
+def test_pictures_of_every_page_on_a_telephone(browser: Browser, notebook: Engine, client: TestClient) -> None:
+    """Kept where KNOWNGOOD_PICTURES says, for people to look at. Here: as wide as the telephone, and no complaint."""
+    found: list[str] = []
+    with served(notebook) as site, reading_with(browser, viewport=NARROW) as context:
+        page = context.new_page()
+        _listen(page, found)
+        for path, address in addresses_of(client).items():
+            page.goto(site + address)
+            keep_picture(page, f"{_name(path)} narrow")
+            assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], path
+    assert [one for one in found if "404" not in one] == []
