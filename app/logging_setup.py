@@ -1,4 +1,4 @@
-"""What this process writes to its log: lines for people or JSON for machines, on standard error.
+"""The log of this process: lines for people or JSON for machines, on standard error.
 
 Whatever is logged, also by the server beneath us, goes through here. Nothing that opens a door leaves: tokens, sessions
 and passwords in addresses are struck out. It is a second line; the first is that nobody logs them. Of an exception the

@@ -30,11 +30,10 @@ from knowngood.app.domain.builds.build_names import BuildNames, minor_python
 from knowngood.app.domain.errors import BadRequest, KnownGoodError
 from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
 from knowngood.app.domain.issue_selectors import find_issue, find_issues
-from knowngood.app.domain.measuring.planning import PlannedJob, Sample, Wanted, plan_jobs
-from knowngood.app.domain.verdicts.inference import CellKey
+from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest, Sample, plan_jobs
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.features.annotations.cli import unvoid, void
 from knowngood.app.features.backup.cli import backup, restore
 from knowngood.app.features.bundles.cli_push import push
@@ -57,9 +56,9 @@ if TYPE_CHECKING:
     from knowngood.app.store.engine import Engine, Session
     from knowngood.app.store.queries import JobRow
     from knowngood.app.store.records import CellChange
-    from knowngood.workers.dispatch.dispatcher import Dispatch
+    from knowngood.workers.dispatch.dispatcher import DispatchOptions
     from knowngood.workers.dispatch.local_transport import LocalTransport
-    from knowngood.workers.pack.builder import Opened
+    from knowngood.workers.pack.builder import OpenedPack
 
 _UP = "up"  # of a run: who asked for it; of a lease: who looks whether there is such a run
 _FURTHER = 2  # plans after the first: a baseline's verdict asks for workarounds or three attempts, and these for ten
@@ -250,7 +249,7 @@ def _verdicts(names: Sequence[str] | None) -> frozenset[str]:
     return frozenset(_split(names))
 
 
-def _cells_of(engine: "Engine", chosen: Chosen) -> dict[CellKey, Cell]:
+def _cells_of(engine: "Engine", chosen: Chosen) -> dict[CellPlace, Cell]:
     return complete(chosen.issues, chosen.builds, chosen.hardware, _known(engine))
 
 
@@ -480,9 +479,9 @@ def _export(
 ) -> None:
     from knowngood.app.features.bundles.store import export_bundle
     from knowngood.app.store.engine import reading
-    from knowngood.app.store.records import Selection
+    from knowngood.app.store.records import ExportSelection
 
-    selection = Selection(
+    selection = ExportSelection(
         issues=frozenset(issues) if issues is not None else None,
         builds=frozenset(builds) if builds is not None else None,
         hardware=frozenset(hardware) if hardware is not None else None,
@@ -549,7 +548,7 @@ def run(
     _load_catalogue(engine, settings)
     work = Work(settings, unpacked, _adopt(engine, _split(python)))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
-    wanted = Wanted(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=_now())
+    wanted = PlanRequest(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=_now())
     if next_up:
         planned, chosen = _proposed(engine, settings, chosen, minutes)
     else:
@@ -645,7 +644,7 @@ def bisect(
     line = halving.read_line(builds, from_, to, python)
     own = _own_hardware()
     class_ = halving.choose_hardware(hardware, own, measured, row, line)
-    question = halving.Question(row, line, class_, can_ask=class_ in own or _is_led(engine))
+    question = halving.BisectQuestion(row, line, class_, can_ask=class_ in own or _is_led(engine))
     work = Work(settings)
     if dry_run:
         with reading(engine) as s:
@@ -715,7 +714,7 @@ def here(
     chosen = Chosen(_pick_issues(engine, issues), (found.build,), _own_hardware())
     err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
     asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
-    wanted = Wanted(force=force, where_affected=True, now=_now())
+    wanted = PlanRequest(force=force, where_affected=True, now=_now())
     with stoppable() as stop:
         for _ in range(1 + _FURTHER):
             planned = work.able(_plan(engine, chosen, wanted))
@@ -735,7 +734,7 @@ class Work:
     """What a run works with: the settings, the pack it runs from, the builds that are used as this machine has them."""
 
     settings: "Settings"
-    pack: "Opened | None" = None
+    pack: "OpenedPack | None" = None
     adopted: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -769,13 +768,13 @@ class Work:
         return self.pack.holds(environment_key(job.build, job.request))
 
 
-def _open_pack(settings: "Settings", folder: Path) -> "Opened":
+def _open_pack(settings: "Settings", folder: Path) -> "OpenedPack":
     from knowngood.workers.pack.builder import open_pack
 
     return open_pack(folder, root(settings), tell=lambda line: err.print(line, soft_wrap=True))
 
 
-def _with_catalogue_of(settings: "Settings", pack: "Opened | None") -> "Settings":
+def _with_catalogue_of(settings: "Settings", pack: "OpenedPack | None") -> "Settings":
     """A pack brings the catalogue it was made with; what is installed here may be another state of it."""
     if pack is None:
         return settings
@@ -826,12 +825,12 @@ def _proposed(
     return planned, about
 
 
-def _write_results(engine: "Engine", chosen: Chosen, output: Path, pack: "Opened | None") -> None:
+def _write_results(engine: "Engine", chosen: Chosen, output: Path, pack: "OpenedPack | None") -> None:
     origin = f"pack {pack.id}" if pack else "knowngood"
     _export(engine, output, origin, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})
 
 
-def _plan(engine: "Engine", chosen: Chosen, wanted: Wanted, *, only_local: bool = False) -> tuple[PlannedJob, ...]:
+def _plan(engine: "Engine", chosen: Chosen, wanted: PlanRequest, *, only_local: bool = False) -> tuple[PlannedJob, ...]:
     """Jobs for what is chosen; with `only_local` what other machines measured does not count as known."""
     from knowngood.app.store.engine import reading
     from knowngood.app.store.queries import load_builds, load_known_attempts
@@ -859,7 +858,7 @@ def _run_planned(
     from knowngood.app.store.jobs.job_queue import cancel_run
     from knowngood.app.store.queries import load_run
     from knowngood.app.store.records import RunState
-    from knowngood.workers.dispatch.dispatcher import Dispatch
+    from knowngood.workers.dispatch.dispatcher import DispatchOptions
 
     if not planned:
         err.print("nothing to run: every cell asked for has its answer")
@@ -868,7 +867,7 @@ def _run_planned(
     run_id, is_own = _queue(engine, planned, asked, seen, replan)
     if not is_own:
         err.print("another `up` measures this already: following it")
-    how = Dispatch(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
+    how = DispatchOptions(hardware=_own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
     _see_through(engine, work, run_id, how, stop)
     if stop():
         with unit_of_work(engine) as s:
@@ -911,7 +910,7 @@ def _unfinished_ups(s: "Session") -> list[str]:
     return [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == _UP]
 
 
-def _see_through(engine: "Engine", work: Work, run_id: str, how: "Dispatch", stop: Callable[[], bool]) -> None:
+def _see_through(engine: "Engine", work: Work, run_id: str, how: "DispatchOptions", stop: Callable[[], bool]) -> None:
     """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
     run of its own does not, and then this goes on when that one ends.
     """
@@ -983,7 +982,7 @@ def pack_(
     ] = None,
 ) -> None:
     """Pack builds, issues and the worker for a machine without network; there: `python3 DIR/run.py`."""
-    from knowngood.workers.pack.builder import Wanted as PackWanted
+    from knowngood.workers.pack.builder import PackRequest as PackWanted
     from knowngood.workers.pack.builder import make_pack, read_installed
     from knowngood.workers.provision.provisioner import choose_cache
     from knowngood.workers.provision.uv_cli import Installer
@@ -1054,17 +1053,17 @@ def dispatch(
     ] = None,
 ) -> None:
     """Run queued jobs until stopped, here or on a fleet. One dispatcher works at a time; a second waits."""
-    from knowngood.workers.dispatch.dispatcher import Dispatch
+    from knowngood.workers.dispatch.dispatcher import DispatchOptions
     from knowngood.workers.dispatch.dispatcher import dispatch as run_jobs
-    from knowngood.workers.dispatch.job_log import Journal
+    from knowngood.workers.dispatch.job_log import JobLog
 
     settings = read_settings()
     log_as(settings, "info")
     if migrate_first:
         migrate()
     engine = opened(settings)
-    how = Dispatch(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
-    journal = Journal(partial(_run_of, engine))
+    how = DispatchOptions(hardware=_own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
+    journal = JobLog(partial(_run_of, engine))
     with stoppable() as stop, delivering(engine, settings):
         if not ray:
             run_jobs(engine, _carrier(Work(settings)), how, stop=stop, on_event=journal.tell)
@@ -1112,7 +1111,7 @@ def up(
         chosen = Chosen(small or every, _pick_builds(engine, builds, lambda build: build.default), _own_hardware())
         work, seen = Work(settings), set[str]()
         while "" not in seen:  # after what another `up` measured or cancelled, the rest
-            plan = partial(_plan, engine, chosen, Wanted(), only_local=True)
+            plan = partial(_plan, engine, chosen, PlanRequest(), only_local=True)
             planned = plan()
             tell_price(engine, work.place(), planned)
             asked = {"builds": [b.id for b in chosen.builds], "by": _UP}

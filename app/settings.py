@@ -21,7 +21,7 @@ def _data_dir() -> Path:
 
 
 class Settings(BaseSettings):
-    """What an installation may set; sizes in bytes, times in seconds.
+    """The settings of an installation; sizes in bytes, times in seconds.
 
     `data_dir` holds the SQLite file, environments and scratch space. `database_url` names another store
     (`postgresql://...`). `catalogue` lists folders of a team's own issues, separated by `:`, beside the shipped ones;
@@ -91,7 +91,7 @@ def read_settings() -> Settings:
 
 
 def _from_files(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What KNOWNGOOD_..._FILE say, by setting, without the line's end. Raises BadRequest; it never shows a value."""
+    """Contents of KNOWNGOOD_..._FILE by setting, without the line's end. Raises BadRequest; it never shows a value."""
     return {
         name: _read(f"{_PREFIX}{name.upper()}", environ)
         for name in Settings.model_fields

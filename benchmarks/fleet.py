@@ -1,4 +1,4 @@
-"""Jobs per minute with 1, 2, 4 and 8 workers, through the real dispatcher, the local carrier and a real store.
+"""Jobs per minute with 1, 2, 4 and 8 workers, through the real dispatcher, the local transport and a real store.
 
 Each job is one agent process with six arms that sleep for a second: what is measured is what stands between them, not
 what they compute. Linear would be as many times the jobs of one worker, until the cores are the limit: an agent takes
@@ -16,12 +16,12 @@ from pathlib import Path
 
 from benchmarks.ingest import new_file
 from knowngood.app.domain.issue import Issue, Variant
-from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from knowngood.app.store.queries import load_run
-from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
+from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch
 from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -67,7 +67,7 @@ def _measure(workers: int) -> Took:
         engine = new_file(Path(folder))
         run_id = _queue(engine, workers * JOBS_EACH)
         transport = LocalTransport({"ledger": os.devnull}, (sys.executable, "-m", "tests.workers.toy_agent"))
-        how = Dispatch(hardware=(HARDWARE,), jobs=workers, until_idle=True, poll_s=0.05)
+        how = DispatchOptions(hardware=(HARDWARE,), jobs=workers, until_idle=True, poll_s=0.05)
         begun, own = time.perf_counter(), time.process_time()
         dispatch(engine, transport, how, stop=lambda: False)
         wall_s, own_s = time.perf_counter() - begun, time.process_time() - own
@@ -82,7 +82,7 @@ def _queue(engine: Engine, jobs: int) -> str:
     slow: Issue = make_issue("toy-1", workarounds=_CURES)
     slow = replace(slow, variants=(Variant("default", "", {"does": "pass", "takes_s": ARM_S}),))
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(1, jobs + 1)]
-    planned = plan_jobs([slow], builds, [HARDWARE], Known(), Wanted())
+    planned = plan_jobs([slow], builds, [HARDWARE], KnownAttempts(), PlanRequest())
     assert len(planned) == jobs
     with unit_of_work(engine) as s:
         save_catalogue(s, [slow], builds, NOON)

@@ -38,7 +38,7 @@ from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles import store as bundles_store
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.gc_tuning import collect_seldom
-from knowngood.app.serialization.lock_keys import Environment
+from knowngood.app.serialization.lock_keys import InstalledEnvironment
 from knowngood.app.store import bulk_insert
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
@@ -70,7 +70,9 @@ def write_copies(path: Path, copies: int) -> int:
     (file,) = (shipped_catalogue() / "evidence").glob("cpu-*.jsonl.gz")
     shipped = bundles_format.check_bundle(file)
     texts = {
-        item.digest: item.text for item in bundles_format.read_items(shipped) if isinstance(item, bundles_format.Log)
+        item.digest: item.text
+        for item in bundles_format.read_items(shipped)
+        if isinstance(item, bundles_format.LogText)
     }
     with path.open("wb") as out:
         counts = bundles_format.write_bundle(
@@ -79,21 +81,23 @@ def write_copies(path: Path, copies: int) -> int:
     return counts["attempt"]
 
 
-def _in_order(shipped: bundles_format.Checked, texts: Mapping[str, str], copies: int) -> Iterator[bundles_format.Item]:
+def _in_order(
+    shipped: bundles_format.CheckedBundle, texts: Mapping[str, str], copies: int
+) -> Iterator[bundles_format.Item]:
     """Items in an order in which whatever is referred to comes first, and each once."""
     items = list(bundles_format.read_items(shipped))
-    yield from (item for item in items if isinstance(item, Machine | bundles_format.Lock | Environment))
+    yield from (item for item in items if isinstance(item, Machine | bundles_format.LockText | InstalledEnvironment))
     for number in range(copies):
-        yield from (_log(item.text, number) for item in items if isinstance(item, bundles_format.Log))
+        yield from (_log(item.text, number) for item in items if isinstance(item, bundles_format.LogText))
     for number in range(copies):
         for item in items:
             if isinstance(item, Attempt):
                 yield _attempt(item, texts.get(item.log_digest, ""), number)
 
 
-def _log(text: str, number: int) -> bundles_format.Log:
+def _log(text: str, number: int) -> bundles_format.LogText:
     own = f"{text}copy {number}\n" if number else text
-    return bundles_format.Log(digest(own), own)
+    return bundles_format.LogText(digest(own), own)
 
 
 def _attempt(attempt: Attempt, log: str, number: int) -> Attempt:

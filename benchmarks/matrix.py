@@ -24,11 +24,12 @@ from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.notes import NoteKind, standing_void
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.domain.verdicts.verdict import CellKey
+from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
@@ -120,7 +121,7 @@ def fill_with(engine: Engine, folder: Path, issues: Sequence[Issue], builds: Seq
         save_catalogue(s, issues, builds, NOON)
     file = folder / "history.jsonl.gz"
     with file.open("wb") as bundle:
-        header = Header(created_at=NOON, origin="benchmark")
+        header = BundleHeader(created_at=NOON, origin="benchmark")
         write_bundle(bundle, header, _history(issues, builds, attempts // (len(issues) * len(builds))))
     take_in_bundle(engine, file, NOON + timedelta(days=1), by=Actor("benchmark"))
 

@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from benchmarks.ingest import new_file, postgresql
 from knowngood.app.domain.issue import Device, Requires
-from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.cells import touch
@@ -128,7 +128,7 @@ def fill(engine: Engine, wanted: int) -> int:
     cuda = Requires(Device.CUDA)
     issues = [make_issue("toy-1", workarounds=()), make_issue("toy-2", workarounds=(), requires=cuda)]
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(1, _BUILDS + 1)]
-    planned = plan_jobs(issues, builds, [_RARE, _COMMON], Known(), Wanted())
+    planned = plan_jobs(issues, builds, [_RARE, _COMMON], KnownAttempts(), PlanRequest())
     by_class = Counter(job.hardware for job in planned)
     with unit_of_work(engine) as s:
         save_catalogue(s, issues, builds, NOON)

@@ -22,7 +22,7 @@ from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, Tr
 from knowngood.app.logging_setup import Format, Level, configure
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.workers.dispatch.job_log import Journal
+from knowngood.workers.dispatch.job_log import JobLog
 from tests.make import NOON
 from tests.store.given import MACHINE
 from tests.web.asking import bearer, client_of
@@ -166,7 +166,7 @@ def test_a_dispatchers_lines_name_run_job_and_arm_and_not_what_was_said(capsys: 
         asked.append(job)
         return "run-1"
 
-    journal = Journal(run_of)
+    journal = JobLog(run_of)
     record = RunRecord(ending=Ending.NOT_STARTED, trouble=Trouble(TroubleCode.DISK_FULL, PASTED))
     for event in (
         JobStarted("job-1", 2, MACHINE),

@@ -8,8 +8,8 @@ from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.compare.comparison import Group, compare
 from knowngood.app.features.upgrade.candidates import Tally
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
-from knowngood.app.features.upgrade.ranking import Advice, Decision, advise
-from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, advise
+from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.knowledge.loader import load_knowledge
@@ -23,16 +23,16 @@ THEN = datetime(2026, 11, 23, tzinfo=UTC)
 # Everything on the CPU, and on a GPU where the present build is hardly measured; a team of one component, one on an old
 # driver with three issues, one with torchao beside torch, and one on a GPU with Python 3.12.
 QUESTIONS = {
-    "cpu": AskedUpgrade(start="torch-2.5.1+cu124", hardware=("cpu-x86_64",)),
-    "cuda": AskedUpgrade(start="torch-2.5.1+cu124", hardware=("cuda-sm_90",)),
-    "component": AskedUpgrade(start="2.5.1", component=("Inductor C++",)),
-    "old-driver": AskedUpgrade(start="2.5.1", issues=("xla-8464", "pytorch-151290", "fla-160"), driver="550"),
-    "torchao": AskedUpgrade(start="2.8.0", hardware=("cpu-x86_64",), packages={"torchao": "0.12.0"}),
-    "gpu": AskedUpgrade(start="2.10.0", python="3.12", hardware=("cuda-sm_90",)),
+    "cpu": UpgradeRequest(start="torch-2.5.1+cu124", hardware=("cpu-x86_64",)),
+    "cuda": UpgradeRequest(start="torch-2.5.1+cu124", hardware=("cuda-sm_90",)),
+    "component": UpgradeRequest(start="2.5.1", component=("Inductor C++",)),
+    "old-driver": UpgradeRequest(start="2.5.1", issues=("xla-8464", "pytorch-151290", "fla-160"), driver="550"),
+    "torchao": UpgradeRequest(start="2.8.0", hardware=("cpu-x86_64",), packages={"torchao": "0.12.0"}),
+    "gpu": UpgradeRequest(start="2.10.0", python="3.12", hardware=("cuda-sm_90",)),
 }
 
 
-def advised(engine: Engine, name: str) -> Advice:
+def advised(engine: Engine, name: str) -> UpgradeAdvice:
     with reading(engine) as s:
         knowledge = load_knowledge(s, THEN).knowledge
         times = Times(load_durations(s), load_environment_s(s))
@@ -78,7 +78,7 @@ def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shi
 
 def test_on_a_gpu_it_is_said_first_that_2_5_1_is_hardly_measured_there(shipped: Engine) -> None:
     advice = advised(shipped, "cuda")
-    assert advice.decision is Decision.CANNOT_SAY
+    assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert str(advice.why[0]).startswith("torch-2.5.1+cu124 is hardly measured: ")
     assert "--builds torch-2.5.1+cu124" in advice.find_out[0].commands[0]
 

@@ -1,1 +1,1 @@
-"""What measures: agents, environments, isolation, dispatch."""
+"""The measuring side: agents, environments, isolation, dispatch."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from knowngood.app.catalogue.models import BuildsFile, BuildTable, read_document
-from knowngood.app.catalogue.problems import CatalogueProblems, Problem
+from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.app.catalogue.text_files import read_toml
 from knowngood.app.domain.builds.build import Build, BuildId
 from knowngood.app.serialization.toml_models import Finding
@@ -45,8 +45,8 @@ def read_placed_builds(file: Path) -> tuple[PlacedBuild, ...]:
     return tuple(placed.values())
 
 
-def already_there(file: Path, placed: PlacedBuild, where: str) -> Problem:
-    return Problem(file, placed.line, f"{placed.build.id} is there already: {where}")
+def already_there(file: Path, placed: PlacedBuild, where: str) -> FileProblem:
+    return FileProblem(file, placed.line, f"{placed.build.id} is there already: {where}")
 
 
 def _builds(table: BuildTable) -> Iterator[Build]:

@@ -3,6 +3,7 @@
 import math
 import re
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from keyword import iskeyword
@@ -18,8 +19,8 @@ from pydantic_core import CoreSchema, core_schema
 
 from knowngood.app.domain.issue import OPERATOR_PROBE, PROBES
 
-SUMMARY_SIGNS = 80
-TITLE_SIGNS = 120
+SUMMARY_CHARACTERS = 80
+TITLE_CHARACTERS = 120
 RELEASE_FORM = r"^\d+\.\d+$"
 
 _OPERATOR_FORM = r"^operator:[A-Za-z_]\w*::[A-Za-z_]\w*$"
@@ -50,35 +51,36 @@ class _Form:
 def _one_line(text: str) -> str:
     if not text.strip() or "\n" in text:
         raise ValueError("must be one line of text")
-    if len(text) > TITLE_SIGNS:
-        raise ValueError(f"has {len(text)} signs; {TITLE_SIGNS} are shown")
+    if len(text) > TITLE_CHARACTERS:
+        raise ValueError(f"has {len(text)} characters; {TITLE_CHARACTERS} are shown")
     return text
 
 
-def _not_blank(text: str) -> str:
-    if not text.strip():
-        raise ValueError("must not be empty")
-    return text
+@dataclass(frozen=True)
+class _Check:
+    """A test that a text must pass, and the sentence (with the text for `{}`) that refuses it."""
+
+    accepts: Callable[[str], object]
+    refusal: str
+
+    def __call__(self, text: str) -> str:
+        if not self.accepts(text):
+            raise ValueError(self.refusal.format(text))
+        return text
 
 
 def _told(text: str) -> str:
-    signs = len(text.strip())
-    if signs < SUMMARY_SIGNS:
-        raise ValueError(f"has {signs} signs; say in {SUMMARY_SIGNS} or more what goes wrong, where and for whom")
+    length = len(text.strip())
+    if length < SUMMARY_CHARACTERS:
+        raise ValueError(
+            f"has {length} characters; say in {SUMMARY_CHARACTERS} or more what goes wrong, where and for whom"
+        )
     return text
 
 
-def _snippet(text: str) -> str:
-    if "`" not in text:
-        raise ValueError("shows no snippet; put what a user pastes between ``` lines")
-    return text
-
-
-def _https(text: str) -> str:
+def _is_https(text: str) -> bool:
     parts = urlsplit(text)
-    if parts.scheme != "https" or "." not in (parts.hostname or "") or re.search(r"\s", text):
-        raise ValueError(f'"{text}" is no https address')
-    return text
+    return parts.scheme == "https" and "." in (parts.hostname or "") and not re.search(r"\s", text)
 
 
 def _specifier(text: str) -> str:
@@ -121,12 +123,6 @@ def _probe(text: str) -> str:
     raise ValueError(f'"{text}" is no probe; {hint}')
 
 
-def _signal(text: str) -> str:
-    if text not in _SIGNALS:
-        raise ValueError(f'"{text}" is no signal; write for example "SIGABRT" or "SIGSEGV"')
-    return text
-
-
 def _fits_json(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
@@ -142,15 +138,29 @@ def _params(params: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
-Line = Annotated[str, AfterValidator(_one_line), Field(json_schema_extra={"minLength": 1, "maxLength": TITLE_SIGNS})]
-Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"minLength": 1})]
-Summary = Annotated[str, AfterValidator(_told), Field(json_schema_extra={"minLength": SUMMARY_SIGNS})]
-Body = Annotated[str, AfterValidator(_snippet), Field(json_schema_extra={"pattern": "`"})]
-Url = Annotated[str, AfterValidator(_https), Field(json_schema_extra={"format": "uri", "pattern": "^https://"})]
+Line = Annotated[
+    str, AfterValidator(_one_line), Field(json_schema_extra={"minLength": 1, "maxLength": TITLE_CHARACTERS})
+]
+Text = Annotated[str, AfterValidator(_Check(str.strip, "must not be empty")), Field(json_schema_extra={"minLength": 1})]
+Summary = Annotated[str, AfterValidator(_told), Field(json_schema_extra={"minLength": SUMMARY_CHARACTERS})]
+Body = Annotated[
+    str,
+    AfterValidator(_Check(lambda text: "`" in text, "shows no snippet; put what a user pastes between ``` lines")),
+    Field(json_schema_extra={"pattern": "`"}),
+]
+Url = Annotated[
+    str,
+    AfterValidator(_Check(_is_https, '"{}" is no https address')),
+    Field(json_schema_extra={"format": "uri", "pattern": "^https://"}),
+]
 Specifier = Annotated[str, AfterValidator(_specifier)]
 RequirementText = Annotated[str, AfterValidator(_requirement)]
 VersionText = Annotated[str, AfterValidator(_version)]
-SignalName = Annotated[str, AfterValidator(_signal), Field(json_schema_extra={"pattern": "^SIG[A-Z0-9]+$"})]
+SignalName = Annotated[
+    str,
+    AfterValidator(_Check(_SIGNALS.__contains__, '"{}" is no signal; write for example "SIGABRT" or "SIGSEGV"')),
+    Field(json_schema_extra={"pattern": "^SIG[A-Z0-9]+$"}),
+]
 Probe = Annotated[
     str,
     AfterValidator(_probe),

@@ -36,7 +36,7 @@ _LOOKS = 3  # neighbours on a machine make a text slower, and none quicker
 _LINEAR = 8  # four times the text takes four times as long, or sixteen times where time grows as its square
 _TELLING = "a 0_,.:'\n\"([{<=-"  # members of a class of characters that are tried first
 _MEMBERS = 3
-_ENDS = "\0", "\n\0"  # what hardly any part matches: a sign that is not in classes, and one that ends a line
+_ENDS = "\0", "\n\0"  # what hardly any part matches: a character that is not in classes, and one that ends a line
 
 
 def refuse_slow_signatures(folders: Iterable[Path], issues: Iterable[Issue]) -> None:
@@ -72,16 +72,18 @@ def took_s(compiled: "regex.Pattern[str]", text: str) -> float:
 
 
 def hostile_texts(pattern: str) -> Iterator[Hostile]:
-    """What each repetition of a pattern can be fed with, without end or again and again, and what begins many matches
-    and ends none: with what may be left out and without it, and of signs that a class shares with others.
+    """Texts that feed each repetition of a pattern, without end or again and again, and texts that begin many matches
+    and end none: with what may be left out and without it, and of characters that a class shares with others.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what a later Python may read otherwise
         tree = list(_PARSER.parse(pattern))
     classes = {str(one): one for one in _classes(tree)}.values()
-    signs = dict.fromkeys([*_TELLING, *map(chr, range(33, 127)), *(sign for one in classes for sign in _named(one))])
-    shared = ([*(sign for sign in signs if _is_member(sign, one)), *signs] for one in classes)
-    writers = [_Writer(first, optional) for first in (list(signs), *shared) for optional in (1, 0)]
+    characters = dict.fromkeys(
+        [*_TELLING, *map(chr, range(33, 127)), *(character for one in classes for character in _named(one))]
+    )
+    shared = ([*(character for character in characters if _is_member(character, one)), *characters] for one in classes)
+    writers = [_Writer(first, optional) for first in (list(characters), *shared) for optional in (1, 0)]
     made = dict.fromkeys(shape for writer in writers for shape in _shapes(writer, tree))
     return (_repeated(*shape) for shape in made if shape[1])
 
@@ -142,11 +144,11 @@ def _named(tests: Sequence[Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Writes what parts of a pattern match: of `signs` the first that are members of a class, and what may be left out
-    so many times.
+    """Writes what parts of a pattern match: of `characters` the first that are members of a class, and what may be left
+    out so many times.
     """
 
-    signs: Sequence[str]
+    characters: Sequence[str]
     optional: int
 
     def repetitions(self, tree: Sequence[Any]) -> Iterator[tuple[str, Sequence[str], str]]:
@@ -189,30 +191,31 @@ class _Writer:
     def _members(self, part: tuple[Any, Any]) -> Sequence[str]:
         name, given = str(part[0]), part[1]
         tests = given if name == "IN" else [part]
-        return list(islice((sign for sign in self.signs if _is_member(sign, tests)), _MEMBERS)) or ["a"]
+        members = (one for one in self.characters if _is_member(one, tests))
+        return list(islice(members, _MEMBERS)) or ["a"]
 
 
-def _is_member(sign: str, tests: Sequence[tuple[Any, Any]]) -> bool:
+def _is_member(character: str, tests: Sequence[tuple[Any, Any]]) -> bool:
     is_negated = bool(tests) and str(tests[0][0]) == "NEGATE"
-    return any(_is_one(sign, str(code), given) for code, given in tests) is not is_negated
+    return any(_is_one(character, str(code), given) for code, given in tests) is not is_negated
 
 
-def _is_one(sign: str, name: str, given: Any) -> bool:  # noqa: ANN401 - Python's own tree, one kind after the other
+def _is_one(character: str, name: str, given: Any) -> bool:  # noqa: ANN401 - Python's own tree, one kind after the other
     match name:
         case "LITERAL":
-            return ord(sign) == int(given)
+            return ord(character) == int(given)
         case "NOT_LITERAL":
-            return ord(sign) != int(given)
+            return ord(character) != int(given)
         case "RANGE":
-            return bool(given[0] <= ord(sign) <= given[1])
+            return bool(given[0] <= ord(character) <= given[1])
         case "ANY":
-            return sign != "\n"
+            return character != "\n"
         case "CATEGORY":
             kind = str(given).removeprefix("CATEGORY_")
             is_kind = {
-                "DIGIT": sign.isdigit(),
-                "SPACE": sign.isspace(),
-                "WORD": sign.isalnum() or sign == "_",
+                "DIGIT": character.isdigit(),
+                "SPACE": character.isspace(),
+                "WORD": character.isalnum() or character == "_",
             }[kind.removeprefix("NOT_")]
             return is_kind is not kind.startswith("NOT_")
         case _:

@@ -7,7 +7,7 @@ from pathlib import Path
 from knowngood.app.catalogue.issue_rules import document_findings
 from knowngood.app.catalogue.lenient_reader import outline_of
 from knowngood.app.catalogue.models import IssueFile, PackagesTable, RequiresTable, WorkaroundTable, read_document
-from knowngood.app.catalogue.problems import CatalogueProblems, Problem, collected
+from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
 from knowngood.app.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, parse_script
 from knowngood.app.catalogue.script_rules import findings_beside, script_findings, workarounds_without_function
 from knowngood.app.catalogue.text_files import Toml, placeholders, read_text, read_toml
@@ -35,10 +35,10 @@ def is_issue_id(text: str) -> bool:
 
 def read_issue(folder: Path) -> Issue:
     """Read `folder/issue.toml` and `folder/repro.py`; the folder's name is the issue's id. Raises CatalogueProblems."""
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     if not is_issue_id(folder.name):
         words = f'"{folder.name}" is no id; name the folder PROJECT-NUMBER in lower case, such as pytorch-151589'
-        problems.append(Problem(folder / "issue.toml", 1, words))
+        problems.append(FileProblem(folder / "issue.toml", 1, words))
     toml = collected(problems, read_toml, folder / "issue.toml")
     script = collected(problems, _read_script, folder / "repro.py")
     document = None
@@ -60,22 +60,22 @@ def _read_script(file: Path) -> Script:
     try:
         return parse_script(read_text(file))
     except UnreadableScriptError as error:
-        raise CatalogueProblems([Problem(file, error.line, str(error))]) from None
+        raise CatalogueProblems([FileProblem(file, error.line, str(error))]) from None
 
 
-def _document_problems(toml: Toml) -> Iterator[Problem]:
+def _document_problems(toml: Toml) -> Iterator[FileProblem]:
     yield from (toml.problem(finding) for finding in document_findings(toml.data, outline_of(toml.data)))
     yield from placeholders(toml.file, toml.text)
 
 
-def _script_problems(file: Path, script: Script, toml: Toml | None) -> list[Problem]:
+def _script_problems(file: Path, script: Script, toml: Toml | None) -> list[FileProblem]:
     try:
         findings = list(script_findings(script))
         if toml is not None:
             findings.extend(findings_beside(script, outline_of(toml.data)))
     except RecursionError:
-        return [Problem(file, 1, "is nested too deeply to be checked")]
-    return [*(Problem(file, *finding) for finding in findings), *placeholders(file, script.text)]
+        return [FileProblem(file, 1, "is nested too deeply to be checked")]
+    return [*(FileProblem(file, *finding) for finding in findings), *placeholders(file, script.text)]
 
 
 def _issue(id_: str, document: IssueFile, script: Script) -> Issue:

@@ -1,4 +1,4 @@
-"""Rules that join several keys of an `issue.toml`. What a single key may hold stands in `fields.py`."""
+"""Rules that join several keys of an `issue.toml`. The values that a single key may hold are in `field_types.py`."""
 
 import re
 import warnings
@@ -29,7 +29,7 @@ def host_failures() -> tuple[str, ...]:
 
 
 def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
-    """What is wrong between the keys of a document."""
+    """Findings between the keys of a document."""
     yield from _signature(outline)
     yield from _links(data)
     yield from _ids(data, outline)
@@ -83,25 +83,25 @@ def _links(data: Mapping[str, Any]) -> Iterator[Finding]:
     tables = [link for link in links if isinstance(link, dict)]
     if not any(link.get("kind") == "report" for link in tables):
         yield ("link", 0, "kind"), 'no link is the "report"; link the thread in which the issue was reported'
+    for at, url in _repeated(links, "url"):
+        yield ("link", at, "url"), f'"{url}" is linked twice'
+
+
+def _repeated(tables: object, key: str) -> Iterator[tuple[int, str]]:
+    """Each text under this key that an earlier table of the list has too, with its place."""
     seen: set[str] = set()
-    for at, link in enumerate(links):
-        url = link.get("url") if isinstance(link, dict) else None
-        if isinstance(url, str):
-            if url in seen:
-                yield ("link", at, "url"), f'"{url}" is linked twice'
-            seen.add(url)
+    for at, table in enumerate(tables if isinstance(tables, list) else []):
+        text = table.get(key) if isinstance(table, dict) else None
+        if isinstance(text, str):
+            if text in seen:
+                yield at, text
+            seen.add(text)
 
 
 def _ids(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     for list_name in ("workaround", "variant"):
-        seen: set[str] = set()
-        tables = data.get(list_name)
-        for at, table in enumerate(tables if isinstance(tables, list) else []):
-            id_ = table.get("id") if isinstance(table, dict) else None
-            if isinstance(id_, str):
-                if id_ in seen:
-                    yield (list_name, at, "id"), f'{list_name} "{id_}" is there twice'
-                seen.add(id_)
+        for at, id_ in _repeated(data.get(list_name), "id"):
+            yield (list_name, at, "id"), f'{list_name} "{id_}" is there twice'
     for id_, at in outline.workarounds.items():
         if id_ in {CONTROL, BASELINE}:
             yield ("workaround", at, "id"), f'"{id_}" is an arm of every issue; give the workaround another name'

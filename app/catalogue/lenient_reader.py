@@ -1,4 +1,4 @@
-"""What the rules need of an `issue.toml`, read with patience.
+"""The parts of an `issue.toml` that the rules need, read leniently.
 
 A document with one bad key still has its other rules checked: what has not the expected form is left out here, and
 refused by its model.

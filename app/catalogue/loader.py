@@ -7,11 +7,11 @@ from pathlib import Path
 
 from knowngood.app.catalogue.build_loader import already_there, read_builds, read_placed_builds
 from knowngood.app.catalogue.issue_loader import read_issue
-from knowngood.app.catalogue.problems import CatalogueProblems, Problem, collected
+from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 
-__all__ = ["Catalogue", "CatalogueProblems", "Problem", "read_builds", "read_catalogue", "shipped_catalogue"]
+__all__ = ["Catalogue", "CatalogueProblems", "FileProblem", "read_builds", "read_catalogue", "shipped_catalogue"]
 
 # Measured results shipped with the project stand beside the issues.
 _NO_ISSUES = frozenset({"evidence"})
@@ -36,7 +36,7 @@ def read_catalogue(folders: Sequence[Path]) -> Catalogue:
     All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
     team's own. Raises CatalogueProblems, which holds all that is wrong.
     """
-    problems: list[Problem] = []
+    problems: list[FileProblem] = []
     issues = _read_issues(folders, problems)
     builds = _read_builds(folders, problems)
     if problems:
@@ -47,30 +47,30 @@ def read_catalogue(folders: Sequence[Path]) -> Catalogue:
     )
 
 
-def _read_issues(folders: Sequence[Path], problems: list[Problem]) -> list[Issue]:
+def _read_issues(folders: Sequence[Path], problems: list[FileProblem]) -> list[Issue]:
     issues: list[Issue] = []
     places: dict[str, Path] = {}
     shipped = shipped_catalogue().resolve()
     for owner, place in ((folder, place) for folder in folders for place in _issue_folders(folder, problems)):
         first = places.setdefault(place.name, place)
         if first is not place:
-            problems.append(Problem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
+            problems.append(FileProblem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
         issue = collected(problems, read_issue, place)
         if issue is not None:
             issues.append(replace(issue, is_of_team=owner.resolve() != shipped))
     return issues
 
 
-def _issue_folders(folder: Path, problems: list[Problem]) -> list[Path]:
+def _issue_folders(folder: Path, problems: list[FileProblem]) -> list[Path]:
     try:
         places = sorted(place for place in folder.iterdir() if place.is_dir())
     except OSError as error:
-        problems.append(Problem(folder, 1, f"is no folder of issues: {error.strerror}"))
+        problems.append(FileProblem(folder, 1, f"is no folder of issues: {error.strerror}"))
         return []
     return [place for place in places if place.name not in _NO_ISSUES and not place.name.startswith((".", "_"))]
 
 
-def _read_builds(folders: Sequence[Path], problems: list[Problem]) -> list[Build]:
+def _read_builds(folders: Sequence[Path], problems: list[FileProblem]) -> list[Build]:
     builds: dict[str, Build] = {}
     owners: dict[str, Path] = {}
     for file in (folder / "builds.toml" for folder in folders):

@@ -1,13 +1,14 @@
 """The shape of `issue.toml` and `builds.toml`: models that refuse what they do not know, and the words for a refusal.
 
 Each field's docstring is its description in the published JSON Schema. Rules that join two fields, or the document with
-its script, stand in `rules.py`.
+its script, stand in `issue_rules.py` and `script_rules.py`.
 """
 
 import re
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from enum import StrEnum
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
@@ -41,14 +42,9 @@ from knowngood.app.serialization.toml_models import STRICT, Document, Finding
 
 Probes = Annotated[list[Probe], Field(min_length=1)]
 
-# The models are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
-_CulpritWord = Annotated[Culprit, Field(strict=False)]
-_DeviceWord = Annotated[Device, Field(strict=False)]
-_FidelityWord = Annotated[Fidelity, Field(strict=False)]
-_LinkWord = Annotated[LinkKind, Field(strict=False)]
-_SeverityWord = Annotated[Severity, Field(strict=False)]
-_SignatureWord = Annotated[SignatureKind, Field(strict=False)]
-_StatusWord = Annotated[Status, Field(strict=False)]
+_E = TypeVar("_E", bound=StrEnum)
+_Word = Annotated[_E, Field(strict=False)]
+"""The models are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it."""
 
 
 class _Table(BaseModel):
@@ -56,7 +52,7 @@ class _Table(BaseModel):
 
 
 class LinkTable(_Table):
-    kind: _LinkWord
+    kind: _Word[LinkKind]
     """What it shows: the report, the fix, or other evidence. At least one link of an issue is its report."""
     url: Url
     title: Line
@@ -83,7 +79,7 @@ class ClaimTable(_Table):
 
 
 class RequiresTable(_Table):
-    device: _DeviceWord = Device.CPU
+    device: _Word[Device] = Device.CPU
     """Where it runs. A CPU issue is measured under the CPU class, also on GPU hosts; "any" is for a fault in code that
     is the same on every device, with no path of Inductor's, Triton's or XLA's."""
     torch: Specifier = ""
@@ -135,7 +131,7 @@ class PackagesTable(_Table):
 
 
 class SignatureTable(_Table):
-    kind: _SignatureWord
+    kind: _Word[SignatureKind]
     """How the issue fails: by a message, a wrong result, a signal, or a hang."""
     pattern: str = ""
     """A regular expression searched in the failure's text; the same as SIGNATURE in the script."""
@@ -182,14 +178,14 @@ class IssueFile(_Table):
     """Markdown: what goes wrong, where, for whom, and why."""
     component: Line
     """The part of the stack, such as "Inductor C++"; the matrix groups its rows by it."""
-    culprit: _CulpritWord
+    culprit: _Word[Culprit]
     """The layer that has to be mended."""
-    severity: _SeverityWord
+    severity: _Word[Severity]
     silent: bool
     """Wrong numbers without an error."""
-    fidelity: _FidelityWord
+    fidelity: _Word[Fidelity]
     """How near the script is to the report: the reporter's own code, cut down, or made anew from its description."""
-    status: _StatusWord
+    status: _Word[Status]
     """A bug, a limitation upstream states, or a mistake in how something is used."""
     exercises: Probes
     """What must be seen to happen for a pass of the baseline to count: the suspect path."""

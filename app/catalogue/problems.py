@@ -1,4 +1,4 @@
-"""What is wrong with a catalogue: file, line, sentence. Every problem is found at once, none is raised alone."""
+"""Problems of a catalogue: file, line, sentence. Every problem is found at once, none is raised alone."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, order=True)
-class Problem:
+class FileProblem:
     """One thing to mend. `line` counts from 1."""
 
     file: Path
@@ -25,13 +25,13 @@ class Problem:
 class CatalogueProblems(KnownGoodError):
     """The catalogue cannot be used; `problems` holds all that was found, in the order of files and lines."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[FileProblem]) -> None:
         self.problems = tuple(sorted(set(problems)))
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-def collected(problems: list[Problem], read: Callable[[Path], Read], file: Path) -> Read | None:
-    """What `read(file)` gives; where it raises CatalogueProblems, they join `problems` and the answer is None."""
+def collected(problems: list[FileProblem], read: Callable[[Path], Read], file: Path) -> Read | None:
+    """The value of `read(file)`; where it raises CatalogueProblems, they join `problems` and the answer is None."""
     try:
         return read(file)
     except CatalogueProblems as found:

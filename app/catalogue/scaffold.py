@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from knowngood.app.catalogue.field_types import TITLE_SIGNS
+from knowngood.app.catalogue.field_types import TITLE_CHARACTERS
 from knowngood.app.catalogue.issue_loader import is_issue_id
 from knowngood.app.catalogue.script_analysis import opening, standalone
 from knowngood.app.domain.errors import BadRequest
@@ -30,8 +30,8 @@ def new_issue(folder: Path, id_: str, title: str) -> Path:
     """
     if not is_issue_id(id_):
         raise BadRequest(f'"{id_}" is no id of an issue; write PROJECT-NUMBER in lower case, such as pytorch-151589')
-    if not title.strip() or not title.isprintable() or len(title) > TITLE_SIGNS:
-        raise BadRequest(f"the title must be one line of 1 to {TITLE_SIGNS} printable signs")
+    if not title.strip() or not title.isprintable() or len(title) > TITLE_CHARACTERS:
+        raise BadRequest(f"the title must be one line of 1 to {TITLE_CHARACTERS} printable characters")
     place = folder / id_
     try:
         place.mkdir(parents=True)

@@ -117,7 +117,7 @@ def _line_of_newer_syntax(text: str) -> int | None:
 
 @contextmanager
 def _warnings_ignored() -> Iterator[None]:
-    """What Python merely warns of, such as an odd escape, is the author's business."""
+    """Python's warnings, as of an odd escape, are the author's business."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -209,7 +209,7 @@ def _acts_on_import(node: ast.stmt) -> bool:
 
 
 def _source(lines: Sequence[str], node: ast.stmt) -> str:
-    """As `ast.get_source_segment`, which goes through the whole text sign by sign for each statement."""
+    """As `ast.get_source_segment`, which goes through the whole text character by character for each statement."""
     last = node.end_lineno or node.lineno
     if isinstance(node, _DEFINITIONS):  # whole lines: decorators, and a comment behind the last statement
         first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])

@@ -38,7 +38,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def script_findings(script: Script) -> Iterator[ScriptFinding]:
-    """What is wrong with a script whatever its issue says."""
+    """Findings about a script whatever its issue says."""
     if not ast.get_docstring(script.tree):
         yield 1, "has no docstring; say in its first line which issue this is"
     yield from _standalone_parts(script)
@@ -49,7 +49,7 @@ def script_findings(script: Script) -> Iterator[ScriptFinding]:
 
 
 def findings_beside(script: Script, outline: Outline) -> Iterator[ScriptFinding]:
-    """What does not fit between a script and its issue's document."""
+    """Contradictions between a script and its issue's document."""
     yield from _arms(script, outline)
     yield from _parameters(script, outline)
     yield from _signature(script, outline)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from knowngood.app.catalogue.problems import CatalogueProblems, Problem
+from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.app.serialization.toml_models import Finding
 from knowngood.app.serialization.toml_positions import LineMap, map_lines
 
@@ -26,29 +26,29 @@ class Toml:
     data: dict[str, Any]
     lines: LineMap
 
-    def problem(self, finding: Finding) -> Problem:
+    def problem(self, finding: Finding) -> FileProblem:
         path, message = finding
-        return Problem(self.file, self.lines.line_of(path), message)
+        return FileProblem(self.file, self.lines.line_of(path), message)
 
 
 def read_text(file: Path) -> str:
     """The text of a file, with plain line ends. Raises CatalogueProblems."""
     try:
         if not file.is_file():
-            raise CatalogueProblems([Problem(file, 1, "is not there")])
+            raise CatalogueProblems([FileProblem(file, 1, "is not there")])
         size = file.stat().st_size
         if size > FILE_BYTES:
             raise CatalogueProblems(
-                [Problem(file, 1, f"has {size} bytes; a catalogue's files have at most {FILE_BYTES}")]
+                [FileProblem(file, 1, f"has {size} bytes; a catalogue's files have at most {FILE_BYTES}")]
             )
         content = file.read_bytes()
     except OSError as error:
-        raise CatalogueProblems([Problem(file, 1, f"cannot be read: {error.strerror}")]) from None
+        raise CatalogueProblems([FileProblem(file, 1, f"cannot be read: {error.strerror}")]) from None
     try:
         return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise CatalogueProblems([Problem(file, line, "is not UTF-8")]) from None
+        raise CatalogueProblems([FileProblem(file, line, "is not UTF-8")]) from None
 
 
 def read_toml(file: Path) -> Toml:
@@ -61,15 +61,15 @@ def read_toml(file: Path) -> Toml:
         found = re.search(r" \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
         line = int(found[1]) if found and found[1] else text.count("\n") + 1
         message = str(error)[: found.start()] if found else str(error)
-        raise CatalogueProblems([Problem(file, line, f"is not TOML: {message}")]) from None
+        raise CatalogueProblems([FileProblem(file, line, f"is not TOML: {message}")]) from None
     except (ValueError, RecursionError) as error:  # a number of 5000 digits, a thousand brackets
-        raise CatalogueProblems([Problem(file, 1, f"is not TOML we can read: {error}")]) from None
+        raise CatalogueProblems([FileProblem(file, 1, f"is not TOML we can read: {error}")]) from None
     return Toml(file, text, data, lines)
 
 
-def placeholders(file: Path, text: str) -> Iterator[Problem]:
+def placeholders(file: Path, text: str) -> Iterator[FileProblem]:
     """The places a scaffold left for its author."""
     for number, line in enumerate(text.split("\n"), 1):
         found = PLACEHOLDER.search(line)
         if found:
-            yield Problem(file, number, f"is still to be filled in: {found['what'].strip() or line.strip()}")
+            yield FileProblem(file, number, f"is still to be filled in: {found['what'].strip() or line.strip()}")

@@ -11,18 +11,22 @@ if TYPE_CHECKING:
 
 
 def dump_worker_config(settings: "Settings", adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
-    """The workplace of this machine as JSON can carry it."""
+    """How agents work on this machine, as JSON can carry it."""
+    from pydantic import TypeAdapter
+
     from knowngood.workers.agent.agent import WorkerConfig
+    from knowngood.workers.agent.arm_runner import Limits
 
     worker_config = WorkerConfig(
         root=root(settings),
         slots=settings.slots,
         envs_limit_bytes=settings.envs_limit,
-        memory_limit_bytes=settings.memory_limit,
+        limits=Limits(memory_bytes=settings.memory_limit),
         fork_server=settings.fork,
         min_isolation=settings.min_isolation,
         max_isolation=settings.max_isolation,
         max_gpu_isolation=settings.max_gpu_isolation,
+        adopted=adopted or {},
     )
-    told = {build: str(python) for build, python in (adopted or {}).items()}
-    return {**vars(worker_config), "root": str(worker_config.root), "adopted": told}
+    dumped: dict[str, Any] = TypeAdapter(WorkerConfig).dump_python(worker_config, mode="json")
+    return dumped

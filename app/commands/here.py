@@ -23,7 +23,7 @@ from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdi
 from knowngood.app.serialization.marks import mark_of
 
 if TYPE_CHECKING:
-    from knowngood.workers.provision.adopted_env import Adopted
+    from knowngood.workers.provision.adopted_env import AdoptedEnvironment
 
 LOCAL = "local"
 """The origin of a build that came from no index we know."""
@@ -42,7 +42,7 @@ class Here:
 
 def look(python: str, builds: Iterable[Build]) -> Here:
     """What `python` holds; an empty text is the interpreter that runs this. Raises BadRequest where it has no torch."""
-    from knowngood.workers.provision.adopted_env import look_into
+    from knowngood.workers.provision.adopted_env import inspect_interpreter
     from knowngood.workers.provision.resolver import ProvisionFailure
 
     program = shutil.which(python) if python else sys.executable
@@ -50,7 +50,7 @@ def look(python: str, builds: Iterable[Build]) -> Here:
         raise BadRequest(f"--python {python} is no program here")
     path = Path(program).absolute()
     try:
-        found = look_into(path, os.environ)
+        found = inspect_interpreter(path, os.environ)
     except ProvisionFailure as failure:
         advice = "name the environment's interpreter: knowngood here --python /path/to/venv/bin/python"
         raise BadRequest(f"{path} cannot be used: {failure.trouble.sentence}; {advice}") from failure
@@ -58,7 +58,7 @@ def look(python: str, builds: Iterable[Build]) -> Here:
     return Here(path, column or _build_of(found), found.in_words, _name(path, found), column is not None)
 
 
-def _build_of(found: "Adopted") -> Build:
+def _build_of(found: "AdoptedEnvironment") -> Build:
     """A build that no catalogue has. Its Triton counts as its own pin: nobody has said otherwise."""
     said = found.imported
     try:
@@ -84,7 +84,7 @@ def _build_of(found: "Adopted") -> Build:
     )
 
 
-def _name(path: Path, found: "Adopted") -> str:
+def _name(path: Path, found: "AdoptedEnvironment") -> str:
     return digest(f"{path} {found.imported} {found.lock}")[:16]
 
 

@@ -98,7 +98,7 @@ _THREAD = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|disc
 
 @dataclass(frozen=True)
 class Claim:
-    """What upstream or a blog says; shown beside what was measured, never counted.
+    """A statement of upstream's or a blog's, shown beside what was measured, never counted.
 
     `says` is `affected`, `fixed`, `cure`, `cause` or empty. `about` are the torch releases that it speaks of (a PEP 440
     specifier), and `workaround` the arm that it calls a cure: with either it can be held against measurements.
@@ -158,7 +158,9 @@ class Arm:
 
 @dataclass(frozen=True)
 class Workaround:
-    """What a user can do on an affected build; `body` holds the snippet to paste. Its arm has the same id."""
+    """A way around the issue for users of an affected build; `body` holds the snippet to paste. Its arm has the same
+    id.
+    """
 
     id: str
     title: str
@@ -242,7 +244,7 @@ class Issue:
 
     @property
     def caveat(self) -> str:
-        """What stands beside every verdict of it; empty for an issue that comes with this project."""
+        """A warning to show beside every verdict of it; empty for an issue that comes with this project."""
         return NOT_REVIEWED if self.is_of_team else ""
 
     @property
@@ -258,7 +260,7 @@ class Issue:
 
 @dataclass(frozen=True)
 class EnvironmentRequest:
-    """What to provision for (build, issue): everything that decides what gets installed, and nothing else."""
+    """The environment to provision for (build, issue): all that decides what gets installed, and nothing else."""
 
     build: str
     requirements: tuple[str, ...]
@@ -292,7 +294,9 @@ def digest(text: str) -> str:
 
 
 def environment_request(issue: Issue, build: Build) -> EnvironmentRequest:
-    """What `issue` needs beside `build`. Issues that ask for nothing share the bare environment of the build."""
+    """The environment that `issue` needs with `build`. Issues that ask for nothing share the bare environment of the
+    build.
+    """
     return _requested(issue.packages, build)
 
 

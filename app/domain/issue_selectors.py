@@ -6,17 +6,17 @@ report may be several issues here; then all of them are meant. `all` means every
 
 import difflib
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.app.domain.errors import BadRequest, UnknownIssue
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue, LinkKind, Severity
 
 
 @dataclass(frozen=True)
 class Watch:
-    """What is looked at: everything named here together. `packages` are names whose issues need them beside torch."""
+    """A choice of issues: everything named here together. `packages` are names whose issues need them beside torch."""
 
     issues: tuple[str, ...] = ()
     components: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ _REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 ALL = "all"
 
-_SHOWN_SIGNS = 80
+_SHOWN_CHARACTERS = 80
 _SHOWN_UNKNOWN = 3  # looking for near names takes milliseconds each, and a request may hold thousands
 
 
@@ -52,22 +52,18 @@ class Names:
 
 
 def names_of(issues: Mapping[str, Issue]) -> Names:
-    ids: dict[str, list[str]] = defaultdict(list)
-    components: dict[str, list[str]] = defaultdict(list)
-    packages: dict[str, list[str]] = defaultdict(list)
-    numbers: dict[str, list[str]] = defaultdict(list)
-    for issue in sorted(issues.values(), key=lambda one: one.id):
-        for written in {issue.id.casefold(), *_reports(issue)}:
-            ids[written].append(issue.id)
-        components[issue.component.casefold()].append(issue.id)
-        numbers[issue.id.rpartition("-")[2]].append(issue.id)
-        for package in _packages(issue):
-            packages[package].append(issue.id)
-    return Names(_frozen(ids), _frozen(components), _frozen(packages), _frozen(numbers))
+    return Names(
+        ids=_ids_by(issues, lambda one: {one.id.casefold(), *_reports(one)}),
+        components=_ids_by(issues, lambda one: {one.component.casefold()}),
+        packages=_ids_by(issues, _packages),
+        numbers=_ids_by(issues, lambda one: {one.id.rpartition("-")[2]}),
+    )
 
 
-def _frozen(found: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
-    return {name: tuple(ids) for name, ids in found.items()}
+def _ids_by(issues: Mapping[str, Issue], words: Callable[[Issue], set[str]]) -> Mapping[str, tuple[str, ...]]:
+    """Ids in their order by each of the words that an issue has."""
+    pairs = ((word, issue.id) for issue in issues.values() for word in words(issue))
+    return {word: tuple(sorted(id_ for _, id_ in found)) for word, found in grouped(pairs, lambda one: one[0]).items()}
 
 
 def _reports(issue: Issue) -> set[str]:
@@ -136,9 +132,9 @@ def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
 def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """The known names most like what was written: the same number first, then alike letters."""
     pool = sorted(known)
-    number = "".join(sign for sign in wanted[:_SHOWN_SIGNS] if sign.isdigit())
+    number = "".join(one for one in wanted[:_SHOWN_CHARACTERS] if one.isdigit())
     numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
-    alike = difflib.get_close_matches(wanted[:_SHOWN_SIGNS], pool, n=limit, cutoff=0.5)
+    alike = difflib.get_close_matches(wanted[:_SHOWN_CHARACTERS], pool, n=limit, cutoff=0.5)
     return list(dict.fromkeys([*numbered, *alike]))[:limit]
 
 
@@ -199,11 +195,18 @@ def _no_such(what: str, unknown: Sequence[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= _SHOWN_SIGNS else f"{text[:_SHOWN_SIGNS]}..."
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."
 
 
-_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
+SEVERITY_RANK = {severity: rank for rank, severity in enumerate(Severity)}
+
+
+def read_severity(text: str) -> Severity | None:
+    """None for an empty text. Raises BadRequest."""
+    if text and text not in list(Severity):
+        raise BadRequest(f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
+    return Severity(text) if text else None
 
 
 def is_at_least(severity: Severity, least: Severity) -> bool:
-    return _SEVERITIES[severity] >= _SEVERITIES[least]
+    return SEVERITY_RANK[severity] >= SEVERITY_RANK[least]

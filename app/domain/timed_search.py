@@ -11,16 +11,16 @@ from knowngood.app.domain.issue import digest
 LIMIT_S = 1.0
 """How long one text may be looked through, in seconds of this process's processors."""
 
-LINE_SIGNS = 400
-"""What is kept of a line that says what happened."""
+LINE_CHARACTERS = 400
+"""Characters kept of a line that says what happened."""
 
 
 @dataclass(frozen=True)
 class Searched:
-    """What looking for a pattern came to, fit to be kept beside what was looked through.
+    """The result of a search, fit to be stored with the text that was searched.
 
-    `of` is the digest of the pattern; `line` the line that carries it, at most 400 signs (None: there is none). With
-    `is_late` nobody knows: it took longer than it may.
+    `of` is the digest of the pattern; `line` the line that carries it, at most 400 characters (None: there is none).
+    With `is_late` nobody knows: it took longer than it may.
     """
 
     of: str
@@ -39,7 +39,7 @@ def search(pattern: str, texts: Iterable[str], limit_s: float = LIMIT_S) -> Sear
 
 @lru_cache(maxsize=4096)
 def digest_of(pattern: str) -> str:
-    """What the result of a search is kept under: with another pattern it says nothing."""
+    """The key that a search's result is kept under: with another pattern it says nothing."""
     return digest(pattern)
 
 
@@ -49,7 +49,7 @@ def _line(pattern: str, text: str, limit_s: float) -> str | None:
         return None
     start = text.rfind("\n", 0, found.start()) + 1
     end = text.find("\n", found.end())
-    return text[start : end if end >= 0 else len(text)].strip()[:LINE_SIGNS]
+    return text[start : end if end >= 0 else len(text)].strip()[:LINE_CHARACTERS]
 
 
 @lru_cache(maxsize=4096)

@@ -30,8 +30,10 @@ class WatchListTaken(KnownGoodError):
 
 
 @dataclass(frozen=True)
-class Content:
-    """What a list says; each change of it is a version. `hardware` are the classes that count (none: all measured)."""
+class WatchListContent:
+    """The content of a list; each change of it is a version. `hardware` are the classes that count (none: all
+    measured).
+    """
 
     watch: Watch = field(default_factory=Watch)
     hardware: tuple[str, ...] = ()
@@ -47,7 +49,7 @@ class WatchList:
     version: int
     changed_at: datetime
     changed_by: str
-    content: Content
+    content: WatchListContent
 
 
 def checked_name(name: str) -> str:
@@ -59,7 +61,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked(content: Content, issues: Mapping[str, Issue]) -> Content:
+def checked(content: WatchListContent, issues: Mapping[str, Issue]) -> WatchListContent:
     """The content with each name once. Raises BadWatchList, or BadRequest for issues and components there are not.
 
     Packages need not be known: the first issue that needs one may come tomorrow.

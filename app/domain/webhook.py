@@ -64,8 +64,10 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back: the status (None: there was no answer), a few words, and how long to wait where it says so."""
+class DeliveryResponse:
+    """A receiver's response: the status (None: there was no answer), a few words, and how long to wait where it says
+    so.
+    """
 
     status: int | None
     said: str
@@ -82,7 +84,7 @@ class Answer:
         return self.status == HTTPStatus.GONE
 
 
-def next_try(delivery: str, tries: int, answer: Answer, now: datetime) -> datetime | None:
+def next_try(delivery: str, tries: int, answer: DeliveryResponse, now: datetime) -> datetime | None:
     """When to send again after `tries` that failed, the last with `answer`; None: it is given up.
 
     Each delivery has a spread of its own, so that a receiver that comes back is not asked for everything at once.

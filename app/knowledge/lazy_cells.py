@@ -3,15 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
-from knowngood.app.domain.verdicts.verdict import Cell
-
-CellPlace = tuple[str, str, str]
-"""(issue, build, hardware class)."""
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
 
 _Raw = TypeVar("_Raw")
 
 
-class LateCells(Mapping[CellPlace, Cell], Generic[_Raw]):
+class LazyCells(Mapping[CellPlace, Cell], Generic[_Raw]):
     """Read-only for whoever asks, and safe for many threads: two that ask for the same cell decode it twice at worst.
 
     Decoding all of 200,000 cells takes 11 s, reading their texts 1.5 s (one core of a shared machine, 2026-11-21).
@@ -21,9 +18,9 @@ class LateCells(Mapping[CellPlace, Cell], Generic[_Raw]):
         self._decode = decode
         self._cells: dict[CellPlace, _Raw | Cell] = dict(raw)
 
-    def with_changes(self, changed: Mapping[CellPlace, _Raw]) -> "LateCells[_Raw]":
+    def with_changes(self, changed: Mapping[CellPlace, _Raw]) -> "LazyCells[_Raw]":
         """Another one with these in their new state; what was decoded stays so."""
-        made: LateCells[_Raw] = LateCells(self._decode, {})
+        made: LazyCells[_Raw] = LazyCells(self._decode, {})
         made._cells = {**self._cells, **changed}
         return made
 

@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.lazy_cells import CellPlace, LateCells
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store import unreadable
 from knowngood.app.store.evidence import attempt_codec
@@ -22,21 +23,21 @@ from knowngood.app.store.watch_lists import load_watch_lists
 
 @dataclass(frozen=True)
 class KnowledgeSnapshot:
-    """What is known at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
+    """The knowledge at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
     the store was last seen to be at that generation.
     """
 
     generation: int
     knowledge: Knowledge
     revisions: Mapping[str, str]
-    cells: LateCells[str]
+    cells: LazyCells[str]
     known_at: datetime
 
 
 def load_knowledge(
     s: Session, now: datetime, before: KnowledgeSnapshot | None = None, *, whole: bool = True
 ) -> KnowledgeSnapshot:
-    """What is known now, from what was known `before`; that itself where the store has not moved since. Raises
+    """The knowledge of now, from that of `before`; that itself where the store has not moved since. Raises
     Unreadable where an issue or a build cannot be read; without `whole` it is left out.
 
     Only cells written since are read. Their generation says which: writers come one after the other, and each begins
@@ -76,10 +77,10 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
     return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
-def _cells(s: Session, before: KnowledgeSnapshot | None) -> LateCells[str]:
+def _cells(s: Session, before: KnowledgeSnapshot | None) -> LazyCells[str]:
     """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
     if before is None:
-        return LateCells(attempt_codec.read_cell, _texts(s, since=None))
+        return LazyCells(attempt_codec.read_cell, _texts(s, since=None))
     found = before.cells.with_changes(_texts(s, since=before.generation))
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
     return found if len(found) == number else _cells(s, None)
@@ -106,7 +107,7 @@ def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) ->
     Nothing is inferred of the past, because the evidence that rules rest on is not at hand. Raises BadRequest where too
     many attempts would have to be judged anew.
     """
-    found = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells_at(s, at, **wanted)}
+    found: dict[CellPlace, Cell] = {cell.key: cell for cell in load_cells_at(s, at, **wanted)}
     return Known(
         issues={issue.id: issue for issue in load_issues(s)},
         builds={build.id: build for build in load_builds(s)},

@@ -9,7 +9,9 @@ from knowngood.app.domain.watch_list import WatchList
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What an answer stands on. `tested` are the builds that have any cell; `lists` the watch lists by name."""
+    """The knowledge that an answer stands on. `tested` are the builds that have any cell; `lists` the watch lists by
+    name.
+    """
 
     known: Known
     tested: frozenset[str]

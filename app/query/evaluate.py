@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, eq, ge, gt, itemgetter, le, lt, ne
+from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.matrix import tells_most
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
-from knowngood.app.query.fields import Kind, about_build, about_cell, about_issue, found_in, verdict_told
+from knowngood.app.query.fields import Kind, about_build, about_cell, about_issue, verdict_told
 from knowngood.app.query.parser import (
     And,
     Atom,
@@ -41,12 +42,15 @@ Scope = tuple[int, ...]  # places of builds
 _Test = Callable[[Issue, Lines], bool]
 _Told = Callable[[int, Cell], bool | None]  # of the cell at a place: yes, no, or nothing tells
 
+_T = TypeVar("_T")
 _verdict = attrgetter("verdict")
 
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at: `builds` in release order, each for itself, and the time by which ages are counted."""
+    """The part of the matrix that is looked at: `builds` in release order, each for itself, and the time by which ages
+    are counted.
+    """
 
     builds: tuple[Build, ...]
     now: datetime
@@ -74,9 +78,9 @@ def needs_cells(query: Query) -> bool:
 
 
 def of_issues(query: Query) -> Callable[[Issue], bool]:
-    """What must hold of an issue whatever its cells: true of every issue that `matching` can select."""
+    """The conditions on an issue whatever its cells: true of every issue that `matching` can select."""
     parts = query.queries if isinstance(query, And) else (query,)
-    tests = [_issue_test(one) for one in parts if not needs_cells(one)]
+    tests = [_combined(one, about_issue) for one in parts if not needs_cells(one)]
     return lambda issue: all(test(issue) for test in tests)
 
 
@@ -86,7 +90,7 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
     Raises BadQuery where they leave none of some: a name that is no build's, a range that nothing is in.
     """
     places = [one for one in (query.queries if isinstance(query, And) else (query,)) if _is_place(one)]
-    tests = [_place_test(one) for one in places]
+    tests = [_combined(one, about_build) for one in places]
     left = tuple(build for build in builds if all(test(build) for test in tests))
     if builds and not left:
         raise _no_columns(next(atoms_of(places[0])), builds)
@@ -127,45 +131,27 @@ def _is_of_a_cell(query: Query) -> bool:
             return False
 
 
-def _issue_test(query: Query) -> Callable[[Issue], bool]:
-    """Of a query that needs no cells."""
+def _combined(query: Query, about: Callable[[str, str], Callable[[_T], bool]]) -> Callable[[_T], bool]:
+    """The test of a query that needs no cells; `about` makes that of one field's value."""
     match query:
         case Text(words):
-            return found_in(words)
+            return about("text", words)
         case Atom(field, values):
-            return _any_of([about_issue(field, value) for value in values])
+            return _any_of([about(field, value) for value in values])
         case Not(inner):
-            test = _issue_test(inner)
-            return lambda issue: not test(issue)
+            test = _combined(inner, about)
+            return lambda one: not test(one)
         case And(queries):
-            tests = [_issue_test(one) for one in queries]
-            return lambda issue: all(test(issue) for test in tests)
+            tests = [_combined(one, about) for one in queries]
+            return lambda one: all(test(one) for test in tests)
         case Or(queries):
-            return _any_of([_issue_test(one) for one in queries])
+            return _any_of([_combined(one, about) for one in queries])
         case _:
             raise AssertionError(query)
 
 
-def _any_of(tests: Sequence[Callable[[Issue], bool]]) -> Callable[[Issue], bool]:
-    return tests[0] if len(tests) == 1 else lambda issue: any(test(issue) for test in tests)
-
-
-def _place_test(query: Query) -> Callable[[Build], bool]:
-    match query:
-        case Atom(field, values):
-            tests = [about_build(field, value) for value in values]
-            return lambda build: any(test(build) for test in tests)
-        case Not(inner):
-            test = _place_test(inner)
-            return lambda build: not test(build)
-        case And(queries):
-            tests = [_place_test(one) for one in queries]
-            return lambda build: all(test(build) for test in tests)
-        case Or(queries):
-            tests = [_place_test(one) for one in queries]
-            return lambda build: any(test(build) for test in tests)
-        case _:
-            raise AssertionError(query)
+def _any_of(tests: Sequence[Callable[[_T], bool]]) -> Callable[[_T], bool]:
+    return tests[0] if len(tests) == 1 else lambda one: any(test(one) for test in tests)
 
 
 # -- an issue with its cells -------------------------------------------------------------------------------------------
@@ -173,7 +159,7 @@ def _place_test(query: Query) -> Callable[[Build], bool]:
 
 def _test(query: Query, scope: Scope, view: View) -> _Test:
     if not needs_cells(query):
-        of_issue = _issue_test(query)
+        of_issue = _combined(query, about_issue)
         return lambda issue, _: of_issue(issue)
     match query:
         case Atom() | And():
@@ -198,7 +184,7 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
 
 def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
     """Columns first, then issues, which are quick to ask, then one cell for all that is asked of a cell."""
-    places = [_place_test(one) for one in queries if _is_place(one)]
+    places = [_combined(one, about_build) for one in queries if _is_place(one)]
     scope = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
     if places and not scope:
         return lambda _issue, _lines: False
@@ -206,13 +192,8 @@ def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
     of_cells = [one for one in rest if _is_of_a_cell(one)]
     tests = [_test(one, scope, view) for one in sorted(rest, key=needs_cells) if one not in of_cells]
     if of_cells:
-        tests.append(_one_cell(of_cells, scope, view))
+        tests.append(_some(_range(scope, of_cells, view, passes_absent=False)))
     return lambda issue, lines: all(test(issue, lines) for test in tests)
-
-
-def _one_cell(conditions: Sequence[Query], scope: Scope, view: View) -> _Test:
-    """Whether there is one cell that meets them all."""
-    return _some(_range(scope, conditions, view, passes_absent=False))
 
 
 def _some(range_: "_Range") -> _Test:
@@ -228,7 +209,7 @@ def _some(range_: "_Range") -> _Test:
 
 
 def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cell]]:
-    """What takes the cells at these places out of a line."""
+    """A function that takes the cells at these places out of a line."""
     if len(scope) == len(view.builds):
         return lambda line: line
     if not scope:
@@ -242,7 +223,7 @@ def _picker(scope: Scope, view: View) -> Callable[[Sequence[Cell]], Sequence[Cel
 def _told(query: Query, view: View) -> _Told:
     """Of a condition that one cell meets or does not."""
     if _is_place(query):
-        test = _place_test(query)
+        test = _combined(query, about_build)
         holds = [test(build) for build in view.builds]
         return lambda at, _: holds[at]
     match query:
@@ -339,27 +320,23 @@ def _range(scope: Scope, conditions: Iterable[Query], view: View, *, passes_abse
 
     With `passes_absent` cells where the issue cannot exist are left out.
     """
-    places = [_place_test(one) for one in conditions if _is_place(one)]
+    places = [_combined(one, about_build) for one in conditions if _is_place(one)]
     chosen = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
     of_cells = [one for one in conditions if not _is_place(one)]
     verdicts = _EVERY - {_ABSENT} if passes_absent else _EVERY
     for one in of_cells:
         if isinstance(one, Atom) and one.field == "status":
             verdicts &= _verdicts(one)
-    others = sorted((one for one in of_cells if not _is_status(one)), key=_price)
-    tests = tuple(_told(one, view) for one in others)
+    others = (one for one in of_cells if not (isinstance(one, Atom) and one.field == "status"))
+    tests = tuple(_told(one, view) for one in sorted(others, key=_price))
     return _Range(chosen, _families(chosen, view), verdicts, tests, _picker(chosen, view))
 
 
 _EVERY = frozenset(Verdict)
 
 
-def _is_status(query: Query) -> bool:
-    return isinstance(query, Atom) and query.field == "status"
-
-
 def _price(query: Query) -> bool:
-    """What looks at a time or a place is asked before what looks through workarounds and sentences."""
+    """Conditions on a time or a place are asked before those that look through workarounds and sentences."""
     return any(atom.field in {"cure", "reason"} for atom in atoms_of(query))
 
 
@@ -457,7 +434,7 @@ def _are_met(steps: Sequence[frozenset[Verdict]], said: Iterable[Verdict | None]
 
 
 def _said(release: Scope, line: Sequence[Cell]) -> Verdict | None:
-    """What the Pythons of one release say; None where they contradict each other."""
+    """The verdict of the Pythons of one release; None where they contradict each other."""
     verdicts = {line[at].verdict for at in release}
     said = verdicts & CONCLUSIVE or verdicts
     return next(iter(said)) if len(said) == 1 else None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from enum import StrEnum
 from functools import lru_cache
 from operator import ge, gt, le, lt
@@ -84,8 +85,6 @@ def _no_word(text: str, words: Iterable[str]) -> UnfitValue:
 
 def nearest_word(text: str, words: Iterable[str]) -> str:
     """The word most like `text`, by letters alone; empty where none is alike."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only refusals need it
-
     near = get_close_matches(text[:LONGEST_VALUE].casefold(), list(words), 1)
     return near[0] if near else ""
 
@@ -281,17 +280,14 @@ def about_issue(field: str, value: str) -> AboutIssue:
             return lambda issue: _is_exercised(issue, value)
         case "has":
             return _HAS[value]
-        case "upstream":
-            return lambda issue: _upstream(issue) == value
-        case "silent":
-            return lambda issue: issue.silent is (value == "yes")
-        case "default":
-            return lambda issue: issue.default is (value == "yes")
+        case "text":
+            return _found_in(value)
         case _ if field in _WORD_OF:
             told = _WORD_OF[field]
             return lambda issue: told(issue) == value
         case _:
-            return _text_test(_TEXTS_OF[field], value)
+            texts, holds = _TEXTS_OF[field], _text_test(value)
+            return lambda issue: any(map(holds, texts(issue)))
 
 
 def _severity_test(value: str) -> AboutIssue:
@@ -317,6 +313,10 @@ def _upstream(issue: Issue) -> str:
     return next((link.state for link in issue.links if link.kind is LinkKind.REPORT and link.state), "unknown")
 
 
+def _yes_or_no(*, is_so: bool) -> str:
+    return "yes" if is_so else "no"
+
+
 def _has_link(kind: LinkKind) -> AboutIssue:
     return lambda issue: any(link.kind is kind for link in issue.links)
 
@@ -336,6 +336,9 @@ _WORD_OF: dict[str, Callable[[Issue], str]] = {
     "kind": lambda issue: issue.status.value,
     "device": lambda issue: issue.requires.device.value,
     "signature": lambda issue: issue.signature.kind.value,
+    "upstream": _upstream,
+    "silent": lambda issue: _yes_or_no(is_so=issue.silent),
+    "default": lambda issue: _yes_or_no(is_so=issue.default),
 }
 _TEXTS_OF: dict[str, Callable[[Issue], Iterable[str]]] = {
     "id": lambda issue: (issue.id,),
@@ -352,14 +355,15 @@ _TEXTS_OF: dict[str, Callable[[Issue], Iterable[str]]] = {
 }
 
 
-def _text_test(texts: Callable[[Issue], Iterable[str]], value: str) -> AboutIssue:
+def _text_test(value: str) -> Callable[[str], bool]:
+    """Whether a text holds `value`; after `=`, whether it is that."""
     wanted = value.removeprefix("=").casefold()
     if value.startswith("="):
-        return lambda issue: any(text.casefold() == wanted for text in texts(issue))
-    return lambda issue: any(wanted in text.casefold() for text in texts(issue))
+        return lambda text: text.casefold() == wanted
+    return lambda text: wanted in text.casefold()
 
 
-def found_in(words: str) -> AboutIssue:
+def _found_in(words: str) -> AboutIssue:
     """Whether bare words stand in an issue's id, title or component."""
     wanted = words.casefold()
     return lambda issue: wanted in f"{issue.id} {issue.title} {issue.title_zh} {issue.component}".casefold()
@@ -372,32 +376,20 @@ def about_build(field: str, value: str) -> AboutBuild:
             return lambda build: build.is_mismatched is (value == "yes")
         case "build" if value.startswith("torch-"):
             return lambda build: build.id == value
-        case "build":
-            holds = version_test(value)
-            return lambda build: holds(build.build_id.version)
-        case "python":
-            holds = version_test(value)
-            return lambda build: holds(_version(build.python))
+        case _ if value == "none":
+            part = _VERSION_OF[field]
+            return lambda build: part(build) is None
         case _:
-            return _optional_version_test(_PART_OF[field], value)
+            part, holds = _VERSION_OF[field], version_test(value)
+            return lambda build: (version := part(build)) is not None and holds(version)
 
 
-_PART_OF: dict[str, Callable[[Build], str | None]] = {
-    "cuda": lambda build: build.cuda,
-    "triton": lambda build: build.triton,
+_VERSION_OF: dict[str, Callable[[Build], Version | None]] = {
+    "build": lambda build: build.build_id.version,
+    "python": lambda build: _version(build.python),
+    "cuda": lambda build: None if build.cuda is None else _version(build.cuda),
+    "triton": lambda build: None if build.triton is None else _version(build.triton),
 }
-
-
-def _optional_version_test(part: Callable[[Build], str | None], value: str) -> AboutBuild:
-    if value == "none":
-        return lambda build: part(build) is None
-    holds = version_test(value)
-
-    def test(build: Build) -> bool:
-        version = part(build)
-        return version is not None and holds(_version(version))
-
-    return test
 
 
 def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -> AboutCell:
@@ -410,9 +402,11 @@ def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -
         case "cure":
             return _no_cure if value == "none" else _cure_test(WorkaroundVerdict(value))
         case "hardware":
-            return _cell_text_test(value, lambda cell: cell.hardware)
+            holds = _text_test(value)
+            return lambda _, cell: holds(cell.hardware)
         case "reason":
-            return _cell_text_test(value, lambda cell: cell.reason)
+            holds = _text_test(value)
+            return lambda _, cell: holds(cell.reason)
         case _:
             raise AssertionError(field)
 
@@ -437,7 +431,7 @@ _ORDERS: dict[str, Callable[[datetime, datetime], bool]] = {"<": gt, "<=": ge, "
 
 
 def _age_test(value: str, now: datetime) -> AboutCell:
-    """What is younger was measured later."""
+    """A younger cell was measured later."""
     sign, number, unit = _AGES.fullmatch(value).groups()  # type: ignore[union-attr]  # it was read before
     limit, compared = now - int(number) * _UNITS[unit], _ORDERS[sign]
 
@@ -474,13 +468,6 @@ _is_cured = _cure_test(WorkaroundVerdict.EFFECTIVE)
 def _no_cure(at: int, cell: Cell) -> bool | None:
     cured = _is_cured(at, cell)
     return None if cured is None else cell.verdict in FAILING and not cured
-
-
-def _cell_text_test(value: str, text: Callable[[Cell], str]) -> AboutCell:
-    wanted = value.removeprefix("=").casefold()
-    if value.startswith("="):
-        return lambda _, cell: text(cell).casefold() == wanted
-    return lambda _, cell: wanted in text(cell).casefold()
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

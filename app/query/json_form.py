@@ -40,7 +40,7 @@ from knowngood.app.query.parser import (
 from knowngood.app.serialization.toml_models import schema_text
 
 PUBLISHED = Path(__file__).with_name("query.schema.json")
-LONGEST = 10_000  # signs
+LONGEST = 10_000  # characters
 _DEEPEST = 3 * DEEPEST  # a text may hold alternatives of conjunctions of denials in each parenthesis
 
 Json = Any  # what json.loads gives
@@ -54,7 +54,7 @@ def read_query(text: str) -> Query:
 def read_json(text: str) -> Query:
     """Raises BadQuery; where the text is no JSON it points at the place."""
     if len(text) > LONGEST:
-        raise BadQuery(f"the query has {len(text):,} signs", f"at most {LONGEST:,}", column=LONGEST + 1, length=1)
+        raise BadQuery(f"the query has {len(text):,} characters", f"at most {LONGEST:,}", column=LONGEST + 1, length=1)
     try:
         told = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
@@ -69,7 +69,7 @@ def read_json(text: str) -> Query:
 def _once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     told = dict(pairs)
     if len(told) != len(pairs):
-        raise BadQuery("a name that stands twice in one object", "one name in each object")
+        raise BadQuery("a duplicate name in one object", "one name in each object")
     return told
 
 
@@ -108,7 +108,7 @@ def from_json(told: Json) -> Query:
     """Raises BadQuery, which names the place as a path: `and[2].status`. What is too much for a text is so here."""
     if told in ({}, {"and": []}):
         return EVERYTHING
-    query = _Reader().query(told, "")
+    query = _JsonParser().query(told, "")
     try:
         parse(written(query))
     except BadQuery as error:
@@ -116,7 +116,7 @@ def from_json(told: Json) -> Query:
     return query
 
 
-class _Reader:
+class _JsonParser:
     def __init__(self) -> None:
         self._count = 0
 
@@ -193,11 +193,11 @@ def _atom(name: str, value: Json, place: str) -> Atom:
     if field is None:
         _fail(place, f'there is no field "{name[:40]}"', "a field", nearest_word(name, _NAMES))
     values = [_text(one, place) for one in (_several(value, place) if isinstance(value, list) else [value])]
-    with_place = [_fitted(fit_value, field, one, place) for one in values]
+    with_place = [_checked(fit_value, field, one, place) for one in values]
     return Atom(field.name, tuple(dict.fromkeys(with_place)))
 
 
-def _fitted(fit: Any, *given: Any) -> Any:  # noqa: ANN401 - whatever `fit` takes and gives
+def _checked(fit: Any, *given: Any) -> Any:  # noqa: ANN401 - whatever `fit` takes and gives
     *arguments, place = given
     try:
         return fit(*arguments)
@@ -208,13 +208,13 @@ def _fitted(fit: Any, *given: Any) -> Any:  # noqa: ANN401 - whatever `fit` take
 def _number(value: Json, place: str) -> str:
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000:  # noqa: PLR2004 - six digits
         value = str(value)
-    number: str = _fitted(fit_number, _text(value, place), place)
+    number: str = _checked(fit_number, _text(value, place), place)
     return number
 
 
 def _in_order(value: Json, place: str) -> InOrder:
     steps = [_atom("status", one, f"{place}[{at}]").values for at, one in enumerate(_several(value, place))]
-    fitted: tuple[tuple[str, ...], ...] = _fitted(fit_steps, steps, place)
+    fitted: tuple[tuple[str, ...], ...] = _checked(fit_steps, steps, place)
     return InOrder(fitted)
 
 
@@ -268,7 +268,12 @@ def query_schema() -> dict[str, Any]:
         "anyOf": [{"type": "object", "maxProperties": 0}, {"$ref": "#/$defs/nothing"}, {"$ref": "#/$defs/query"}],
         "$defs": {
             "nothing": _object("and", {"type": "array", "maxItems": 0}),
-            "query": {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in ("joined", "condition", *_kinds())]},
+            "query": {
+                "oneOf": [
+                    {"$ref": f"#/$defs/{name}"}
+                    for name in ("joined", "condition", *(f"of_{one.value}" for one in Kind))
+                ]
+            },
             "joined": {
                 "oneOf": [
                     _object("and", _list_of("query")),
@@ -287,10 +292,6 @@ def query_schema() -> dict[str, Any]:
             **{f"of_{kind.value}": {"oneOf": _fields(kind)} for kind in Kind},
         },
     }
-
-
-def _kinds() -> list[str]:
-    return [f"of_{kind.value}" for kind in Kind]
 
 
 def _quantifiers() -> list[dict[str, Any]]:

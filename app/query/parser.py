@@ -9,6 +9,7 @@ import dataclasses
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NoReturn
@@ -16,14 +17,14 @@ from typing import NoReturn
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.query.fields import ALIASES, FIELDS, LONGEST_VALUE, VERDICTS, Field, Kind, UnfitValue, nearest_word
 
-LONGEST = 2000  # signs
+LONGEST = 2000  # characters
 DEEPEST = 20  # parentheses and denials within each other
 MOST = 200  # conditions
 
 
 class BadQuery(BadRequest):
-    """A query that cannot be read. `column` counts signs from 1 (0: it is not a place in a text), `length` is that of
-    what is wrong there; `nearest` is a word that may have been meant, or empty.
+    """A query that cannot be read. `column` counts characters from 1 (0: it is not a place in a text), `length` is
+    that of what is wrong there; `nearest` is a word that may have been meant, or empty.
     """
 
     def __init__(self, found: str, expected: str, *, column: int = 0, length: int = 0, nearest: str = "") -> None:
@@ -117,16 +118,19 @@ def parse(text: str) -> Query:
     refuse_unprintable(text)
     if len(text) > LONGEST:
         raise BadQuery(
-            f"the query has {len(text):,} signs", f"at most {LONGEST:,}", column=LONGEST + 1, length=len(text) - LONGEST
+            f"the query has {len(text):,} characters",
+            f"at most {LONGEST:,}",
+            column=LONGEST + 1,
+            length=len(text) - LONGEST,
         )
-    return _Reader(text).read()
+    return _TextParser(text).read()
 
 
 def refuse_unprintable(text: str) -> None:
-    """Raises BadQuery at the first sign that no text has: control signs, and halves of a surrogate pair."""
+    """Raises BadQuery at the first character that no text has: control characters, and halves of a surrogate pair."""
     for at, sign in enumerate(text):
         if unicodedata.category(sign) in {"Cc", "Cs"} and not sign.isspace():
-            raise BadQuery(f"the sign U+{ord(sign):04X}", "text that can be printed", column=at + 1, length=1)
+            raise BadQuery(f"the character U+{ord(sign):04X}", "text that can be printed", column=at + 1, length=1)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -136,6 +140,7 @@ _CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\(")
 _QUANTIFIERS = (*(one.value for one in Quantifier), "count", "seq")
 _CONNECTIVES = ("and", "or", "not")
 _STARTS_BUILD = re.compile(r"[0-9<>=!~.]|torch-", re.IGNORECASE)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _NUMBER = re.compile(r"(>=|<=|!=|==|=|>|<)?([0-9]{1,6})")
 _NUMBERS = re.compile(r"([0-9]{0,6})\.\.([0-9]{0,6})")
 _MOST_STEPS = 10
@@ -144,7 +149,7 @@ _A_CLAIM = "a verdict (not_affected) or a condition on a cell (cure:effective)"
 _SHOWN = 40
 
 
-class _Reader:
+class _TextParser:
     """Reads by recursive descent; `DEEPEST` bounds the recursion. `_at` is the place that is read next."""
 
     def __init__(self, text: str) -> None:
@@ -185,15 +190,13 @@ class _Reader:
         if self._is_over():
             self._fail(self._at, 0, "the query ends here", "a condition")
         if self._sign == ")" or self._sees_word("or") or self._sees_word("and"):
-            word = ")" if self._sign == ")" else self._bare_here()
+            word = ")" if self._sign == ")" else re.split(r'[\s()"]', self._text[self._at :], maxsplit=1)[0]
             self._fail(self._at, len(word), f'"{word}" where nothing stands before it', "a condition")
         start = self._at
         if self._sign == "-" or self._sees_word("not"):
             self._at += 1 if self._sign == "-" else 3
-            with_depth = self._deeper(start)
-            query = self._operand()
-            self._depth = with_depth - 1
-            return Not(query)
+            with self._nested(start):
+                return Not(self._operand())
         if self._sign == "(":
             return self._parenthesis()
         return self._condition()
@@ -201,21 +204,22 @@ class _Reader:
     def _parenthesis(self) -> Query:
         start = self._at
         self._at += 1
-        with_depth = self._deeper(start)
-        self._skip_blanks()
-        if not self._is_over() and self._sign == ")":
-            self._fail(start, self._at - start + 1, "an empty pair of parentheses", "a condition")
-        query = self._alternatives()
-        self._skip_blanks()
-        self._close(start)
-        self._depth = with_depth - 1
-        return query
+        with self._nested(start):
+            self._skip_blanks()
+            if not self._is_over() and self._sign == ")":
+                self._fail(start, self._at - start + 1, "an empty pair of parentheses", "a condition")
+            query = self._alternatives()
+            self._skip_blanks()
+            self._close(start)
+            return query
 
-    def _deeper(self, start: int) -> int:
+    @contextmanager
+    def _nested(self, start: int) -> Iterator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
             self._fail(start, 1, "it is nested too deeply", f"at most {DEEPEST} parentheses and denials in each other")
-        return self._depth
+        yield
+        self._depth -= 1
 
     def _close(self, opened: int) -> None:
         if self._is_over() or self._sign != ")":
@@ -230,8 +234,7 @@ class _Reader:
             return self._call(called)
         if named := _FIELD.match(self._text, self._at):
             return self._atom(named)
-        start = self._at
-        (words,) = self._alternatives_of_word("")
+        ((start, words),) = self._split_word("")
         if not words.strip():
             self._fail(start, self._at - start, "an empty text", "words to search for")
         return Text(words)
@@ -259,9 +262,7 @@ class _Reader:
         return self._values(found, start)
 
     def _values(self, of: Field, start: int) -> Atom:
-        values = []
-        for at, text in self._split_word("|," if of.words else "|"):
-            values.append(self._value(of, text, at))
+        values = [self._value(of, text, at) for at, text in self._split_word("|," if of.words else "|")]
         return Atom(of.name, tuple(dict.fromkeys(values)), (start + 1, self._at - start))
 
     def _value(self, of: Field, text: str, at: int) -> str:
@@ -339,8 +340,7 @@ class _Reader:
 
     def _number(self, start: int) -> str:
         self._colon(start, _A_NUMBER)
-        at = self._at
-        (word,) = self._alternatives_of_word("")
+        ((at, word),) = self._split_word("")
         try:
             return fit_number(word)
         except BadQuery as error:
@@ -379,52 +379,29 @@ class _Reader:
 
     # words
 
-    def _alternatives_of_word(self, separators: str) -> list[str]:
-        return [text for _, text in self._split_word(separators)]
-
     def _split_word(self, separators: str, ends: str = "") -> list[tuple[int, str]]:
         """The word here, in its parts between `separators`, each with its place; quotes hold whatever they enclose."""
-        parts: list[tuple[int, str]] = []
-        found: list[str] = []
-        start = self._at
-        while not self._is_over():
-            sign = self._sign
-            if sign == '"':
-                found.append(self._quoted())
+        parts = [(self._at, "")]
+        while not self._is_over() and not self._sign.isspace() and self._sign not in f"(){ends}":
+            start, found = parts[-1]
+            if self._sign == '"':
+                parts[-1] = (start, found + self._quoted())
                 continue
-            if sign.isspace() or sign in "()" or sign in ends:
-                break
             self._at += 1
-            if sign in separators:
-                parts.append((start, "".join(found)))
-                found, start = [], self._at
+            if self._text[self._at - 1] in separators:
+                parts.append((self._at, ""))
             else:
-                found.append(sign)
+                parts[-1] = (start, found + self._text[self._at - 1])
         if not self._is_over() and self._sign == "(":
             self._fail(self._at, 1, 'a "(" in the middle of a word', "a blank before it, or quotes around all of it")
-        return [*parts, (start, "".join(found))]
+        return parts
 
     def _quoted(self) -> str:
-        opened = self._at
-        found: list[str] = []
-        self._at += 1
-        while True:
-            if self._is_over():
-                self._fail(opened, 1, "a quotation mark that is never closed", 'a second "')
-            sign = self._sign
-            self._at += 1
-            if sign == '"':
-                return "".join(found)
-            if sign == "\\" and not self._is_over():
-                sign = self._sign
-                self._at += 1
-            found.append(sign)
-
-    def _bare_here(self) -> str:
-        at = self._at
-        while at < len(self._text) and not self._text[at].isspace() and self._text[at] not in '()"':
-            at += 1
-        return self._text[self._at : at]
+        found = _QUOTED.match(self._text, self._at)
+        if found is None:
+            self._fail(self._at, 1, "a quotation mark that is never closed", 'a second "')
+        self._at = found.end()
+        return re.sub(r"\\(.)", r"\1", found[1], flags=re.DOTALL)
 
     def _sees_word(self, word: str) -> bool:
         here = self._text[self._at : self._at + len(word)]
@@ -459,7 +436,7 @@ class _Reader:
 def fit_value(of: Field, text: str) -> str:
     """A field's value in its one way of writing. Raises BadQuery, which points nowhere."""
     if len(text) > LONGEST_VALUE:
-        raise BadQuery(f"a value of {len(text):,} signs", f"at most {LONGEST_VALUE}")
+        raise BadQuery(f"a value of {len(text):,} characters", f"at most {LONGEST_VALUE}")
     if not text.strip():
         raise BadQuery("an empty value", told_of(of))
     try:
@@ -469,7 +446,7 @@ def fit_value(of: Field, text: str) -> str:
 
 
 def fit_number(text: str) -> str:
-    """What a count is compared with, in its one way of writing. Raises BadQuery, which points nowhere."""
+    """The number of a count, in its one way of writing. Raises BadQuery, which points nowhere."""
     if found := _NUMBER.fullmatch(text):
         sign = "" if found[1] in {None, "=", "=="} else found[1]
         return f"{sign}{int(found[2])}"
@@ -488,7 +465,7 @@ def fit_steps(steps: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
 
 
 def told_of(of: Field) -> str:
-    """What a field takes, in words."""
+    """The values that a field takes, in words."""
     return _one_of(of.words) if of.words else of.about
 
 

@@ -100,7 +100,7 @@ def record_problem(record: RunRecord) -> str | None:
 
 
 def _length_problem(record: RunRecord) -> str | None:
-    """What the repro and torch said may be long."""
+    """Texts of the repro and of torch may be long."""
     raised, trouble = record.raised, record.trouble
     if trouble and len(trouble.sentence) > LONGEST_SAYING:
         return f"the sentence of its trouble has more than {LONGEST_SAYING} characters"

@@ -15,7 +15,6 @@ from knowngood.app.domain.issue import EnvironmentRequest, Issue
 from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmStarted,
-    Attempt,
     EnvironmentReady,
     Event,
     JobEnded,
@@ -35,7 +34,6 @@ BUILD = TypeAdapter(Build)
 REQUEST = TypeAdapter(EnvironmentRequest)
 MACHINE = TypeAdapter(Machine)
 RECORD = TypeAdapter(RunRecord)
-ATTEMPT = TypeAdapter(Attempt)
 CELL = TypeAdapter(Cell)
 SPEC = TypeAdapter(JobSpec)
 SEARCHED = TypeAdapter(Searched)
@@ -75,10 +73,6 @@ def dump_record(record: RunRecord) -> bytes:
     return RECORD.dump_json(record)
 
 
-def load_record(data: bytes | str | Mapping[str, Any]) -> RunRecord:
-    return _load(RECORD, data, "run record")
-
-
 def event_type(event: Event) -> str:
     """The tag an event carries on the wire: `arm_finished` for ArmFinished."""
     return _TYPES[type(event)]
@@ -108,13 +102,14 @@ def _load(adapter: TypeAdapter[_T], data: bytes | str | Mapping[str, Any], what:
             return adapter.validate_json(data)
         return adapter.validate_python(data)
     except ValidationError as error:
-        raise BadLine(f"this is no {what}: {_first(error)}") from None
+        raise BadLine(f"this is no {what}: {first_problem(error)}") from None
 
 
-def _first(error: ValidationError) -> str:
+def first_problem(error: ValidationError) -> str:
+    """Where the first fault is, and what it is; a stranger's text is cut to what a line has room for."""
     found = error.errors(include_url=False, include_context=False)[0]
     where = ".".join(str(part) for part in found["loc"]) or "the whole"
-    return f"{where}: {found['msg']}"
+    return f"{where[:80]}: {found['msg'][:200]}"
 
 
 def _excerpt(line: bytes | str) -> str:

@@ -1,4 +1,4 @@
-"""What a lock is known by elsewhere."""
+"""Keys of locks that are the same in every store."""
 
 import json
 import re
@@ -15,15 +15,15 @@ _ADDRESS = re.compile(r"""(["'])(?:[A-Za-z][A-Za-z0-9+.-]*:/)?/(?:[^"'\n]*/)?([^
 
 
 @dataclass(frozen=True)
-class Environment:
+class InstalledEnvironment:
     lock_digest: str
     packages: Mapping[str, str]
     imported: Mapping[str, str]
 
 
-def lock_key(text: str | None, environment: Environment | None) -> str:
-    """What a lock, and what was found installed by it, are known by elsewhere: a digest that follows from the contents,
-    so that nobody can put others in their place. Addresses are no part of it. Empty where neither is known.
+def lock_key(text: str | None, environment: InstalledEnvironment | None) -> str:
+    """The key of a lock and of what was found installed by it, the same in every store: a digest that follows from the
+    contents, so that nobody can put others in their place. Addresses are no part of it. Empty where neither is known.
     """
     return joined(text_key(text) if text else "", environment_key(environment) if environment else "")
 
@@ -32,7 +32,7 @@ def text_key(text: str) -> str:
     return digest(without_addresses(text))
 
 
-def environment_key(found: Environment) -> str:
+def environment_key(found: InstalledEnvironment) -> str:
     return digest(json.dumps([dict(found.packages), dict(found.imported)], sort_keys=True))
 
 

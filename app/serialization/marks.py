@@ -6,34 +6,34 @@ from typing import NamedTuple
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
 
 
-class Mark(NamedTuple):
+class VerdictMark(NamedTuple):
     sign: str
     word: str
 
 
 MARKS = {
-    Verdict.NOT_AFFECTED: Mark("✓", "passes"),
-    Verdict.AFFECTED: Mark("✕", "fails"),
-    Verdict.DIFFERENT_FAILURE: Mark("≠", "fails differently"),
-    Verdict.FLAKY: Mark("~", "flaky"),
-    Verdict.INCONCLUSIVE: Mark("?", "cannot say"),
-    Verdict.NOT_APPLICABLE: Mark("·", "does not apply"),
-    Verdict.NO_BUILD: Mark("⊘", "cannot be built"),
-    Verdict.NOT_RUN: Mark("", "not run"),
+    Verdict.NOT_AFFECTED: VerdictMark("✓", "passes"),
+    Verdict.AFFECTED: VerdictMark("✕", "fails"),
+    Verdict.DIFFERENT_FAILURE: VerdictMark("≠", "fails differently"),
+    Verdict.FLAKY: VerdictMark("~", "flaky"),
+    Verdict.INCONCLUSIVE: VerdictMark("?", "cannot say"),
+    Verdict.NOT_APPLICABLE: VerdictMark("·", "does not apply"),
+    Verdict.NO_BUILD: VerdictMark("⊘", "cannot be built"),
+    Verdict.NOT_RUN: VerdictMark("", "not run"),
 }
-CURED = Mark("✕'", "fails, has a workaround")
-PARTIAL = Mark("✕½", "fails, workaround helps in part")
-INFERRED = Mark("( )", "inferred from another Python of the same wheel, or from the CPU")
+CURED = VerdictMark("✕'", "fails, has a workaround")
+PARTIAL = VerdictMark("✕½", "fails, workaround helps in part")
+INFERRED = VerdictMark("( )", "inferred from another Python of the same wheel, or from the CPU")
 
 
-def in_text(verdict: Verdict) -> Mark:
+def in_text(verdict: Verdict) -> VerdictMark:
     """Its mark where no table shows by an empty place that nothing was run."""
     mark = MARKS[verdict]
-    return mark if mark.sign else Mark("□", mark.word)
+    return mark if mark.sign else VerdictMark("□", mark.word)
 
 
-def mark_of(cell: Cell) -> Mark:
-    """What was found, without a word on how it is known (`sign_of` has that)."""
+def mark_of(cell: Cell) -> VerdictMark:
+    """The mark of what was found, without a word on how it is known (`sign_of` has that)."""
     if cell.verdict is Verdict.AFFECTED:
         found = {one.verdict for one in cell.workarounds.values()}
         if WorkaroundVerdict.EFFECTIVE in found:
@@ -49,7 +49,7 @@ def sign_of(cell: Cell) -> str:
     return f"({sign})" if cell.basis else sign
 
 
-def legend_of(cells: Iterable[Cell]) -> list[Mark]:
+def legend_of(cells: Iterable[Cell]) -> list[VerdictMark]:
     """The marks of these cells alone, in a fixed order."""
     cells = list(cells)
     used = {mark_of(cell) for cell in cells}

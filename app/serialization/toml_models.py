@@ -16,10 +16,10 @@ from pydantic_core import ErrorDetails, core_schema
 from knowngood.app.serialization.toml_positions import KeyPath
 
 Finding = tuple[KeyPath, str]
-"""What is wrong, and with which key."""
+"""The key that something is wrong with, and what."""
 
 _PRINTABLE_INT = 1 << 64
-_SHOWN_SIGNS = 60
+_SHOWN_CHARACTERS = 60
 _MOST_FINDINGS = 100  # a file of nothing but unknown keys has as many of them as lines
 _OF_THE_KEY = "[key]"  # pydantic's last word where not a value is refused but its key
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -73,7 +73,7 @@ def _in_words(model: type[BaseModel], error: ErrorDetails, unwritten: Collection
 
 def _shown_key(key: str) -> str:
     """A key as it may stand in a sentence: TOML's quoted keys can be any text."""
-    return key if key.isprintable() and len(key) <= _SHOWN_SIGNS else f"{key!r:.{_SHOWN_SIGNS}}"
+    return key if key.isprintable() and len(key) <= _SHOWN_CHARACTERS else f"{key!r:.{_SHOWN_CHARACTERS}}"
 
 
 def _shown(value: object) -> str:
@@ -81,7 +81,7 @@ def _shown(value: object) -> str:
         return value.isoformat()
     if isinstance(value, int):  # TOML's hexadecimal integers can be longer than Python prints
         return str(value) if abs(value) < _PRINTABLE_INT else "a very large number"
-    return f"{value!r:.{_SHOWN_SIGNS}}"
+    return f"{value!r:.{_SHOWN_CHARACTERS}}"
 
 
 def _unknown_key(key: str, known: list[str]) -> str:

@@ -80,10 +80,10 @@ class _Scanner:
         self.at = found.end()
         return self.at
 
-    def _take(self, sign: str) -> None:
-        if not self.text.startswith(sign, self.at):
+    def _take(self, text: str) -> None:
+        if not self.text.startswith(text, self.at):
             raise _SurpriseError
-        self.at += len(sign)
+        self.at += len(text)
 
     def _note(self, path: KeyPath, start: int) -> None:
         self.lines.setdefault(path, bisect_right(self._starts, start))

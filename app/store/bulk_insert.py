@@ -68,7 +68,9 @@ def _written(dialect: str, columns: Sequence[sa.Column[Any]], rows: Sequence[Row
 
 
 def _writer(dialect: str, column: sa.Column[Any]) -> Callable[[Any], object] | None:
-    """What makes of a value what the driver takes, as the column's type would; None where it takes it as it is."""
+    """A function that turns a value into the driver's form, as the column's type would; None where it takes it as it
+    is.
+    """
     if isinstance(column.type, Json):
         return _json
     if dialect == "sqlite" and isinstance(column.type, UtcDateTime):

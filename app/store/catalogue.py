@@ -10,9 +10,11 @@ from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
-from knowngood.app.store.evidence.cells import CellKey, announce, insert_missing, rederive, touch
+from knowngood.app.store.evidence.cells import announce, insert_missing, rederive, touch
 from knowngood.app.store.records import CellChange
+from knowngood.app.store.statements import place_of
 from knowngood.app.store.tables import attempts, builds, cells, issue_revisions, issues
 
 
@@ -68,6 +70,6 @@ def _withdraw(s: Session, table: sa.Table, ids: set[str], column: sa.Column[str]
 
 
 def _keys_of(s: Session, of_issues: set[str], of_builds: set[str]) -> Iterable[CellKey]:
-    places = sa.select(attempts.c.issue, attempts.c.build, attempts.c.hardware).distinct()
+    places = sa.select(*place_of(attempts)).distinct()
     concerned = sa.or_(attempts.c.issue.in_(of_issues), attempts.c.build.in_(of_builds))
-    return [CellKey(*row) for row in s.execute(places.where(concerned))]
+    return map(CellKey._make, s.execute(places.where(concerned)).all())

@@ -1,4 +1,4 @@
-"""What only grows, and when something was last seen: numbers kept beside the generation, in the table of numbers.
+"""Counters, and when each machine was last seen: numbers kept beside the generation, in the table of numbers.
 
 They are written with what they count, in one transaction, so that a scrape of the metrics reads a few dozen rows and
 no history, and so that pruning changes none of them. Whoever writes one holds the generation's row already (`touch`).
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.statements import insert_or
 from knowngood.app.store.tables import meta
 
 ATTEMPTS = "attempts"
@@ -39,8 +39,7 @@ def note_seen(s: Session, machine: str, now: datetime) -> None:
 def _put(s: Session, numbers: Mapping[str, int], *, is_added: bool) -> None:
     if not numbers:
         return
-    dialect = postgresql if s.get_bind().dialect.name == "postgresql" else sqlite
-    insert = dialect.insert(meta).values([{"name": name, "value": value} for name, value in sorted(numbers.items())])
+    insert = insert_or(s, meta).values([{"name": name, "value": value} for name, value in sorted(numbers.items())])
     new = meta.c.value + insert.excluded.value if is_added else insert.excluded.value
     s.execute(insert.on_conflict_do_update(index_elements=[meta.c.name], set_={"value": new}))
 

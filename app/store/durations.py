@@ -1,4 +1,4 @@
-"""What making an environment took, and what was in it, for the price of a plan."""
+"""Durations of making environments, and their locks, for the price of a plan."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,6 @@ from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request
-from knowngood.app.store import bulk_insert
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.tables import attempts, events, locks
 
@@ -37,9 +36,5 @@ def load_locks(s: Session, issues: Iterable[Issue], builds: Iterable[Build]) -> 
         for issue, build, digest in s.execute(query.order_by(newest, a.lock_digest))
         if issue in by_id and build in columns
     }
-    if not found:
-        return {}
-    given = bulk_insert.given(s, ["digest"], [(digest,) for digest in set(found.values())])
-    kept = sa.select(locks.c.digest, locks.c.zlib).join_from(given, locks, locks.c.digest == given.c.digest)
-    texts = {digest: attempt_codec.unpack(zlib) for digest, zlib in s.execute(kept)}
+    texts = attempt_codec.load_texts(s, locks, set(found.values()))
     return {request: texts[digest] for request, digest in found.items() if digest in texts}

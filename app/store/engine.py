@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 RULES_IN_META = "rules"
-"""What the version of the rules that cells were derived by is called in the table `meta`."""
+"""The name, in the table `meta`, of the version of the rules that cells were derived by."""
 
 _MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
 _WRITES = "knowngood_writes"
@@ -171,7 +171,7 @@ def _postgresql(url: sa.URL) -> Engine:
 
 
 def _arguments(url: sa.URL) -> dict[str, str]:
-    """What the driver is told beside the address; where the address says otherwise, it wins."""
+    """The driver's arguments beside the address; where the address says otherwise, it wins."""
     limits = " ".join(f"-c {name}={value}" for name, value in _LIMITS.items())
     own = url.query.get("options", "")
     given = own if isinstance(own, str) else " ".join(own)
@@ -180,13 +180,17 @@ def _arguments(url: sa.URL) -> dict[str, str]:
 
 
 @contextmanager
-def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S) -> Iterator[Session]:
+def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S, dry_run: bool = False) -> Iterator[Session]:
     """One transaction that writes: committed once when the block ends, rolled back when it raises.
 
-    `wait_s` is how long it waits for another writer before it raises StoreUnusable.
+    `wait_s` is how long it waits for another writer before it raises StoreUnusable. With `dry_run` all is done and
+    taken back at the end, so that nothing is told that would not happen.
     """
-    with _session(engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})) as session, session.begin():
+    writing = engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})
+    with _session(writing) as session, session.begin() as transaction:
         yield session
+        if dry_run:
+            transaction.rollback()
 
 
 @contextmanager
@@ -339,7 +343,7 @@ def name_of(engine: Engine) -> str:
 
 
 def in_words(engine: Engine, error: SQLAlchemyError) -> str:
-    """What to say of an error of the driver."""
+    """An error of the driver as a sentence."""
     reason: Any = getattr(error, "orig", None) or error
     first = str(reason).strip().partition("\n")[0]
     name, state = name_of(engine), _sqlstate(error)
@@ -355,5 +359,5 @@ def in_words(engine: Engine, error: SQLAlchemyError) -> str:
 
 
 def _sqlstate(error: SQLAlchemyError) -> str:
-    """PostgreSQL's five signs for what went wrong; empty where there are none."""
+    """PostgreSQL's code of five characters for what went wrong; empty where there are none."""
     return getattr(getattr(error, "orig", None), "sqlstate", None) or ""

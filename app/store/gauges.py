@@ -17,6 +17,7 @@ from knowngood.app.store import counters, unreadable
 from knowngood.app.store.jobs.job_queue import DISPATCHER
 from knowngood.app.store.queries import load_builds, load_generation, load_lease
 from knowngood.app.store.records import ArmState, JobState, Lease
+from knowngood.app.store.statements import counted
 from knowngood.app.store.tables import arms, cells, deliveries, imports, jobs, machines, runs
 
 QUANTILES = (0.5, 0.9, 1.0)
@@ -25,7 +26,7 @@ _ACTIVE = (JobState.QUEUED, JobState.LEASED)
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenMachine:
     """A machine that worked for this store's dispatcher. `machine` is None where its description was pruned."""
 
     digest: str
@@ -57,7 +58,7 @@ class Gauges:
     last_import_at: datetime | None
     deliveries: Mapping[DeliveryState, int]
     oldest_delivery_at: datetime | None
-    seen: tuple[Seen, ...]
+    seen: tuple[SeenMachine, ...]
     attempts: Mapping[tuple[str, str], int]
     arm_seconds: Mapping[str, float]
     losses: int
@@ -66,7 +67,7 @@ class Gauges:
 
 
 def load_gauges(s: Session, now: datetime) -> Gauges:
-    counted = counters.load_counters(s)
+    numbers = counters.load_counters(s)
     imported = s.execute(
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(imports.c.attempts), 0), sa.func.max(imports.c.at))
     ).one()
@@ -89,19 +90,20 @@ def load_gauges(s: Session, now: datetime) -> Gauges:
         last_import_at=imported[2],
         deliveries=_deliveries(s),
         oldest_delivery_at=s.execute(sa.select(sa.func.min(deliveries.c.created_at)).where(waiting)).scalar_one(),
-        seen=_seen(s, counted.get(counters.SEEN, {}), now),
-        attempts={(key[0], (*key, "")[1]): n for key, n in counted.get(counters.ATTEMPTS, {}).items()},
-        arm_seconds={key[0]: ms / 1000 for key, ms in counted.get(counters.ARM_MS, {}).items()},
-        losses=counted.get(counters.LOSSES, {}).get((), 0),
-        provisioned=counted.get(counters.PROVISIONED, {}).get((), 0),
-        provision_s=counted.get(counters.PROVISION_MS, {}).get((), 0) / 1000,
+        seen=_seen(s, numbers.get(counters.SEEN, {}), now),
+        attempts={(key[0], (*key, "")[1]): n for key, n in numbers.get(counters.ATTEMPTS, {}).items()},
+        arm_seconds={key[0]: ms / 1000 for key, ms in numbers.get(counters.ARM_MS, {}).items()},
+        losses=numbers.get(counters.LOSSES, {}).get((), 0),
+        provisioned=numbers.get(counters.PROVISIONED, {}).get((), 0),
+        provision_s=numbers.get(counters.PROVISION_MS, {}).get((), 0) / 1000,
     )
 
 
 def _jobs(s: Session) -> dict[tuple[str, JobState], int]:
-    grouped = (jobs.c.hardware, jobs.c.state)
-    query = sa.select(*grouped, sa.func.count()).where(jobs.c.state.in_([*_ACTIVE, JobState.POISONED]))
-    return {(hardware, JobState(state)): n for hardware, state, n in s.execute(query.group_by(*grouped))}
+    which = jobs.c.state.in_([*_ACTIVE, JobState.POISONED])
+    return {
+        (hardware, JobState(state)): n for hardware, state, n in counted(s, jobs.c.hardware, jobs.c.state, which=which)
+    }
 
 
 def _arms(s: Session) -> dict[str, int]:
@@ -114,9 +116,7 @@ def _arms(s: Session) -> dict[str, int]:
 
 
 def _cells(s: Session) -> dict[tuple[str, Verdict], int]:
-    grouped = (cells.c.hardware, cells.c.verdict)
-    rows = s.execute(sa.select(*grouped, sa.func.count()).group_by(*grouped))
-    return {(hardware, Verdict(verdict)): n for hardware, verdict, n in rows}
+    return {(class_, Verdict(verdict)): n for class_, verdict, n in counted(s, cells.c.hardware, cells.c.verdict)}
 
 
 def _stale(s: Session, now: datetime) -> int:
@@ -140,14 +140,15 @@ def _cell_ages(s: Session, now: datetime) -> dict[float, float]:
 
 
 def _deliveries(s: Session) -> dict[DeliveryState, int]:
-    query = sa.select(deliveries.c.state, sa.func.count()).group_by(deliveries.c.state)
-    found = {DeliveryState(state): n for state, n in s.execute(query)}
+    found: dict[str, int] = dict(counted(s, deliveries.c.state))
     return {state: found.get(state, 0) for state in DeliveryState}
 
 
-def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[Seen, ...]:
+def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[SeenMachine, ...]:
     digests = sorted(key[0] for key in at)
     query = sa.select(machines.c.digest, machines.c.doc).where(machines.c.digest.in_(digests))
     rows = s.execute(query)
     known = {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
-    return tuple(Seen(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests)
+    return tuple(
+        SeenMachine(digest, datetime.fromtimestamp(at[digest,], now.tzinfo), known.get(digest)) for digest in digests
+    )

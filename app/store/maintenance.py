@@ -6,11 +6,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from knowngood.app.domain.verdicts.verdict import RULES
+from knowngood.app.domain.verdicts.verdict import RULES, CellKey
 from knowngood.app.store import counters
 from knowngood.app.store.engine import RULES_IN_META, is_of_older_rules
-from knowngood.app.store.evidence.cells import CHANGED, CellKey, announce, rederive, touch
+from knowngood.app.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.app.store.records import CellChange, JobState, PruneReport, Removed
+from knowngood.app.store.statements import pieces, place_of
 from knowngood.app.store.tables import (
     Json,
     arms,
@@ -38,10 +39,7 @@ def reclassify(s: Session, now: datetime) -> tuple[CellChange, ...]:
     touch(s)
     # What took too long once may be found on a machine that is less busy.
     s.execute(sa.update(attempts).where(attempts.c.searched.contains('"is_late":true')).values(searched=None))
-    places = sa.union(
-        sa.select(attempts.c.issue, attempts.c.build, attempts.c.hardware),
-        sa.select(cells.c.issue, cells.c.build, cells.c.hardware),
-    )
+    places = sa.union(sa.select(*place_of(attempts)), sa.select(*place_of(cells)))
     changes = rederive(s, [CellKey(*row) for row in s.execute(places)], now)
     announce(s, "reclassified", now, changed=len(changes))
     return changes
@@ -123,8 +121,8 @@ def _delete_superseded(s: Session, before: datetime) -> tuple[list[CellKey], Rem
     query = sa.select(a.c.id, a.c.issue, a.c.build, a.c.hardware).where(_superseded(a, before))
     found = s.execute(query).all()
     removed = Removed()
-    for start in range(0, len(found), _AT_ONCE):
-        ids = [row.id for row in found[start : start + _AT_ONCE]]
+    for some in pieces(found, _AT_ONCE):
+        ids = [row.id for row in some]
         removed = _sum(removed, _delete(s, attempts, attempts.c.id.in_(ids), attempts.c.record))
     return sorted({CellKey(row.issue, row.build, row.hardware) for row in found}), removed
 
@@ -151,8 +149,7 @@ def _delete_steps(s: Session, before: datetime) -> Removed:
     jobs_left = set(s.execute(sa.select(attempts.c.job).distinct()).scalars())
     ready = s.execute(sa.select(events.c.id, events.c.data).where(over, events.c.kind == _READY)).all()
     unneeded = [row.id for row in ready if row.data["job"] not in jobs_left]
-    for start in range(0, len(unneeded), _AT_ONCE):
-        ids = unneeded[start : start + _AT_ONCE]
+    for ids in pieces(unneeded, _AT_ONCE):
         removed = _sum(removed, _delete(s, events, events.c.id.in_(ids), events.c.data))
     return removed
 

@@ -14,9 +14,9 @@ from knowngood.app.domain.errors import UnknownIssue
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import LOCAL
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.planning import ArmKey, Known
+from knowngood.app.domain.measuring.planning import ArmKey, KnownAttempts
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
@@ -30,12 +30,13 @@ from knowngood.app.store.records import (
     JobRow,
     JobState,
     Lease,
-    Reception,
+    ReceptionDetail,
     RunRow,
     RunState,
     UnknownAttempt,
     UnknownRun,
 )
+from knowngood.app.store.statements import among, is_of, place_of
 from knowngood.app.store.tables import (
     arms,
     attempts,
@@ -62,7 +63,7 @@ __all__ = [
     "JobRow",
     "JobState",
     "Lease",
-    "Reception",
+    "ReceptionDetail",
     "RunRow",
     "RunState",
     "UnknownAttempt",
@@ -136,13 +137,10 @@ def load_cells(
     """Cells with evidence, by issue, build and class; None means all. One query over one table, however long the
     history: verdicts are derived when evidence comes in.
     """
-    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
-    wanted = ((cells.c.issue, issues), (cells.c.build, builds), (cells.c.hardware, hardware))
-    for column, words in wanted:
-        if words is not None:
-            query = query.where(column.in_(sorted(words)))
-    # Row by row takes twice as long.
-    found = [attempt_codec.read_cell((issue, build, of), doc) for issue, build, of, doc in s.execute(query).all()]
+    wanted = among(*zip(place_of(cells), (issues, builds, hardware), strict=True))
+    query = sa.select(*place_of(cells), cells.c.doc).where(*wanted)
+    rows: Sequence[Any] = s.execute(query).all()  # row by row takes twice as long
+    found = [attempt_codec.read_cell((issue, build, of), doc) for issue, build, of, doc in rows]
     # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
     return tuple(sorted(found, key=attrgetter("issue", "build", "hardware")))
 
@@ -168,13 +166,13 @@ def load_attempts(
     if known is None:
         return ()
     bindings = attempt_codec.current_bindings(*known)
-    found = attempt_codec.load_evidence(s, issue, build, hardware, newest)
+    found = attempt_codec.load_evidence(s, *is_of((issue, build, hardware), attempts), newest=newest)
     voids = load_named_voids(s, {one.void for one in found})
     return tuple(_attempt_row(one, *known, bindings, voids) for one in found)
 
 
 def _attempt_row(
-    one: attempt_codec.Stored,
+    one: attempt_codec.StoredAttempt,
     issue: Issue,
     build: Build,
     bindings: Mapping[tuple[str, str], str],
@@ -204,16 +202,14 @@ def load_recent_attempts(  # noqa: PLR0913 - each filter by its name
     """
     one = load_issue(s, issue)
     known = {build.id: build for build in load_builds(s)}
-    wanted = sorted(known) if builds is None else sorted(known.keys() & set(builds))
-    query = sa.select(attempts.c.id).where(attempts.c.issue == issue, attempts.c.build.in_(wanted))
-    if hardware is not None:
-        query = query.where(attempts.c.hardware.in_(sorted(hardware)))
-    if counts_as is not None:
-        query = query.where(attempts.c.counts_as.in_(sorted(counts_as)))
+    wanted = known.keys() if builds is None else known.keys() & set(builds)
+    a = attempts.c
+    of_these = among((a.build, wanted), (a.hardware, hardware), (a.counts_as, counts_as))
+    query = sa.select(a.id).where(a.issue == issue, *of_these)
     if after is not None:
         query = query.where(_older(attempts.c.finished_at, attempts.c.id, after))
     newest = query.order_by(attempts.c.finished_at.desc(), attempts.c.id).limit(limit)
-    found = attempt_codec.load_named(s, newest)
+    found = attempt_codec.load_evidence(s, attempts.c.id.in_(newest))
     bindings = {id_: attempt_codec.current_bindings(one, known[id_]) for id_ in {each.attempt.build for each in found}}
     voids = load_named_voids(s, {each.void for each in found})
     return tuple(
@@ -255,7 +251,7 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
         lock=attempt_codec.unpack(found["lock"]),
         packages=found["packages"] or {},
         machine=_machine(found["machine"], found["doc"]),
-        reception=Reception(found["received_at"], found["token"], found["token_name"] or ""),
+        reception=ReceptionDetail(found["received_at"], found["token"], found["token_name"] or ""),
     )
 
 
@@ -287,7 +283,7 @@ def load_runs(s: Session, limit: int, *, after: tuple[datetime, str] | None = No
 
 
 def _older(time: sa.Column[datetime], id_: sa.Column[str], after: tuple[datetime, str]) -> sa.ColumnElement[bool]:
-    """What stands after `after` where rows stand newest first, those of one moment by id."""
+    """Rows behind `after` where the newest come first, those of one moment by id."""
     return sa.or_(time < after[0], sa.and_(time == after[0], id_ > after[1]))
 
 
@@ -363,12 +359,9 @@ def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_r
 def load_events(
     s: Session, after: int, run: str | None, limit: int, *, kinds: Collection[str] | None = None
 ) -> tuple[EventRow, ...]:
-    """What happened after event `after`, oldest first. Safe to poll: an id never appears below one seen before."""
-    query = sa.select(events).where(events.c.id > after).order_by(events.c.id).limit(limit)
-    if run is not None:
-        query = query.where(events.c.run == run)
-    if kinds is not None:
-        query = query.where(events.c.kind.in_(sorted(kinds)))
+    """The events after event `after`, oldest first. Safe to poll: an id never appears below one seen before."""
+    wanted = among((events.c.run, None if run is None else [run]), (events.c.kind, kinds))
+    query = sa.select(events).where(events.c.id > after, *wanted).order_by(events.c.id).limit(limit)
     return tuple(EventRow(row.id, row.at, row.kind, row.run, row.data) for row in s.execute(query))
 
 
@@ -382,8 +375,8 @@ def load_lease(s: Session, name: str) -> Lease | None:
     return Lease(row.holder, row.until) if row else None
 
 
-def load_known_attempts(s: Session, *, only_local: bool = False) -> Known:
-    """What the planner must know: counted outcomes, the highest ordinal given out per key (planned ones too), cells.
+def load_known_attempts(s: Session, *, only_local: bool = False) -> KnownAttempts:
+    """The planner's knowledge: counted outcomes, the highest ordinal given out per key (planned ones too), cells.
 
     With `only_local`, outcomes that came in a bundle are not known: they were measured on another machine.
     """
@@ -395,8 +388,8 @@ def load_known_attempts(s: Session, *, only_local: bool = False) -> Known:
             outcomes[ArmKey(*key)] += [Outcome(counts_as)] * n
     for *key, ordinal in s.execute(_planned()):
         ordinals[ArmKey(*key)] = max(ordinals[ArmKey(*key)], ordinal)
-    known_cells = {(cell.issue, cell.build, cell.hardware): cell for cell in load_cells(s)}
-    return Known(outcomes=dict(outcomes), ordinals=dict(ordinals), cells=known_cells)
+    known_cells: dict[CellPlace, Cell] = {cell.key: cell for cell in load_cells(s)}
+    return KnownAttempts(outcomes=dict(outcomes), ordinals=dict(ordinals), cells=known_cells)
 
 
 def _attempted() -> sa.Select[Any]:

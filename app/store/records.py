@@ -1,4 +1,4 @@
-"""What reads and writes of the store hand out beside domain values: frozen, complete, free of SQL."""
+"""Records that the store hands out beside domain values: frozen, complete, free of SQL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import Judgement
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Cell, OfCell, Verdict, WorkaroundVerdict
 from knowngood.app.domain.verdicts.voids import Void
 
 
@@ -60,13 +60,13 @@ class AttemptRow:
     attempt: Attempt
     judgement: Judgement
     counted: bool
-    void: Void | None = None
+    void: Void | None
 
 
 @dataclass(frozen=True)
-class Reception:
-    """What this server says of how a result came in: when (None: before that was kept), and through which token, by its
-    name and its id (both empty: made here, or imported at the command line).
+class ReceptionDetail:
+    """How a result came in, by this server's own word: when (None: before that was kept), and through which token, by
+    its name and its id (both empty: made here, or imported at the command line).
     """
 
     at: datetime | None
@@ -75,18 +75,14 @@ class Reception:
 
 
 @dataclass(frozen=True)
-class AttemptDetail:
+class AttemptDetail(AttemptRow):
     """All there is of one attempt. Texts are empty where a bundle left them out or pruning removed them."""
 
-    attempt: Attempt
-    judgement: Judgement
-    counted: bool
-    void: Void | None
     log: str
     lock: str
     packages: Mapping[str, str]
     machine: Machine | None
-    reception: Reception
+    reception: ReceptionDetail
 
 
 @dataclass(frozen=True)
@@ -137,12 +133,9 @@ class Lease:
 
 
 @dataclass(frozen=True)
-class CellChange:
+class CellChange(OfCell):
     """One cell before and after; None where there was, or is, none."""
 
-    issue: str
-    build: str
-    hardware: str
     before: Cell | None
     after: Cell | None
 
@@ -205,7 +198,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True)
-class Selection:
+class ExportSelection:
     """Which evidence to export: of these issues, builds and hardware classes (None: all), superseded too or not."""
 
     issues: frozenset[str] | None = None
@@ -224,7 +217,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class PruneReport:
-    """What of each kind went. `jobs` and `arms` are those of the runs that went."""
+    """The rows of each kind that were removed. `jobs` and `arms` are those of the runs that went."""
 
     logs: Removed
     attempts: Removed

@@ -1,7 +1,7 @@
 """Every table, as SQLAlchemy Core. A change here needs a migration: `alembic check` is a test.
 
 Columns named `doc` hold the JSON of one domain value as text: SQL never looks inside, reads decode many of them in one
-call, and text is the same on SQLite and PostgreSQL (where JSON columns refuse the NUL signs that logs contain).
+call, and text is the same on SQLite and PostgreSQL (where JSON columns refuse the NUL characters that logs contain).
 Evidence (attempts, logs, locks, environments, machines) points to each other by digest without foreign keys: a bundle
 may leave a log out, and attempts of issues that this catalogue does not know are kept.
 """

@@ -43,7 +43,7 @@ class MadeToken:
 
 @dataclass(frozen=True)
 class TokenLookup:
-    """What a presented secret leads to: the token while it counts, else why it does not."""
+    """The result of looking up a presented secret: the token while it counts, else why it does not."""
 
     token: Token | None
     problem: str = ""
@@ -118,7 +118,8 @@ def find_token(s: Session, presented: str, now: datetime) -> TokenLookup:
     """
     form = _FORM.match(presented)
     if form is None:
-        return TokenLookup(None, "this is no token of Known Good: they read kg_, twelve signs, _, and sixty-four more")
+        problem = "this is no token of Known Good: they read kg_, twelve characters, _, and sixty-four more"
+        return TokenLookup(None, problem)
     row = s.execute(_tokens(tokens.c.digest).where(tokens.c.id == form[1])).mappings().first()
     is_right = hmac.compare_digest(_digest(form[2]), row["digest"] if row else _NOBODY)
     if row is None or not is_right:

@@ -19,7 +19,7 @@ _Raw = TypeVar("_Raw")
 _T = TypeVar("_T")
 
 FAULTS = (ValueError, LookupError, TypeError, zlib.error)
-"""What parsing a damaged text, or one that says something else, ends in."""
+"""Exceptions that parsing a damaged or foreign text ends in."""
 
 _REMEMBERED = 10_000
 
@@ -52,7 +52,7 @@ def take_met() -> Counter[str]:
 def readable(
     table: str, rows: Iterable[tuple[str, _Raw]], parse: Callable[[_Raw], _T], *, whole: bool = False
 ) -> Iterator[_T]:
-    """What of these rows, each with its name, can be read; with `whole` all of it, or Unreadable is raised."""
+    """Those of these rows, each with its name, that can be read; with `whole` all of it, or Unreadable is raised."""
     for row, raw in rows:
         try:
             value = parse(raw)

@@ -11,17 +11,24 @@ from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor, NotAllowed
 from knowngood.app.domain.errors import Unreadable
-from knowngood.app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchListTaken, checked, checked_name
+from knowngood.app.domain.watch_list import (
+    UnknownWatchList,
+    WatchList,
+    WatchListContent,
+    WatchListTaken,
+    checked,
+    checked_name,
+)
 from knowngood.app.store import audit_log, unreadable
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.queries import load_issues
 from knowngood.app.store.tables import watch_list_versions, watch_lists
 
-_CONTENT = TypeAdapter(Content)
+_CONTENT = TypeAdapter(WatchListContent)
 
 
 @dataclass(frozen=True)
-class Keeper:
+class ListOwner:
     """Who changes a list; with `overrules` also lists of others: an administrator, or whoever has the command line."""
 
     actor: Actor
@@ -29,7 +36,14 @@ class Keeper:
 
 
 def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of what
-    s: Session, name: str, content: Content, *, by: Keeper, now: datetime, owner: str = "", based_on: int | None = None
+    s: Session,
+    name: str,
+    content: WatchListContent,
+    *,
+    by: ListOwner,
+    now: datetime,
+    owner: str = "",
+    based_on: int | None = None,
 ) -> WatchList:
     """Keep the list under its name, as the next version; the same content again is no new version.
 
@@ -59,7 +73,7 @@ def save_watch_list(  # noqa: PLR0913 - who keeps what, when, and in place of wh
     return made
 
 
-def remove_watch_list(s: Session, name: str, *, by: Keeper, now: datetime, based_on: int | None = None) -> None:
+def remove_watch_list(s: Session, name: str, *, by: ListOwner, now: datetime, based_on: int | None = None) -> None:
     """Its versions stay. Raises UnknownWatchList, WatchListTaken and NotAllowed as above."""
     touch(s)
     before = _load(s, name)
@@ -133,10 +147,14 @@ class _Stored:
     def listed(self) -> WatchList:
         """Raises Unreadable. Such a list can be kept anew and removed all the same."""
         row = self._row
-        content = unreadable.read(_VERSIONS, self.name, _CONTENT.validate_json, row["doc"]) if row["doc"] else Content()
+        content = (
+            unreadable.read(_VERSIONS, self.name, _CONTENT.validate_json, row["doc"])
+            if row["doc"]
+            else WatchListContent()
+        )
         return WatchList(self.name, self.owner, self.version, row["at"], row["actor"], content=content)
 
-    def says(self, content: Content) -> bool:
+    def says(self, content: WatchListContent) -> bool:
         try:
             return self.listed.content == content
         except Unreadable:
@@ -158,7 +176,7 @@ def _load(s: Session, name: str) -> _Stored | None:
     return _Stored(row) if row else None
 
 
-def _refuse_other_owner(there: "_Stored | None", by: Keeper) -> None:
+def _refuse_other_owner(there: "_Stored | None", by: ListOwner) -> None:
     if there and there.is_present and there.owner != by.actor.name and not by.overrules:
         raise NotAllowed(f'the watch list "{there.name}" belongs to {there.owner}; choose another name for yours')
 

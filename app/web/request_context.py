@@ -23,7 +23,7 @@ from starlette.templating import Jinja2Templates
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.service import Recogniser
 from knowngood.app.knowledge.cache import KnowledgeCache
-from knowngood.app.knowledge.cell_cache import KeptKnown
+from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Engine, Session, reading
 from knowngood.app.store.queries import load_generation
@@ -102,7 +102,7 @@ class AppState:
     rules: AccessPolicy
     buckets: Buckets
     recogniser: Recogniser = field(default_factory=Recogniser)
-    cells: KeptKnown = field(default_factory=KeptKnown)
+    cells: KnownCache = field(default_factory=KnownCache)
     instruments: Instruments = field(default_factory=Instruments)
 
 

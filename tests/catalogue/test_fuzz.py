@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowngood.app.catalogue.loader import CatalogueProblems, Problem, read_catalogue
+from knowngood.app.catalogue.loader import CatalogueProblems, FileProblem, read_catalogue
 from tests.catalogue.given import Example, read_example
 
 EXAMPLE = read_example()
@@ -40,7 +40,7 @@ def _read(document: bytes, script: bytes, builds: bytes) -> None:
     assert all(problem.line >= 1 and problem.message for problem in problems)
 
 
-def _problems(folder: Path) -> Sequence[Problem]:
+def _problems(folder: Path) -> Sequence[FileProblem]:
     try:
         read_catalogue([folder])
     except CatalogueProblems as found:

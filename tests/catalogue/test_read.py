@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, Problem, read_catalogue
+from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
 from knowngood.app.domain.issue import Device, SignatureKind
 from tests.catalogue.given import Example
 
 
-def _problems(*folders: Path) -> Sequence[Problem]:
+def _problems(*folders: Path) -> Sequence[FileProblem]:
     with pytest.raises(CatalogueProblems) as caught:
         read_catalogue(folders)
     return caught.value.problems
@@ -72,7 +72,12 @@ DOCUMENTS = {
     "a table for a list": ("[[link]]", "[link]", "[link]", '"link" must be a list (of tables: [[link]])'),
     "no time at all": ("timeout_s = 300", "timeout_s = 0", "timeout_s = 0", "greater than 0"),
     "a title of two lines": ('title = "Vectors of 2"', 'title = "a\\nb"', 'title = "a', "one line"),
-    "a title of 121 signs": ('title = "Vectors of 2"', f'title = "{"a" * 121}"', 'title = "aa', "has 121 signs"),
+    "a title of 121 characters": (
+        'title = "Vectors of 2"',
+        f'title = "{"a" * 121}"',
+        'title = "aa',
+        "has 121 characters",
+    ),
     "a summary that tells nothing": (
         'summary = """',
         'summary = "It fails."\nx = """',

@@ -15,8 +15,8 @@ from knowngood.app.cli.console import RunProgress, print_matrix, print_sizes, to
 from knowngood.app.cli.encoding import stand_in
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires, environment_request
-from knowngood.app.domain.measuring.job import JobEnded, Provisioning
-from knowngood.app.domain.measuring.planning import PlannedArm, PlannedJob
+from knowngood.app.domain.measuring.job import JobEnded, PlannedArm, Provisioning
+from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from knowngood.app.domain.measuring.planning import PlannedJob, Wanted
+from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest
 from knowngood.app.main import Chosen, _plan, _queue
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
@@ -17,7 +17,7 @@ ASKED = {"by": "up"}
 
 def plan_on(engine: Engine) -> Callable[[], Sequence[PlannedJob]]:
     chosen = Chosen((ISSUE,), (BUILD,), (HARDWARE,))
-    return lambda: _plan(engine, chosen, Wanted(), only_local=True)
+    return lambda: _plan(engine, chosen, PlanRequest(), only_local=True)
 
 
 def test_of_many_that_start_together_one_queues_and_the_others_follow_it(engine: Engine) -> None:

@@ -7,20 +7,27 @@ import pytest
 from knowngood.app.domain.errors import BadRequest, KnownGoodError
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import BadWatchList, Content, UnknownWatchList, WatchList, checked, checked_name
+from knowngood.app.domain.watch_list import (
+    BadWatchList,
+    UnknownWatchList,
+    WatchList,
+    WatchListContent,
+    checked,
+    checked_name,
+)
 from knowngood.app.features.gate.policy import Policy, filled
 from tests.make import NOON, make_issue
 
 ISSUES = {issue.id: issue for issue in (make_issue("xla-8464", component="torch_xla"), make_issue("toy-1"))}
 
 
-def content(**said: Any) -> Content:
+def content(**said: Any) -> WatchListContent:
     hardware = said.pop("hardware", ())
     description = said.pop("description", "")
-    return Content(Watch(**said), hardware, description)
+    return WatchListContent(Watch(**said), hardware, description)
 
 
-def kept(name: str, one: Content) -> WatchList:
+def kept(name: str, one: WatchListContent) -> WatchList:
     return WatchList(name, "lead", 1, NOON, "lead", one)
 
 
@@ -57,7 +64,7 @@ def test_each_name_stands_once() -> None:
     ],
 )
 def test_a_list_that_means_nothing_is_refused_with_a_sentence(
-    said: Content, kind: type[KnownGoodError], sentence: str
+    said: WatchListContent, kind: type[KnownGoodError], sentence: str
 ) -> None:
     with pytest.raises(kind, match=sentence):
         checked(said, ISSUES)

@@ -17,7 +17,7 @@ from knowngood.app.domain.measuring.machine import Gpu
 from knowngood.app.store.engine import connect, reading
 from knowngood.app.store.queries import load_attempts
 from knowngood.app.store.records import AttemptRow
-from knowngood.workers.host.gpu_lock import Reading, device_trouble, read_device
+from knowngood.workers.host.gpu_lock import GpuReading, device_trouble, read_device
 
 ROOT = Path(__file__).parents[2]
 TOYS = ROOT / "tests" / "gpu_repros"
@@ -78,7 +78,7 @@ class Device:
 
     gpu: Gpu
     uuid: str
-    idle: Reading
+    idle: GpuReading
 
     @property
     def is_free(self) -> bool:

@@ -9,7 +9,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.knowledge.cell_cache import KeptKnown
+from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from knowngood.app.store.maintenance import reclassify
@@ -35,7 +35,7 @@ def measured(
         given_results(engine, baseline)
 
 
-def found(engine: Engine, kept: KeptKnown, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
+def found(engine: Engine, kept: KnownCache, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ...]]:
     with reading(engine) as s:
         known = kept.load(s, NOON)
     rows = {issue: tuple(cell for _, cell in known.measured(issue, hardware)) for issue, _, _ in known.cells}
@@ -50,7 +50,7 @@ def stored(engine: Engine, hardware: str = HARDWARE) -> dict[str, tuple[Cell, ..
 
 def test_they_are_what_is_stored(engine: Engine) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     assert found(engine, kept) == stored(engine)
     assert len(stored(engine)["toy-1"]) == 2
     assert found(engine, kept, "cuda-sm_90") == {}
@@ -58,7 +58,7 @@ def test_they_are_what_is_stored(engine: Engine) -> None:
 
 def test_they_are_not_read_again_while_nothing_is_written(engine: Engine, count_statements: CountStatements) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     with reading(engine) as s:
         before = kept.load(s, NOON)
     with count_statements(engine) as said, reading(engine) as s:
@@ -68,7 +68,7 @@ def test_they_are_not_read_again_while_nothing_is_written(engine: Engine, count_
 
 def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(engine: Engine) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     before = found(engine, kept)
     measured(engine, Outcome.PASS, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
     after = found(engine, kept)
@@ -82,7 +82,7 @@ def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(engine:
 
 def test_a_build_that_was_not_measured_before_takes_its_place(engine: Engine) -> None:
     measured(engine, builds=BUILDS[1:])
-    kept = KeptKnown()
+    kept = KnownCache()
     found(engine, kept)
     measured(engine)
     assert found(engine, kept) == stored(engine)
@@ -91,7 +91,7 @@ def test_a_build_that_was_not_measured_before_takes_its_place(engine: Engine) ->
 
 def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(engine: Engine) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     before = found(engine, kept)
     with unit_of_work(engine) as s:
         reclassify(s, NOON + timedelta(days=1))
@@ -102,7 +102,7 @@ def test_a_write_that_turns_no_cell_leaves_all_of_them_the_very_same(engine: Eng
 
 def test_a_cell_that_went_with_its_issue_is_gone(engine: Engine) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     assert set(found(engine, kept)) == {"toy-1", "toy-2"}
     given_catalogue(engine, ISSUES[1:], BUILDS)
     assert found(engine, kept) == stored(engine)
@@ -111,7 +111,7 @@ def test_a_cell_that_went_with_its_issue_is_gone(engine: Engine) -> None:
 
 def test_a_store_in_the_place_of_a_newer_one_is_read_anew(engine: Engine, own_engine: Engine) -> None:
     measured(engine)
-    kept = KeptKnown()
+    kept = KnownCache()
     for _ in range(2):
         measured(own_engine, Outcome.PASS)
     found(own_engine, kept)

@@ -90,7 +90,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     ('{"text": "x"', 13, "no JSON"),
     ("{} x", 4, "no JSON"),
     ('{"status": NaN}', 0, "NaN"),
-    ('{"text": "x", "text": "y"}', 0, "twice"),
+    ('{"text": "x", "text": "y"}', 0, "duplicate"),
     ('{"text": "x", "id": "y"}', 0, "no object with one name"),
     ('{"text": 3}', 0, "text: no text"),
     ('{"text": " "}', 0, "text: an empty text"),
@@ -122,11 +122,11 @@ MISTAKES: list[tuple[str, int, str]] = [
     ('{"seq": ["affected", "fine"]}', 0, "seq[1]"),
     ('{"not":' * 70 + '{"text":"x"}' + "}" * 70, 0, "nested too deeply"),
     ('{"not":' * 21 + '{"text":"x"}' + "}" * 21, 0, "nested too deeply"),
-    ('{"a":' * 3000 + "{}" + "}" * 3000, 10_001, "signs"),
+    ('{"a":' * 3000 + "{}" + "}" * 3000, 10_001, "characters"),
     ("{" + "[" * 9000, 2, "no JSON"),
     ('{"a":' + "[" * 9000, 0, "nested too deeply"),
     ('{"and": [' + ",".join(['{"text": "x"}'] * 201) + "]}", 0, "too many conditions"),
-    ('{"text": "' + "x" * 2001 + '"}', 0, "as text: the query has 2,001 signs"),
+    ('{"text": "' + "x" * 2001 + '"}', 0, "as text: the query has 2,001 characters"),
     ('{"count": {"is": ' + "9" * 5000 + "}}", 0, "too long"),
 ]
 

@@ -22,7 +22,7 @@ from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFindi
 from knowngood.app.features.gate import cli as gate_cli
 from knowngood.app.features.gate.policy import Effect, RemedyFilter
 from knowngood.app.features.gate.renderers import Form, render
-from knowngood.app.features.gate.request import BadField, asked_of, rule
+from knowngood.app.features.gate.request import BadField, read_request, rule
 from knowngood.app.features.gate.snapshot import public_key, write_snapshot
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.knowledge.model import Knowledge
@@ -171,7 +171,7 @@ def answered(asked: Mapping[str, Any], knowledge: Knowledge) -> tuple[int, dict[
     usage, and no document.
     """
     try:
-        ruling = rule(asked_of(asked), knowledge, datetime.now(UTC))
+        ruling = rule(read_request(asked), knowledge, datetime.now(UTC))
     except BadField:
         return Exit.USAGE, {}
     document = comparable(render(ruling, Form.JSON))

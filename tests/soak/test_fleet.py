@@ -2,8 +2,8 @@
 
 Hosts are network namespaces (`hosts`), services are docker-compose.yml's own commands (`fleet`), faults are drawn from
 a seed (`faults`), and somebody reads the dashboard all the while (`reader`). In the end every planned arm has exactly
-one counted result, the cells are those of a calm run by the local carrier, and no process, lease, mount or namespace is
-left. KNOWNGOOD_SOAK_FAULTS says how many faults there are at least and KNOWNGOOD_SOAK_MINUTES how long they go on;
+one counted result, the cells are those of a calm run by the local transport, and no process, lease, mount or namespace
+is left. KNOWNGOOD_SOAK_FAULTS says how many faults there are at least and KNOWNGOOD_SOAK_MINUTES how long they go on;
 without, it is a small matrix and two faults of each target. KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed.
 """
 
@@ -30,9 +30,9 @@ import sqlalchemy as sa
 from knowngood.app.catalogue.loader import Catalogue, read_catalogue
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.issue import BASELINE
-from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.gate.request import asked_of, rule
+from knowngood.app.features.gate.request import read_request, rule
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
@@ -107,7 +107,7 @@ def test_a_fleet_under_fire_measures_what_a_calm_one_does(folder: Path) -> None:
 
 
 def measured_calmly(folder: Path, catalogue: Path, wheels: Path) -> tuple[Cells, Calm]:
-    """By the local carrier, on SQLite: one process after the other, and nobody strikes."""
+    """By the local transport, on SQLite: one process after the other, and nobody strikes."""
     made = make_installation(folder, wheels, catalogue=catalogue).environment
     environment = {name: value for name, value in made.items() if name != "KNOWNGOOD_MAX_ISOLATION"}
 
@@ -140,7 +140,7 @@ def decided(folder: Path, asked: Iterable[tuple[str, str]]) -> dict[tuple[str, s
     store.dispose()
     return {
         (issue, build): rule(
-            asked_of({"build": build, "issues": [issue], "hardware": [HARDWARE]}), knowledge, now
+            read_request({"build": build, "issues": [issue], "hardware": [HARDWARE]}), knowledge, now
         ).decision
         for issue, build in asked
     }
@@ -237,7 +237,7 @@ def ask_again(store: Engine, catalogue: Catalogue, rounds: int, lost: Lost) -> N
     with reading(store) as s:
         known = load_known_attempts(s)
     left, jobs_again = lost.copy(), []
-    for job in plan_jobs(catalogue.issues, catalogue.builds, [HARDWARE], known, Wanted(repeat=rounds)):
+    for job in plan_jobs(catalogue.issues, catalogue.builds, [HARDWARE], known, PlanRequest(repeat=rounds)):
         again = []
         for arm in job.arms:
             key = (arm.issue, job.build.id, arm.arm, arm.variant)

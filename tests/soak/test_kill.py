@@ -1,9 +1,9 @@
 """Processes are killed at random moments and started again; every planned arm must end with exactly one result.
 
 With toy agents (quick, on both databases); the installation as it is (`knowngood dispatch` and `knowngood serve` over
-the toy repros, with real agents, keepers and environments); and a crowd of it: two dispatchers, two `knowngood up` and
-a large import on one store, while a repro leaves folders that nobody can walk. KNOWNGOOD_SOAK_KILLS says how often (8
-unless set; `make soak` takes 200), KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed with every failure.
+the toy repros, with real agents, supervisors and environments); and a crowd of it: two dispatchers, two `knowngood up`
+and a large import on one store, while a repro leaves folders that nobody can walk. KNOWNGOOD_SOAK_KILLS says how often
+(8 unless set; `make soak` takes 200), KNOWNGOOD_SOAK_SEED repeats a run: the seed is printed with every failure.
 """
 
 import os
@@ -28,7 +28,7 @@ from knowngood.app.catalogue.loader import read_catalogue
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Variant
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.features.bundles.format import Header, Log, write_bundle
+from knowngood.app.features.bundles.format import BundleHeader, LogText, write_bundle
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.evidence.attempt_codec import log_digest
@@ -40,7 +40,7 @@ from tests.given_toys import TOYS, make_installation, toy_wheels
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import given_run
 
-# By the agent again and again; by the keeper at the last strike; of uv or of a probe, which is then no answer.
+# By the agent again and again; by the supervisor at the last strike; of uv or of a probe, which is then no answer.
 LOST = ("given up", "died before it could report", "was killed (SIGKILL)")
 KILLS = int(os.environ.get("KNOWNGOOD_SOAK_KILLS", "8"))
 SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", random.SystemRandom().randrange(10**6)))
@@ -194,13 +194,13 @@ def _leave_folders(folder: Path) -> None:
 def write_brought(path: Path) -> None:
     """A bundle that another site measured on a GPU: large enough to be imported in several steps."""
     issue, build = make_issue("toy-passes-1"), make_build("0.0.1+mini")
-    logs = [Log(log_digest(text), text) for text in (f"{n}\n" * 2000 for n in range(1000, 1000 + BROUGHT))]
+    logs = [LogText(log_digest(text), text) for text in (f"{n}\n" * 2000 for n in range(1000, 1000 + BROUGHT))]
     found = [
         make_attempt(issue=issue, build=build, hardware=ELSEWHERE, ordinal=n, log_digest=log.digest)
         for n, log in enumerate(logs, start=1)
     ]
     with path.open("wb") as out:
-        write_bundle(out, Header(NOON, "gpu-box"), [*logs, *found])
+        write_bundle(out, BundleHeader(NOON, "gpu-box"), [*logs, *found])
 
 
 def _while_kept(pipeline: Pipeline) -> Iterator[Pipeline]:

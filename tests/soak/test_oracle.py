@@ -14,7 +14,6 @@ import urllib.request
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -24,16 +23,16 @@ import pytest
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.features.compare.comparison import compare
 from knowngood.app.features.compare.schemas import compare_body
-from knowngood.app.features.diagnose.matcher import Measured, make_library
+from knowngood.app.features.diagnose.matcher import make_failure_library
 from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
 from knowngood.app.features.diagnose.service import explained
 from knowngood.app.features.gate.cli import CODES
 from knowngood.app.features.gate.renderers import Form, render
-from knowngood.app.features.gate.request import BadField, asked_of, rule
+from knowngood.app.features.gate.request import BadField, read_request, rule
 from knowngood.app.features.gate.snapshot import public_key, write_snapshot
 from knowngood.app.features.upgrade.constraints import Constraints, violations
-from knowngood.app.features.upgrade.ranking import Advice, advise
-from knowngood.app.features.upgrade.request import AskedUpgrade, Times, read_upgrade
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
+from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.knowledge.model import Knowledge
@@ -60,10 +59,6 @@ class World:
 
     knowledge: Knowledge
     store: oracle.Store
-
-    @cached_property
-    def measured(self) -> Measured:
-        return Measured(self.knowledge.known, self.knowledge.tested)
 
 
 def a_world(chance: random.Random) -> World:
@@ -114,7 +109,7 @@ def of_the_gate(chance: random.Random, world: World, doors: Doors | None) -> str
     now = datetime.now(UTC)
     asked = a_question(chance, world.store, now)
     try:
-        ruling = rule(asked_of(asked.fields), world.knowledge, now)
+        ruling = rule(read_request(asked.fields), world.knowledge, now)
     except BadField:
         assert asked.environment is None, asked
         return "refused"
@@ -144,7 +139,7 @@ def of_an_upgrade(chance: random.Random, world: World, doors: Doors | None) -> s
     rows = sorted(chance.sample(list(ISSUES), chance.randint(1, len(ISSUES))))
     has, enough = chance.choice([(), ("none",), ("torchao",)]), chance.choice([50, 80, 100])
     packages = {"torchao": ""} if has == ("torchao",) else {} if has else None
-    asked = AskedUpgrade(start.id, issues=tuple(rows), hardware=classes, packages=packages, enough=enough)
+    asked = UpgradeRequest(start.id, issues=tuple(rows), hardware=classes, packages=packages, enough=enough)
     held = has or ("torchao",)  # where nothing is known of the packages, a row counts that is named
     watched = [row for row in rows if ISSUES[row].requires.package in {"", *held}]
     try:
@@ -174,7 +169,7 @@ def breaks(build: Build, start: Build, classes: tuple[str, ...]) -> bool:
     return bool(violations(build, Constraints(hardware=classes), start))
 
 
-def shown(advice: Advice) -> tuple[str, str, list[tuple[str, str]]]:
+def shown(advice: UpgradeAdvice) -> tuple[str, str, list[tuple[str, str]]]:
     good = {"recommended", "also_good"}
     ratings = [(one.build.id, "good" if one.rating in good else one.rating.value) for one in advice.candidates]
     return advice.decision.value, advice.best.build.id if advice.best else "", ratings
@@ -216,8 +211,8 @@ def of_a_paste(chance: random.Random, world: World, doors: Doors | None) -> str:
     row = chance.choice([id_ for id_, issue in ISSUES.items() if issue.signature.pattern])
     build = chance.choice([*BUILDS.values()])
     text = f"Traceback (most recent call last):\nRuntimeError: the kernel of {row} broke in 7 places\n"
-    known, measured = world.knowledge.known, world.measured
-    library = make_library(known.issues.values(), {})
+    known, measured = world.knowledge.known, world.knowledge
+    library = make_failure_library(known.issues.values(), {})
     body = explanation_body(ExplanationView(explained(text, library, measured, build.id), library.issues, measured))
     (match,) = body.matches
     assert (body.known, match.issue, body.build) == (True, row, build.id if build.id in measured.tested else None)

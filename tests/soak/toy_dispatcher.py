@@ -6,7 +6,7 @@ The token stands in the command line of everything that it starts, so that survi
 import sys
 
 from knowngood.app.store.engine import connect
-from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch
+from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch
 from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE
 
@@ -14,7 +14,7 @@ from tests.make import HARDWARE
 def main() -> None:
     url, ledger, token = sys.argv[1:]
     transport = LocalTransport({"ledger": ledger}, (sys.executable, "-m", "tests.workers.toy_agent", token))
-    how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=1.0, poll_s=0.05)
+    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, lease_s=1.0, poll_s=0.05)
     dispatch(connect(url), transport, how, stop=lambda: False)
 
 

@@ -7,7 +7,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, JobEnded, JobSpec, JobStarted
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.planning import Known, PlannedJob, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
@@ -22,7 +22,7 @@ MACHINE = Machine("AMD EPYC", "avx2", 2, 8 << 30, "Debian 12", "6.1", "2.36", "g
 def planned(
     issues: Sequence[Issue] = (make_issue(),), builds: Sequence[Build] = (make_build(),), repeat: int = 1
 ) -> tuple[PlannedJob, ...]:
-    return plan_jobs(issues, builds, [HARDWARE], Known(), Wanted(repeat=repeat))
+    return plan_jobs(issues, builds, [HARDWARE], KnownAttempts(), PlanRequest(repeat=repeat))
 
 
 def given_catalogue(engine: Engine, issues: Sequence[Issue], builds: Sequence[Build]) -> None:

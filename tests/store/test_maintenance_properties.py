@@ -17,14 +17,14 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue, digest
 from knowngood.app.domain.measuring.job import EnvironmentReady
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.evidence import notes as evidence_notes
 from knowngood.app.store.evidence import quality as evidence_quality
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.changes import load_news
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.store.jobs.job_queue import claim_job, create_run
@@ -102,7 +102,7 @@ def live_through(engine: Engine, steps: Iterable[tuple[Measured | Edited | Noted
 def measure(engine: Engine, issues: list[Issue], step: Measured, now: datetime) -> None:
     with reading(engine) as s:
         known = queries.load_known_attempts(s)
-    planned = plan_jobs(issues, BUILDS, [HARDWARE], known, Wanted(force=True))
+    planned = plan_jobs(issues, BUILDS, [HARDWARE], known, PlanRequest(force=True))
     with unit_of_work(engine) as s:
         create_run(s, planned, {"by": "test"}, now)
     while True:

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.store import queries
@@ -81,16 +81,16 @@ def test_what_is_known_makes_the_next_plan_smaller(engine: Engine) -> None:
     given_run(engine, ISSUES, BUILDS)
     with reading(engine) as s:
         known = queries.load_known_attempts(s)
-    again = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1))
+    again = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, PlanRequest(repeat=1))
     assert {arm.ordinal for job in again for arm in job.arms} == {2}, (
         "ordinals that are planned are not given out again"
     )
     given_results(engine)
     with reading(engine) as s:
         known = queries.load_known_attempts(s)
-    assert plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=1)) == ()
+    assert plan_jobs(ISSUES, BUILDS, [HARDWARE], known, PlanRequest(repeat=1)) == ()
     assert known.cells["toy-1", BUILDS[0].id, HARDWARE].verdict is Verdict.AFFECTED
-    more = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, Wanted(repeat=3))
+    more = plan_jobs(ISSUES, BUILDS, [HARDWARE], known, PlanRequest(repeat=3))
     assert {arm.ordinal for job in more for arm in job.arms} == {2, 3}
 
 
@@ -102,7 +102,7 @@ def test_superseded_results_are_not_known(engine: Engine) -> None:
     with reading(engine) as s:
         known = queries.load_known_attempts(s)
     assert sum(len(arm) for arm in known.outcomes.values()) == 0
-    planned = plan_jobs([changed], BUILDS[:1], [HARDWARE], known, Wanted(repeat=1))
+    planned = plan_jobs([changed], BUILDS[:1], [HARDWARE], known, PlanRequest(repeat=1))
     assert len(planned[0].arms) == 3
 
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.exports.formats import Format
 from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Engine, reading, unit_of_work
@@ -189,5 +189,5 @@ def test_what_was_left_out_is_counted_once(own_notebook: Engine) -> None:
 
 def test_a_watch_list_that_cannot_be_read_can_be_written_anew(own_notebook: Engine) -> None:
     damage(own_notebook, "watch_list_versions.doc", NO_JSON)
-    given.watch(own_notebook, "vision-team", Content(Watch(issues=(MASK.id,))))
+    given.watch(own_notebook, "vision-team", WatchListContent(Watch(issues=(MASK.id,))))
     assert client_of(own_notebook).get("/api/v1/watchlists/vision-team").json()["version"] == 2

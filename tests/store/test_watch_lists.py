@@ -11,13 +11,13 @@ from knowngood.app.domain.access import Actor, NotAllowed
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content, UnknownWatchList, WatchList, WatchListTaken
+from knowngood.app.domain.watch_list import UnknownWatchList, WatchList, WatchListContent, WatchListTaken
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.queries import load_generation
 from knowngood.app.store.tables import watch_list_versions
 from knowngood.app.store.watch_lists import (
-    Keeper,
+    ListOwner,
     load_watch_list,
     load_watch_list_versions,
     load_watch_lists,
@@ -27,9 +27,9 @@ from knowngood.app.store.watch_lists import (
 from tests.make import NOON, make_build, make_issue
 from tests.store.given import given_catalogue
 
-LEAD, OTHER = Keeper(Actor("lead", "0123456789ab")), Keeper(Actor("other"))
-FIRST = Content(Watch(issues=("toy-1",)))
-FULL = Content(
+LEAD, OTHER = ListOwner(Actor("lead", "0123456789ab")), ListOwner(Actor("other"))
+FIRST = WatchListContent(Watch(issues=("toy-1",)))
+FULL = WatchListContent(
     Watch(("toy-1",), ("Dynamo",), ("xformers",), Severity.HIGH), ("cpu-x86_64",), "What our vision models compile"
 )
 
@@ -40,13 +40,18 @@ def _catalogue(engine: Engine) -> None:
 
 
 def save(
-    engine: Engine, content: Content = FIRST, by: Keeper = LEAD, *, name: str = "vision", based_on: int | None = None
+    engine: Engine,
+    content: WatchListContent = FIRST,
+    by: ListOwner = LEAD,
+    *,
+    name: str = "vision",
+    based_on: int | None = None,
 ) -> WatchList:
     with unit_of_work(engine) as s:
         return save_watch_list(s, name, content, by=by, now=NOON, based_on=based_on)
 
 
-def remove(engine: Engine, by: Keeper = LEAD, based_on: int | None = None) -> None:
+def remove(engine: Engine, by: ListOwner = LEAD, based_on: int | None = None) -> None:
     with unit_of_work(engine) as s:
         remove_watch_list(s, "vision", by=by, now=NOON, based_on=based_on)
 
@@ -123,13 +128,13 @@ def test_a_list_belongs_to_its_owner(engine: Engine) -> None:
 
 def test_who_overrules_changes_a_list_and_it_stays_its_owners(engine: Engine) -> None:
     save(engine)
-    changed = save(engine, FULL, Keeper(Actor("admin"), overrules=True))
+    changed = save(engine, FULL, ListOwner(Actor("admin"), overrules=True))
     assert (changed.owner, changed.changed_by, changed.version) == ("lead", "admin", 2)
 
 
 def test_a_list_may_be_made_for_somebody_else(engine: Engine) -> None:
     with unit_of_work(engine) as s:
-        made = save_watch_list(s, "vision", FIRST, by=Keeper(Actor("cli"), overrules=True), now=NOON, owner="other")
+        made = save_watch_list(s, "vision", FIRST, by=ListOwner(Actor("cli"), overrules=True), now=NOON, owner="other")
     assert (made.owner, made.changed_by) == ("other", "cli")
     assert save(engine, FULL, OTHER).version == 2
 
@@ -153,7 +158,7 @@ def test_a_new_list_may_ask_to_be_the_first(engine: Engine) -> None:
 def test_of_two_who_make_one_list_at_once_one_is_told_no(engine: Engine) -> None:
     def attempt(n: int) -> str:
         try:
-            save(engine, by=Keeper(Actor(f"team-{n}")), based_on=0)
+            save(engine, by=ListOwner(Actor(f"team-{n}")), based_on=0)
         except (WatchListTaken, NotAllowed):
             return "refused"
         return "made"
@@ -169,7 +174,7 @@ def test_many_changes_at_once_are_as_many_versions(engine: Engine) -> None:
     """Each says something of its own, so none of them is the same again."""
 
     def change(n: int) -> int:
-        return save(engine, Content(Watch(packages=(f"p{n}",)))).version
+        return save(engine, WatchListContent(Watch(packages=(f"p{n}",)))).version
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(change, range(12))) == list(range(1, 13))
@@ -177,7 +182,7 @@ def test_many_changes_at_once_are_as_many_versions(engine: Engine) -> None:
 
 def test_names_that_the_catalogue_does_not_have_are_refused_and_nothing_is_kept(engine: Engine) -> None:
     with pytest.raises(BadRequest, match=r"nearest: .*toy-2"):
-        save(engine, Content(Watch(issues=("toy2",))))
+        save(engine, WatchListContent(Watch(issues=("toy2",))))
     assert load(engine) is None
     with reading(engine) as s:
         assert load_audit(s) == ()

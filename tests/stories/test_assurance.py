@@ -17,9 +17,9 @@ from knowngood.app.dashboard.issues.page import IssuePage
 from knowngood.app.dashboard.matrix.page import MatrixPage
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.verdicts.notes import NoteKind
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.features.quality.page import QualityPage
 from knowngood.app.store.engine import Engine, connect, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import NewStore

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from knowngood.app.domain.measuring.job import ArmSpec, JobEnded, JobSpec
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
@@ -69,7 +69,7 @@ def test_a_run_is_watched_as_it_fills_cells(
     """With scripts the page follows by itself; without, it loads itself anew, or by its link."""
     engine, site = running
     at = NOW - timedelta(minutes=1)
-    run = given.queue(engine, Asked([GOOD], at, issues=[DYNAMO], wanted=Wanted(force=True)))
+    run = given.queue(engine, Asked([GOOD], at, issues=[DYNAMO], wanted=PlanRequest(force=True)))
     with reading_with(browser, viewport=WIDTHS[width], java_script_enabled=has_scripts) as context:
         page = context.new_page()
         page.goto(f"{site}/runs")
@@ -94,7 +94,7 @@ def test_a_run_is_watched_as_it_fills_cells(
 def test_a_run_is_watched_by_keys(browser: Browser, running: tuple[Engine, str]) -> None:
     engine, site = running
     at = NOW - timedelta(minutes=1)
-    given.queue(engine, Asked([BAD], at, issues=[DYNAMO], wanted=Wanted(force=True)))
+    given.queue(engine, Asked([BAD], at, issues=[DYNAMO], wanted=PlanRequest(force=True)))
     with reading_with(browser) as context:
         page = context.new_page()
         page.goto(site)

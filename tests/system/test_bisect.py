@@ -12,7 +12,16 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.history import history_of, is_release
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.bisect.cli import read_line
-from knowngood.app.features.bisect.search import Answer, Ask, Kind, Point, Search, most_jobs, next_step, sentences
+from knowngood.app.features.bisect.search import (
+    NextBuild,
+    Point,
+    Search,
+    SearchOutcome,
+    SearchResult,
+    most_jobs,
+    next_step,
+    sentences,
+)
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_builds, load_cells
 from tests.given_toys import TOYS, Installation, make_installation
@@ -45,8 +54,8 @@ def hidden(row: Row, known: Sequence[int]) -> Search:
     )
 
 
-def carried_out(row: Row, search: Search) -> tuple[Answer, int]:
-    while isinstance(step := next_step(search), Ask):
+def carried_out(row: Row, search: Search) -> tuple[SearchResult, int]:
+    while isinstance(step := next_step(search), NextBuild):
         points = [*search.points]
         assert points[step.at].is_open, "what is stored is not asked again"
         points[step.at] = Point(*row[step.at])
@@ -74,13 +83,15 @@ def test_from_the_two_ends_of_every_shipped_row_its_true_boundary_is_found(
         jobs_in_all += jobs
         found = [change.interval for change in answer.changes]
         if len(true) == 1:
-            assert (answer.kind, found) == (Kind.FOUND, true), issue
+            assert (answer.kind, found) == (SearchOutcome.FOUND, true), issue
             single += 1
         elif not true:
-            assert answer.kind in {Kind.ENDS_AGREE, Kind.CANNOT_SAY}, issue
+            assert answer.kind in {SearchOutcome.ENDS_AGREE, SearchOutcome.CANNOT_SAY}, issue
             none += 1
         else:
-            assert (answer.kind is Kind.FOUND and found[0] in true) or answer.kind is Kind.ENDS_AGREE, issue
+            assert (
+                answer.kind is SearchOutcome.FOUND and found[0] in true
+            ) or answer.kind is SearchOutcome.ENDS_AGREE, issue
             more += 1
     told = f"{single} rows change once, {more} more often, {none} never, {jobs_in_all} jobs"
     assert (single, more) >= least, told
@@ -95,7 +106,7 @@ def test_with_all_evidence_at_hand_nothing_is_asked_and_every_change_is_named(
         true = changes_of(row)
         assert jobs == 0
         assert [change.interval for change in answer.changes] == true, issue
-        assert (answer.kind is Kind.NOT_MONOTONE) == (len(true) > 1), issue
+        assert (answer.kind is SearchOutcome.NOT_MONOTONE) == (len(true) > 1), issue
 
 
 def test_a_shipped_row_that_changes_twice_is_told_as_not_monotone_by_name(shipped: Engine) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.workers.agent.sandbox_policy import reach_of_host
+from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
 
@@ -45,7 +45,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, home: Installation) -> Path:
 def start(pack: Path, there: Path, *arguments: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
     """The command of a user whose machine has Python and nothing else: `python3 PACK/run.py`."""
     (there / "home").mkdir(parents=True, exist_ok=True)
-    has_none = reach_of_host(there, Isolation.NETWORK).level is Isolation.NETWORK
+    has_none = probe_host_sandbox(there, Isolation.NETWORK).level is Isolation.NETWORK
     offline = ["unshare", "--map-root-user", "--net"] if has_none else []
     return subprocess.run(
         [*offline, python, str(pack / "run.py"), *arguments],

@@ -25,7 +25,7 @@ import pytest
 
 from knowngood.app.catalogue.loader import read_catalogue
 from knowngood.app.domain.errors import StoreUnusable
-from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import connect, migrate, reading, unit_of_work
@@ -232,7 +232,7 @@ def test_an_up_measures_all_whatever_became_of_another(
     migrate(engine)
     known, is_dead = read_catalogue([toy]), by_another.startswith("died")
     build = next(build for build in known.builds if build.id == "torch-0.0.1+mini")
-    planned = plan_jobs(known.issues, [build], ["cpu-x86_64"], Known(), Wanted())
+    planned = plan_jobs(known.issues, [build], ["cpu-x86_64"], KnownAttempts(), PlanRequest())
     with unit_of_work(engine) as s:
         save_catalogue(s, known.issues, known.builds, now)
         take_lease(s, DISPATCHER, "another", now, 3600)
@@ -289,7 +289,7 @@ def _up(here: Installation) -> Iterator[str]:
     with said.open("w") as stderr:
         up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr, stdout=stderr)
     try:
-        assert eventually(lambda: "Known Good is at " in said.read_text(), PATIENCE_S), said.read_text()
+        assert eventually(lambda: "KnownAttempts Good is at " in said.read_text(), PATIENCE_S), said.read_text()
         yield said.read_text().partition("Known Good is at ")[2].split()[0]
     finally:
         up.send_signal(signal.SIGINT)

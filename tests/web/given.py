@@ -33,9 +33,9 @@ from knowngood.app.domain.measuring.job import (
     JobStarted,
 )
 from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.measuring.planning import Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.outcome import Outcome, Raised, RunRecord
-from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
@@ -43,7 +43,7 @@ from knowngood.app.store.jobs.job_queue import claim_job, create_run
 from knowngood.app.store.queries import load_known_attempts
 from knowngood.app.store.tables import locks
 from knowngood.app.store.tokens import create_token
-from knowngood.app.store.watch_lists import Keeper, save_watch_list
+from knowngood.app.store.watch_lists import ListOwner, save_watch_list
 from tests.make import HARDWARE, NOON, make_build, make_issue, make_record
 
 NOW = NOON + timedelta(hours=3)
@@ -150,7 +150,7 @@ class Asked:
     at: datetime
     hardware: str = HARDWARE
     issues: Sequence[Issue] = ISSUES
-    wanted: Wanted = field(default_factory=Wanted)
+    wanted: PlanRequest = field(default_factory=PlanRequest)
 
 
 def fill(engine: Engine) -> None:
@@ -159,15 +159,17 @@ def fill(engine: Engine) -> None:
         save_catalogue(s, ISSUES, BUILDS, LONG_AGO)
     run(engine, Asked([OLD], LONG_AGO))
     run(engine, Asked([BAD, GOOD, MISMATCHED], NOON))
-    run(engine, Asked([BAD], NOON + timedelta(hours=1), wanted=Wanted(repeat=2)))
-    run(engine, Asked([GOOD], NOON + timedelta(hours=1), issues=[MASK], wanted=Wanted(repeat=2, workarounds=False)))
+    run(engine, Asked([BAD], NOON + timedelta(hours=1), wanted=PlanRequest(repeat=2)))
+    run(
+        engine, Asked([GOOD], NOON + timedelta(hours=1), issues=[MASK], wanted=PlanRequest(repeat=2, workarounds=False))
+    )
     run(engine, Asked([BAD], NOON + timedelta(hours=2), hardware=GPU_CLASS))
-    watch(engine, "vision-team", Content(Watch(issues=(MASK.id,), components=("Dynamo",)), (HARDWARE,)))
+    watch(engine, "vision-team", WatchListContent(Watch(issues=(MASK.id,), components=("Dynamo",)), (HARDWARE,)))
 
 
-def watch(engine: Engine, name: str, content: Content, by: str = "lead") -> WatchList:
+def watch(engine: Engine, name: str, content: WatchListContent, by: str = "lead") -> WatchList:
     with unit_of_work(engine) as s:
-        return save_watch_list(s, name, content, by=Keeper(Actor(by)), now=NOON)
+        return save_watch_list(s, name, content, by=ListOwner(Actor(by)), now=NOON)
 
 
 def make_token(engine: Engine, *scopes: Scope, name: str = "ci", expires_at: datetime | None = None) -> str:

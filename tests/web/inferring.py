@@ -10,7 +10,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires, Variant
 from knowngood.app.domain.measuring.job import ArmSpec, Attempt, JobSpec
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
 from tests.make import NOON, make_attempt, make_build, make_issue
@@ -59,7 +59,7 @@ def _attempt(issue: Issue, build: Build, arm: str) -> Attempt:
 def _import(engine: Engine, attempts: Iterable[Attempt]) -> None:
     """As a bundle: to run so many takes half a minute."""
     with NamedTemporaryFile(suffix=".jsonl.gz") as file:
-        write_bundle(cast("BinaryIO", file), Header(NOON, "lab"), attempts)
+        write_bundle(cast("BinaryIO", file), BundleHeader(NOON, "lab"), attempts)
         file.flush()
         take_in_bundle(engine, Path(file.name), NOON, by=Actor("ada"))
 

@@ -18,9 +18,9 @@ from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, Environment
 from knowngood.app.domain.measuring.machine import LONGEST_WORD, Machine
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.verdicts.verdict import CellKey
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.store.jobs.event_recorder import record_event
 from tests.make import HARDWARE, NOON
@@ -101,7 +101,7 @@ def _everywhere(text: str) -> Callable[[Engine], None]:
             _run(engine, spec, text)
         line = " ".join(text.split())
         said = "".join(sign for sign in line if sign.isprintable())
-        given.watch(engine, "vision-team", Content(Watch(issues=(MASK.id,)), (HARDWARE,), said[:200]))
+        given.watch(engine, "vision-team", WatchListContent(Watch(issues=(MASK.id,)), (HARDWARE,), said[:200]))
         with unit_of_work(engine) as s:
             key = CellKey(MASK.id, BAD.id, HARDWARE)
             add_note(s, key, NoteKind.DISPUTE, said[:1000], by=Actor(said[:60]), now=NOON)

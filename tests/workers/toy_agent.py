@@ -3,7 +3,7 @@
 What an arm does stands in its variant's parameters: `does` is one of pass, match, die (SIGKILL to itself), exit, hang,
 babble (a line that is no event), leave (the job ends with the arm undone), deaf (it does not hear SIGTERM); `takes_s`
 is how long it takes. Each arm runs a child in a session of its own, as the real one does; the child dies with its
-parent. Every arm that is begun is appended to `workplace["ledger"]`, a file, with the numbers of the processes.
+parent. Every arm that is begun is appended to `worker_config["ledger"]`, a file, with the numbers of the processes.
 """
 
 import ctypes
@@ -125,7 +125,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: cancelled.set())
     order = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=leave_when_alone, daemon=True).start()
-    run(codec.load_spec(order["spec"]), order["workplace"])
+    run(codec.load_spec(order["spec"]), order["worker_config"])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Run one job on this host: provision its environment, run its arms, say what happens while it happens.
 
-`run_job` is what every carrier runs. `python -m
+`run_job` is what every transport runs. `python -m
 knowngood.workers.agent.agent` is the same behind a pipe: one line of JSON on standard
-input (`{"spec": .., "workplace": ..}`), events as lines on standard output, SIGTERM to cancel; when standard input ends
-or its starter dies, everything it started dies with it. No database, no credential, no setting is read here.
+input (`{"spec": .., "worker_config": ..}`), events as lines on standard output, SIGTERM to cancel; when standard input
+ends or its starter dies, everything it started dies with it. No database, no credential, no setting is read here.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,18 +53,18 @@ from knowngood.workers.agent.process_guard import (
     run_guarded,
     take_stdout,
     watch_stdin,
-    write_whole,
+    write_all,
 )
 from knowngood.workers.agent.sandbox_policy import (
     OPEN,
     SandboxCapability,
     SandboxInputs,
     SandboxSpec,
-    inside,
     packages_of,
-    reach,
-    reach_groups,
-    reach_of_host,
+    probe_cgroups,
+    probe_host_sandbox,
+    probe_sandbox,
+    sandbox_command,
 )
 from knowngood.workers.host.diagnostics import kernel_trouble
 from knowngood.workers.host.gpu_lock import Gpus, HeldGpu, open_gpus
@@ -88,7 +89,7 @@ _CANCELLED = "cancelled"
 class WorkerConfig:
     """Where and how this host works. `root` holds environments and scratch; `slots` arms run side by side.
 
-    `memory_limit_bytes` is for one arm with all its processes. `fork_server` lets arms be forked from a process that
+    `limits` are for one arm with all its processes. `fork_server` lets arms be forked from a process that
     has imported torch once, where that changes nothing (harness). Arms are shut off as far as the kernel allows, up to
     `max_isolation`, those on a GPU up to `max_gpu_isolation` too; below `min_isolation` nothing is run. `adopted` maps
     builds to interpreters of this host that hold them already. `settle_s` is the time in which a GPU must become idle
@@ -98,30 +99,14 @@ class WorkerConfig:
     root: Path
     slots: int
     envs_limit_bytes: int
-    memory_limit_bytes: int
+    limits: Limits
     fork_server: bool = True
     min_isolation: Isolation = Isolation.NONE
     max_isolation: Isolation = Isolation.FILTERED
     max_gpu_isolation: Isolation = Isolation.FILTERED
     adopted: Mapping[str, Path] = field(default_factory=dict)
-    process_limit: int = 512
-    log_limit_bytes: int = 512 * 1024
-    file_limit_bytes: int = 16 * 1024**3
-    scratch_limit_bytes: int = 32 * 1024**3
-    grace_s: float = 2.0
     settle_s: float = 15.0
     gpus: tuple[int, ...] | None = None
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(
-            memory_bytes=self.memory_limit_bytes,
-            processes=self.process_limit,
-            log_bytes=self.log_limit_bytes,
-            file_bytes=self.file_limit_bytes,
-            scratch_bytes=self.scratch_limit_bytes,
-            grace_s=self.grace_s,
-        )
 
     @property
     def scratch(self) -> Path:
@@ -134,7 +119,7 @@ def run_job(spec: JobSpec, worker_config: WorkerConfig, is_cancelled: Callable[[
     Every arm gets one ArmFinished, also where its environment cannot be made, unless the job is cancelled: an attempt
     that was cut short is no evidence and is left out, so that a retry makes it anew. Closing the iterator cancels.
     """
-    host = reach_of_host(worker_config.root, worker_config.max_isolation)
+    host = probe_host_sandbox(worker_config.root, worker_config.max_isolation)
     machine = describe_machine(sandbox=host.sandbox_spec.steps)
     yield JobStarted(job=spec.job, try_no=spec.try_no, machine=machine)
     job = _Job(spec, worker_config, machine, host)
@@ -154,7 +139,7 @@ def run_job(spec: JobSpec, worker_config: WorkerConfig, is_cancelled: Callable[[
         worker.join()
 
 
-class _TooOpen(Exception):
+class _IsolationTooLow(Exception):
     """An arm was less shut off than this worker must; what it left is thrown away."""
 
 
@@ -165,11 +150,11 @@ class _Job:
         self.events: queue.Queue[Event] = queue.Queue()
         self.stop = threading.Event()
         self._spec = spec
-        self._workplace = worker_config
+        self._config = worker_config
         self._machine = machine
         self._host = host
-        self._asking = threading.Lock()
-        self._kernels: tuple[Trouble | None] | None = None  # None: not asked yet
+        self._kernel_lock = threading.Lock()
+        self._kernel_answer: tuple[Trouble | None] | None = None  # None: not asked yet
         self._groups = ""
         self._needs_gpu = spec.hardware.startswith("cuda-")
         self._gpus = tuple(
@@ -179,85 +164,83 @@ class _Job:
         )
 
     @property
-    def _width(self) -> int:
+    def _parallel_arms(self) -> int:
         """How many arms run side by side: one on each GPU of the class; on the CPU class as many as there are slots,
         less one for each GPU of the host, whose arms compile on the CPU too.
         """
         if self._needs_gpu:
             return len(self._gpus)
-        return max(1, self._workplace.slots - len(self._machine.gpus))
+        return max(1, self._config.slots - len(self._machine.gpus))
 
     def run(self) -> None:
         """The outer loop of the job: whatever goes wrong in here is the job's problem, told in its last word."""
         try:
             problem = self._work()
-        except _TooOpen as refused:
+        except _IsolationTooLow as refused:
             problem = str(refused)
         except Exception as failure:  # noqa: BLE001 - nobody is above who could answer it
             problem = f"the agent failed: {type(failure).__name__}: {failure}"
         self.events.put(JobEnded(job=self._spec.job, try_no=self._spec.try_no, problem=problem[:LONGEST_SAYING]))
 
     def _work(self) -> str:
-        problem = self._too_open(self._host)
-        if problem:
-            return problem
+        self._require_isolation(self._host.level, self._host.why_not)
         trouble = self._no_gpu() or driver_trouble(self._spec.build, self._machine, self._spec.hardware)
         if trouble:
-            self._leave_undone(trouble, lock_digest="")
+            self._finish_unstarted(trouble, lock_digest="")
             return ""
-        sweep_scratch(self._workplace.scratch)
-        self._groups, _ = reach_groups()
+        sweep_scratch(self._config.scratch)
+        self._groups, _ = probe_cgroups()
         cgroup.sweep(self._groups)
-        place = self._workplace
-        provisioner = Provisioner(place.root, limit_bytes=place.envs_limit_bytes, adopted=place.adopted)
+        config = self._config
+        provisioner = Provisioner(config.root, limit_bytes=config.envs_limit_bytes, adopted=config.adopted)
         try:
             environment = provisioner.provision(
                 self._spec.build, self._spec.request, self._progress, is_cancelled=self.stop.is_set
             )
         except ProvisionFailure as failure:
-            self._leave_undone(failure.trouble, lock_digest="")
+            self._finish_unstarted(failure.trouble, lock_digest="")
             return ""
         except Cancelled:
             return _CANCELLED
         with environment:
-            self._say_ready(environment)
+            self._emit_ready(environment)
             trouble = code_trouble(self._spec.hardware, environment.imported.get("arch", ""))
             if trouble:
-                self._leave_undone(trouble, environment.lock_digest)
+                self._finish_unstarted(trouble, environment.lock_digest)
             else:
-                reached = self._reach(environment)
-                problem = self._too_open(reached)
-                if problem:
-                    return problem
-                self._run_arms(environment, reached.sandbox_spec)
+                sandbox_found = self._sandbox_for(environment)
+                self._require_isolation(sandbox_found.level, sandbox_found.why_not)
+                self._run_arms(environment, sandbox_found.sandbox_spec)
         return _CANCELLED if self.stop.is_set() else ""
 
-    def _reach(self, environment: Environment) -> SandboxCapability:
+    def _sandbox_for(self, environment: Environment) -> SandboxCapability:
         """How far arms can be shut off with this environment: it may lie where the inside cannot show it."""
-        place = self._workplace
-        is_ours = environment.root.is_relative_to(place.root.resolve())
+        config = self._config
+        is_ours = environment.root.is_relative_to(config.root.resolve())
         sandbox_inputs = SandboxInputs(
             python=environment.python,
-            root=place.root.resolve(),
-            memory_bytes=place.memory_limit_bytes,
+            root=config.root.resolve(),
+            memory_bytes=config.limits.memory_bytes,
             sees_gpu=self._needs_gpu,
             interpreter=environment.interpreter,
-            cache=choose_cache(place.root.absolute(), os.environ).resolve(),
+            cache=choose_cache(config.root.absolute(), os.environ).resolve(),
             is_mutable=self._spec.request.mutates,
             extra=() if is_ours else packages_of(environment.python),
         )
-        limits = [self._host.level, place.max_gpu_isolation] if self._needs_gpu else [self._host.level]
-        with scratch_folder(place.scratch) as folder:
-            return reach(sandbox_inputs, folder, min(limits, key=lambda level: level.rank))
+        limits = [self._host.level, config.max_gpu_isolation] if self._needs_gpu else [self._host.level]
+        with scratch_folder(config.scratch) as folder:
+            return probe_sandbox(sandbox_inputs, folder, min(limits, key=lambda level: level.rank))
 
-    def _too_open(self, reached: SandboxCapability) -> str:
-        return too_little(reached.level, self._workplace.min_isolation, reached.why_not)
+    def _require_isolation(self, level: Isolation, why_not: str = "") -> None:
+        problem = too_little(level, self._config.min_isolation, why_not)
+        if problem:
+            raise _IsolationTooLow(problem)
 
     def _progress(self, phase: str, detail: str, done: int, total: int) -> None:
         told = detail[:LONGEST_SAYING]
         self.events.put(Provisioning(self._spec.job, self._spec.try_no, phase, told, done, total))
 
-    def _say_ready(self, environment: Environment) -> None:
+    def _emit_ready(self, environment: Environment) -> None:
         self.events.put(
             EnvironmentReady(
                 job=self._spec.job,
@@ -276,50 +259,44 @@ class _Job:
             return None
         return Trouble(TroubleCode.GPU_LOST, f"no GPU of {self._spec.hardware} is to be seen here; ask nvidia-smi why")
 
-    def _leave_undone(self, trouble: Trouble, lock_digest: str) -> None:
+    def _finish_unstarted(self, trouble: Trouble, lock_digest: str) -> None:
         """Without an environment every arm has the same evidence: the trouble."""
         for arm in self._spec.arms:
-            self._say_finished(arm, _never_made(trouble), lock_digest)
+            self._emit_finished(arm, _not_started(trouble), lock_digest)
 
     def _run_arms(self, environment: Environment, sandbox_spec: SandboxSpec) -> None:
         """As many side by side as this host bears; each issue's control before its other arms."""
         arms: queue.SimpleQueue[ArmSpec] = queue.SimpleQueue()
         for arm in in_running_order(self._spec.arms):
             arms.put(arm)
-        failures: list[Exception] = []
-        with self._open_gpus() as gpus, self._zygote(environment) as fork_server:
-            stage = _Stage(environment, sandbox_spec, fork_server, gpus)
-            workers = [
-                threading.Thread(target=self._run_queued, args=(arms, stage, failures)) for _ in range(self._width)
-            ]
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-        if failures:
-            raise failures[0]
+        with self._open_gpus() as gpus, self._start_fork_server(environment) as fork_server:
+            shared = _JobResources(environment, sandbox_spec, fork_server, gpus)
+            with ThreadPoolExecutor(self._parallel_arms, thread_name_prefix="arms") as pool:
+                running = [pool.submit(self._run_queued, arms, shared) for _ in range(self._parallel_arms)]
+            for one in running:
+                one.result()
 
-    def _run_queued(self, arms: "queue.SimpleQueue[ArmSpec]", stage: "_Stage", failures: list[Exception]) -> None:
+    def _run_queued(self, arms: "queue.SimpleQueue[ArmSpec]", shared: "_JobResources") -> None:
         try:
             while not self.stop.is_set():
-                self._attempt(arms.get_nowait(), stage)
+                self._attempt(arms.get_nowait(), shared)
         except queue.Empty:
             pass
-        except Exception as failure:  # noqa: BLE001 - raised again by the job's own thread
-            failures.append(failure)
+        except Exception:
             self.stop.set()
+            raise
 
-    def _place(self, environment: Environment, gpu: str, sandbox_spec: SandboxSpec = OPEN) -> RunLocation:
-        pins, limits = tuple(self._spec.request.pins), self._workplace.limits
+    def _run_location(self, environment: Environment, gpu: str, sandbox_spec: SandboxSpec = OPEN) -> RunLocation:
+        pins, limits = tuple(self._spec.request.pins), self._config.limits
         return RunLocation(environment.python, pins, limits, gpu, sandbox_spec, environment.interpreter, self._groups)
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:
             return contextlib.nullcontext()
-        return open_gpus(self._gpus, settle_s=self._workplace.settle_s)
+        return open_gpus(self._gpus, settle_s=self._config.settle_s)
 
     @contextlib.contextmanager
-    def _zygote(self, environment: Environment) -> Iterator[ForkServer | None]:
+    def _start_fork_server(self, environment: Environment) -> Iterator[ForkServer | None]:
         """One for the bare environment of a build, where at least two arms can come from it; else None.
 
         It sees a GPU where its arms will: what torch finds out while it is imported is then the same as in a fresh one.
@@ -327,40 +304,38 @@ class _Job:
         request = self._spec.request
         is_bare = not (request.requirements or request.no_deps or request.mutates)
         forkable = sum(not arm.env for arm in self._spec.arms)
-        if not (self._workplace.fork_server and is_bare and forkable > 1):
+        if not (self._config.fork_server and is_bare and forkable > 1):
             yield None
             return
-        place = self._place(environment, str(self._gpus[0].index) if self._gpus else "")
-        with scratch_folder(self._workplace.scratch) as folder, ForkServer(place, folder) as fork_server:
+        place = self._run_location(environment, str(self._gpus[0].index) if self._gpus else "")
+        with scratch_folder(self._config.scratch) as folder, ForkServer(place, folder) as fork_server:
             yield fork_server
 
-    def _attempt(self, arm: ArmSpec, stage: "_Stage") -> None:
-        made = self._make(arm, stage, gpu="") if stage.gpus is None else self._make_on_gpu(arm, stage, stage.gpus)
+    def _attempt(self, arm: ArmSpec, shared: "_JobResources") -> None:
+        made = self._make(arm, shared, gpu="") if shared.gpus is None else self._make_on_gpu(arm, shared, shared.gpus)
         if made is None:
             return
         record = made.done.record
         if record.ending is Ending.NOT_STARTED and self.stop.is_set():
-            return  # its keeper was ended with the job before it could say a word
+            return  # its supervisor was ended with the job before it could say a word
         if record.ending is not Ending.NOT_STARTED:  # what was tried once may be refused later
-            problem = too_little(isolation_of(record.sandbox), self._workplace.min_isolation, "")
-            if problem:
-                raise _TooOpen(problem)
+            self._require_isolation(isolation_of(record.sandbox))
         if record.ending is not Ending.CANCELLED:
-            self._say_finished(arm, made, stage.environment.lock_digest)
+            self._emit_finished(arm, made, shared.environment.lock_digest)
 
-    def _make_on_gpu(self, arm: ArmSpec, stage: "_Stage", gpus: Gpus) -> "_Made | None":
+    def _make_on_gpu(self, arm: ArmSpec, shared: "_JobResources", gpus: Gpus) -> "_TimedExecution | None":
         """The attempt on a GPU that nobody else uses meanwhile; None where it was cut short.
 
         One that leaves its GPU unsound is doubtful: it is made once more, on a sound GPU where there is one, and the
         last is what counts.
         """
-        made: _Made | None = None
+        made: _TimedExecution | None = None
         for _ in range(_TRIES_ON_GPU):
-            held = gpus.hold(self.stop.is_set, self._say_waiting)
+            held = gpus.hold(self.stop.is_set, lambda: self._progress("wait", "for a GPU that another job holds", 0, 0))
             if not isinstance(held, HeldGpu):
-                return made or (_never_made(held) if held else None)
+                return made or (_not_started(held) if held else None)
             with held:
-                made = self._make(arm, stage, held.index)
+                made = self._make(arm, shared, held.index)
                 trouble = held.wait_until_sound(self.stop.is_set)
             if trouble is None:
                 return made
@@ -369,28 +344,25 @@ class _Job:
             made = made.with_trouble(trouble)
         return made
 
-    def _say_waiting(self) -> None:
-        self._progress("wait", "for a GPU that another job holds", 0, 0)
-
-    def _make(self, arm: ArmSpec, stage: "_Stage", gpu: str) -> "_Made":
+    def _make(self, arm: ArmSpec, shared: "_JobResources", gpu: str) -> "_TimedExecution":
         started_at = datetime.now(UTC)
         self.events.put(ArmStarted(self._spec.job, self._spec.try_no, arm.attempt, started_at))
-        environment, script = stage.environment, self._spec.scripts[arm.script]
-        place = self._place(environment, gpu, stage.sandbox_spec)
+        environment, script = shared.environment, self._spec.scripts[arm.script]
+        place = self._run_location(environment, gpu, shared.sandbox_spec)
         try:
-            with scratch_folder(self._workplace.scratch) as scratch:
+            with scratch_folder(self._config.scratch) as scratch:
                 done = execute(
                     arm,
                     script,
                     place=place,
                     scratch=scratch,
-                    fork_server=stage.fork_server,
+                    fork_server=shared.fork_server,
                     is_cancelled=self.stop.is_set,
                 )
                 done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
         except OSError as failure:
-            done = Execution(_unplaced(failure, environment, self._workplace.root), log="")
-        return _Made(done, started_at, datetime.now(UTC))
+            done = Execution(_not_placed(failure, environment, self._config.root), log="")
+        return _TimedExecution(done, started_at, datetime.now(UTC))
 
     def _with_trouble(
         self, record: RunRecord, arm: ArmSpec, environment: Environment, place: RunLocation, scratch: Path
@@ -399,18 +371,18 @@ class _Job:
         if record.ending in {Ending.RETURNED, Ending.CANCELLED} or record.trouble:
             return record
         # The arm's own variables may name any compiler, and its folder may hold anything: asked from inside, like it.
-        within = inside(place.sandbox_spec.around(scratch))
+        within = sandbox_command(place.sandbox_spec.around(scratch))
         seen = arm_environment(place, scratch, arm.env)
         trouble = host_trouble(environment, scratch, arm.exercises, seen, within)
         if trouble is None and record.ending is Ending.SIGNALLED and "inductor_cpp" in arm.exercises:
-            with self._asking:  # once for the job: the answer is the host's and the build's
-                if self._kernels is None:
+            with self._kernel_lock:  # once for the job: the answer is the host's and the build's
+                if self._kernel_answer is None:
                     own = arm_environment(place, scratch, {})
-                    self._kernels = (kernel_trouble(environment, scratch, own, within),)
-                (trouble,) = self._kernels
+                    self._kernel_answer = (kernel_trouble(environment, scratch, own, within),)
+                (trouble,) = self._kernel_answer
         return replace(record, trouble=trouble)
 
-    def _say_finished(self, arm: ArmSpec, made: "_Made", lock_digest: str) -> None:
+    def _emit_finished(self, arm: ArmSpec, made: "_TimedExecution", lock_digest: str) -> None:
         self.events.put(
             ArmFinished(
                 job=self._spec.job,
@@ -427,8 +399,8 @@ class _Job:
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """What the arms of a job share; `gpus` is None on the CPU class."""
+class _JobResources:
+    """Shared by the arms of a job; `gpus` is None on the CPU class."""
 
     environment: Environment
     sandbox_spec: SandboxSpec
@@ -437,20 +409,20 @@ class _Stage:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _TimedExecution:
     """An attempt, and when it was made."""
 
     done: Execution
     started_at: datetime
     finished_at: datetime
 
-    def with_trouble(self, trouble: Trouble) -> "_Made":
+    def with_trouble(self, trouble: Trouble) -> "_TimedExecution":
         return replace(self, done=replace(self.done, record=replace(self.done.record, trouble=trouble)))
 
 
-def _never_made(trouble: Trouble) -> _Made:
+def _not_started(trouble: Trouble) -> _TimedExecution:
     now = datetime.now(UTC)
-    return _Made(Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log=""), now, now)
+    return _TimedExecution(Execution(RunRecord(Ending.NOT_STARTED, trouble=trouble), log=""), now, now)
 
 
 def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
@@ -459,7 +431,7 @@ def in_running_order(arms: tuple[ArmSpec, ...]) -> list[ArmSpec]:
     return sorted(arms, key=lambda arm: (issues.index(arm.issue), arm.arm != CONTROL))
 
 
-def _unplaced(failure: OSError, environment: Environment, root: Path) -> RunRecord:
+def _not_placed(failure: OSError, environment: Environment, root: Path) -> RunRecord:
     """The attempt had no place to run: most often a full disk, which the host's probe tells better."""
     trouble = host_trouble(environment, root) or Trouble(
         TroubleCode.HARNESS, f"no process could be made for this attempt: {failure}"
@@ -478,14 +450,14 @@ def _serve() -> None:
     words = take_stdout()
     order = json.loads(sys.stdin.buffer.readline())
     spec = codec.load_spec(order["spec"])
-    worker_config = TypeAdapter(WorkerConfig).validate_python(order["workplace"])
+    worker_config = TypeAdapter(WorkerConfig).validate_python(order["worker_config"])
     finished = threading.Event()
     threading.Thread(target=watch_stdin, args=(finished.is_set,), name="stdin", daemon=True).start()
     try:
         for event in run_job(spec, worker_config, cancelled.is_set):
             if isinstance(event, JobEnded):
                 finished.set()
-            write_whole(words, codec.dump_event(event) + b"\n")
+            write_all(words, codec.dump_event(event) + b"\n")
     except BrokenPipeError:
         end_with_everything()
 

@@ -1,7 +1,7 @@
 """Run one arm in a process of its own and bring back what was seen: a RunRecord and its log.
 
-Here: the arm's folder, its environment variables, the talk with keeper and harness, and the zygote. Not here: which
-arms to run (agent), what may stay alive (keeper), what an ending means (the domain).
+Here: the arm's folder, its environment variables, the talk with supervisor and harness, and the fork server. Not here:
+which arms to run (agent), what may stay alive (supervisor), what an ending means (the domain).
 
 What is fresh for every attempt, and why: Inductor's and Triton's caches, TMPDIR and HOME. A shared Inductor cache gave
 a false pass (its key leaves the thread count out), and switched-off caches hide real bugs (both measured 2026-11); so
@@ -21,10 +21,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
@@ -34,8 +34,8 @@ from knowngood.workers.common.trees import remove_tree
 from knowngood.workers.standalone import cgroup, supervisor
 from knowngood.workers.standalone.sandbox import is_apart
 
-_KEEPER = Path(supervisor.__file__)
-_HARNESS = _KEEPER.with_name("harness.py")
+_SUPERVISOR = Path(supervisor.__file__)
+_HARNESS = _SUPERVISOR.with_name("harness.py")
 
 # What an arm may know of the worker's own environment: where programs, libraries and compilers are. Everything else is
 # left behind, tokens and addresses above all.
@@ -53,8 +53,8 @@ _FRESH = {
 
 _USER = "knowngood"  # torch asks for a name, and a container's user may have none
 
-_ZYGOTE_START_S = 180.0
-_REPORT_S = 90.0  # what a keeper is given beyond an arm's own time to stop, reap and report
+_FORK_SERVER_START_S = 180.0
+_REPORT_S = 90.0  # what a supervisor is given beyond an arm's own time to stop, reap and report
 _POLL_S = 0.1
 _STALE_S = 60.0
 
@@ -62,7 +62,7 @@ _OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
 _TEARDOWN_BYTES = 16 * 1024  # of what a forked arm wrote while its interpreter was torn down (see harness)
 _MOST = 1 << 53  # what every reader of JSON takes for a number
 
-_FIT = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
+_FORKABLE = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
 
 _CANCELLED = "cancelled"
 _REASONS = {
@@ -75,7 +75,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What one attempt may take. `grace_s` lies between being asked to end and being killed."""
+    """Resource limits of one attempt. `grace_s` lies between being asked to end and being killed."""
 
     memory_bytes: int
     processes: int = 512
@@ -113,7 +113,7 @@ class Execution:
 def scratch_folder(root: Path) -> Iterator[Path]:
     """A folder for one attempt with all that must be fresh in it, locked while in use and gone afterwards.
 
-    Its name is short: sockets are made below it, and the path of one may have 107 signs.
+    Its name is short: sockets are made below it, and the path of one may have 107 characters.
     """
     root.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="kg-", dir=root.resolve()))
@@ -160,7 +160,7 @@ def arm_environment(place: RunLocation, scratch: Path, own: Mapping[str, str]) -
     }
 
 
-class ForkServer:
+class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
     """A process of the build that has imported torch and Inductor, and forks arms. It is waited for when first needed.
 
     Where it turns out unfit (a thread, a child, a GPU opened), it ends, `connect` says no and arms start fresh. It also
@@ -168,7 +168,7 @@ class ForkServer:
     """
 
     def __init__(self, place: RunLocation, scratch: Path) -> None:
-        self._scratch = scratch
+        self.scratch = scratch  # its own home, caches and temporary files, of which each arm takes a copy
         self._shows_gpu = bool(place.gpu)
         self._lock = threading.Lock()
         self._is_fit: bool | None = None
@@ -176,7 +176,7 @@ class ForkServer:
         self._channel, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [place.python, _HARNESS, "--zygote", str(theirs.fileno()), _KEEPER, scratch],
+                [place.python, _HARNESS, "--fork-server", str(theirs.fileno()), _SUPERVISOR, scratch],
                 env=arm_environment(place, scratch, {}),
                 cwd=scratch,
                 pass_fds=[theirs.fileno()],
@@ -184,31 +184,20 @@ class ForkServer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-
-    def __enter__(self) -> Self:
-        return self
+        self.pid = self._process.pid
 
     def __exit__(self, *_: object) -> None:
         self._channel.close()
         self._process.kill()
         self._process.wait()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def scratch(self) -> Path:
-        """Its own home, caches and temporary files, of which each arm takes a copy."""
-        return self._scratch
-
     def connect(self, theirs: socket.socket, is_cancelled: Callable[[], bool]) -> bool:
-        """Have an arm forked that speaks through `theirs`; False where this zygote cannot be used."""
+        """Have an arm forked that speaks through `theirs`; False where this fork server cannot be used."""
         with self._lock:
             if self._is_fit is None:
-                self._is_fit = self._found_fit(self._told_fitness(is_cancelled))
+                self._is_fit = self._judge_fitness(self._read_fitness(is_cancelled))
                 self._files = self._list_files()
-            # An arm that left something in the zygote's own folders would share it with later ones: fork no more.
+            # An arm that left something in the fork server's own folders would share it with later ones: fork no more.
             self._is_fit = self._is_fit and self._list_files() == self._files
             if self._is_fit:
                 try:
@@ -217,17 +206,17 @@ class ForkServer:
                     self._is_fit = False
             return self._is_fit
 
-    def _found_fit(self, told: Mapping[str, int] | None) -> bool:
+    def _judge_fitness(self, told: Mapping[str, int] | None) -> bool:
         """Judge it, and end one of no use: it may hold a GPU open. That it asked matters only where one is shown."""
         asked = 0 if self._shows_gpu or told is None else told["asked_cuda"]
-        is_fit = told == {**_FIT, "asked_cuda": asked}
+        is_fit = told == {**_FORKABLE, "asked_cuda": asked}
         if not is_fit:
             self._process.kill()
         return is_fit
 
-    def _told_fitness(self, is_cancelled: Callable[[], bool]) -> Mapping[str, int] | None:
-        """What the zygote counted; None where it died, was too slow, or nobody waits for it any more."""
-        until = time.monotonic() + _ZYGOTE_START_S
+    def _read_fitness(self, is_cancelled: Callable[[], bool]) -> Mapping[str, int] | None:
+        """The fork server's own counts; None where it died, was too slow, or nobody waits for it any more."""
+        until = time.monotonic() + _FORK_SERVER_START_S
         while time.monotonic() < until and not is_cancelled():
             if select.select([self._channel], [], [], _POLL_S)[0]:
                 told: dict[str, int] | None = json.loads(self._channel.recv(4096) or b"null")
@@ -235,7 +224,7 @@ class ForkServer:
         return None
 
     def _list_files(self) -> set[str]:
-        return {os.path.join(folder, name) for folder, _, names in os.walk(self._scratch) for name in names}  # noqa: PTH118
+        return {os.path.join(folder, name) for folder, _, names in os.walk(self.scratch) for name in names}  # noqa: PTH118
 
 
 def execute(
@@ -249,7 +238,7 @@ def execute(
 ) -> Execution:
     """Make one attempt in `scratch` and say how it ended. Whatever it started is dead when this returns.
 
-    Arms with variables of their own never come from a zygote: torch reads some of them while it is imported.
+    Arms with variables of their own never come from a fork server: torch reads some of them while it is imported.
     """
     path = scratch / "repro.py"
     path.write_text(script, encoding="utf-8")
@@ -258,14 +247,14 @@ def execute(
         order = {**_order(arm, path, place, scratch, fork_server), "group": group}
         with theirs:
             is_forked = fork_server is not None and not arm.env and fork_server.connect(theirs, is_cancelled)
-            started = None if is_forked else _start_keeper(theirs)
-        report = _supervised(ours, order, arm, is_cancelled)
+            started = None if is_forked else _start_supervisor(theirs)
+        report = _exchange(ours, order, arm, is_cancelled)
     if started is not None:
         _wait_for(started, is_done=report is not None)
     if report is None:
-        _end_by_mark(scratch)
-        return Execution(_unreported(arm), log="")
-    report = _without_places(report, place, scratch)
+        _kill_by_environment(scratch)
+        return Execution(_no_report(arm), log="")
+    report = _without_host_paths(report, place, scratch)
     record, log = _record(report, list(_observations(report["observations"]))), report["log"]
     if is_forked:
         record = replace(record, sandbox=(*record.sandbox, "forked"))
@@ -276,23 +265,14 @@ def execute(
 def _order(
     arm: ArmSpec, script: Path, place: RunLocation, scratch: Path, fork_server: ForkServer | None
 ) -> dict[str, Any]:
-    """What keeper and harness are told, as JSON."""
-    limits = place.limits
+    """The order for supervisor and harness, as JSON."""
     also = () if fork_server is None else (fork_server.scratch,)
     return {
         "argv": [str(place.python), str(_HARNESS), "--arm"],
         "env": arm_environment(place, scratch, arm.env),
         "cwd": str(scratch),
-        "limits": {
-            "timeout_s": arm.timeout_s,
-            "memory_bytes": limits.memory_bytes,
-            "processes": limits.processes,
-            "log_bytes": limits.log_bytes,
-            "file_bytes": limits.file_bytes,
-            "scratch_bytes": limits.scratch_bytes,
-            "grace_s": limits.grace_s,
-        },
-        "fence": place.sandbox_spec.around(scratch, also),
+        "limits": {"timeout_s": arm.timeout_s, **asdict(place.limits)},
+        "sandbox": place.sandbox_spec.around(scratch, also),
         "arm": {
             "script": str(script),
             "function": arm.arm,
@@ -305,10 +285,10 @@ def _order(
     }
 
 
-def _start_keeper(theirs: socket.socket) -> subprocess.Popen[bytes]:
-    """A keeper of the worker's own Python, which knows nothing but what it is told."""
+def _start_supervisor(theirs: socket.socket) -> subprocess.Popen[bytes]:
+    """A supervisor of the worker's own Python, which knows nothing but what it is told."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", _KEEPER, str(theirs.fileno())],
+        [sys.executable, "-I", "-S", _SUPERVISOR, str(theirs.fileno())],
         env={"PATH": os.defpath, "LANG": "C.UTF-8"},
         cwd="/",
         pass_fds=[theirs.fileno()],
@@ -323,24 +303,25 @@ def _wait_for(started: subprocess.Popen[bytes], *, is_done: bool) -> None:
     started.wait()
 
 
-def _supervised(
-    keeper_socket: socket.socket, order: Mapping[str, Any], arm: ArmSpec, is_cancelled: Callable[[], bool]
+def _exchange(
+    supervisor_socket: socket.socket, order: Mapping[str, Any], arm: ArmSpec, is_cancelled: Callable[[], bool]
 ) -> dict[str, Any] | None:
     """Give the order, pass a cancellation on, take the report.
 
-    None where there is none, or none that counts: a keeper that lost its zygote stops its arm without being asked to.
+    None where there is none, or none that counts: a supervisor that lost its fork server stops its arm without being
+    asked to.
     """
     received = bytearray()
     is_told = False
     until = time.monotonic() + arm.timeout_s + _REPORT_S
     try:
-        keeper_socket.sendall(json.dumps(order).encode() + b"\n")
+        supervisor_socket.sendall(json.dumps(order).encode() + b"\n")
         while time.monotonic() < until:
             if is_cancelled() and not is_told:
-                keeper_socket.sendall(b"cancel\n")
+                supervisor_socket.sendall(b"cancel\n")
                 is_told = True
-            if select.select([keeper_socket], [], [], _POLL_S)[0]:
-                data = keeper_socket.recv(1 << 20)
+            if select.select([supervisor_socket], [], [], _POLL_S)[0]:
+                data = supervisor_socket.recv(1 << 20)
                 if not data:
                     break
                 received += data
@@ -353,13 +334,15 @@ def _supervised(
     return None if report["reason"] == _CANCELLED and not is_told else report
 
 
-def _unreported(arm: ArmSpec) -> RunRecord:
-    sentence = f"the keeper of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
+def _no_report(arm: ArmSpec) -> RunRecord:
+    sentence = f"the supervisor of this attempt ({arm.arm} of {arm.issue}) died before it could report; run it again"
     return RunRecord(Ending.NOT_STARTED, trouble=Trouble(TroubleCode.HARNESS, sentence))
 
 
-def _end_by_mark(scratch: Path) -> None:
-    """Without its keeper, what an arm left is known by its environment: every process of it has the folder's name."""
+def _kill_by_environment(scratch: Path) -> None:
+    """Without its supervisor, what an arm left is known by its environment: every process of it has the folder's
+    name.
+    """
     mark = os.fsencode(scratch)
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
@@ -371,7 +354,7 @@ def _end_by_mark(scratch: Path) -> None:
 
 # What each kind of observation holds. The arm's process can write to the pipe whatever it likes, as it can observe
 # whatever it likes; what is no observation must not end the agent, which would take the other arms with it.
-_SHAPES: Mapping[str, Mapping[str, type]] = {
+_OBSERVATION_FIELDS: Mapping[str, Mapping[str, type]] = {
     "imported": {"versions": dict, "threads": int},
     "started": {},
     "probe": {"name": str},
@@ -395,7 +378,7 @@ def _observations(text: str) -> Iterator[dict[str, Any]]:
 def _is_observation(told: object) -> bool:
     if not isinstance(told, dict) or not isinstance(told.get("at"), float) or not isfinite(told["at"]):
         return False
-    shape = _SHAPES.get(told["saw"]) if isinstance(told.get("saw"), str) else None
+    shape = _OBSERVATION_FIELDS.get(told["saw"]) if isinstance(told.get("saw"), str) else None
     if shape is None or not all(isinstance(told.get(name), kind) for name, kind in shape.items()):
         return False
     texts = {**told.get("versions", {}), **told.get("observed", {})}.values()
@@ -412,7 +395,7 @@ def _storable(value: Any) -> Any:  # noqa: ANN401 - what JSON holds
     return [_storable(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _without_places(report: Mapping[str, Any], place: RunLocation, scratch: Path) -> dict[str, Any]:
+def _without_host_paths(report: Mapping[str, Any], place: RunLocation, scratch: Path) -> dict[str, Any]:
     """The report with this host's own paths by name: evidence is shipped, and reads alike wherever it was made."""
     names = {  # the later one stands where two are the same: an interpreter of /usr has no home of its own
         str(_interpreter_home(place)): "$PYTHON",
@@ -453,7 +436,9 @@ def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]
         signal=report["signal"],
         observed=returned.get("observed", {}),
         probes=saw["probes"]["counts"] if "probes" in saw else first_seen,
-        raised=_raised(saw["raised"]) if "raised" in saw else None,
+        raised=Raised(**{name: saw["raised"][name] for name in _OBSERVATION_FIELDS["raised"]})
+        if "raised" in saw
+        else None,
         trouble=_trouble(report, saw),
         imported=imported.get("versions", {}),
         wall_s=round(report["wall_s"], 3),
@@ -480,10 +465,6 @@ def _ending(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> 
     if report["signal"]:
         return Ending.SIGNALLED
     return Ending.RETURNED if "returned" in saw else Ending.EXITED
-
-
-def _raised(saw: Mapping[str, Any]) -> Raised:
-    return Raised(kind=saw["kind"], message=saw["message"], text=saw["text"], marked=saw["marked"])
 
 
 def _trouble(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> Trouble | None:

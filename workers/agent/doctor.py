@@ -3,7 +3,7 @@
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -13,7 +13,7 @@ import uv
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.measuring.isolation import Isolation, too_little
 from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import reach_groups, reach_of_host
+from knowngood.workers.agent.sandbox_policy import probe_cgroups, probe_host_sandbox
 from knowngood.workers.host.diagnostics import compiler_trouble
 from knowngood.workers.host.interpreters import find_interpreter, has_headers
 from knowngood.workers.host.machine_info import describe_compiler, find_compiler, read_gpus
@@ -54,19 +54,18 @@ def examine(
 
     `at_least` and `at_most` are the levels of isolation that this installation is set to.
     """
-    isolation = check_isolation(root.absolute(), at_least, at_most)
-    return (*_examine(root.absolute(), environ), isolation, check_limits())
-
-
-def _examine(root: Path, environ: Mapping[str, str]) -> Iterator[Check]:
-    index = read_index(environ)
-    yield check_uv()
-    yield from (check_interpreter(version, environ) for version in PYTHONS)
-    yield check_compiler(environ)
-    yield check_driver(environ)
-    yield check_disk(root)
-    yield check_links(root, choose_cache(root, environ))
-    yield check_registry(index, environ)
+    root = root.absolute()
+    return (
+        check_uv(),
+        *(check_interpreter(version, environ) for version in PYTHONS),
+        check_compiler(environ),
+        check_driver(environ),
+        check_disk(root),
+        check_links(root, choose_cache(root, environ)),
+        check_registry(read_index(environ), environ),
+        check_isolation(root, at_least, at_most),
+        check_limits(),
+    )
 
 
 def check_uv() -> Check:
@@ -164,7 +163,7 @@ def check_registry(index: Index, environ: Mapping[str, str] = os.environ) -> Che
 
 def check_isolation(root: Path, at_least: Isolation, at_most: Isolation) -> Check:
     """How far repros are shut off from this machine, tried for real, and what keeps them from more."""
-    reached = reach_of_host(root, at_most)
+    reached = probe_host_sandbox(root, at_most)
     means = ", ".join(reached.sandbox_spec.steps)
     refused = too_little(reached.level, at_least, reached.why_not)
     if refused:
@@ -180,9 +179,9 @@ def check_isolation(root: Path, at_least: Isolation, at_most: Isolation) -> Chec
 
 
 def check_limits() -> Check:
-    """What of an arm the kernel limits, and what is counted. Both are in order; one is tighter."""
+    """Which limits of an arm the kernel holds, and which are counted here. Both are in order; one is tighter."""
     settle()
-    groups, why_not = reach_groups()
+    groups, why_not = probe_cgroups()
     if groups:
         words = (
             "the kernel limits the memory and the tasks of each repro, in a control group of its own; disk is counted"

@@ -65,7 +65,7 @@ def take_stdout() -> int:
     return words
 
 
-def write_whole(words: int, line: bytes) -> None:
+def write_all(words: int, line: bytes) -> None:
     while line:
         line = line[os.write(words, line) :]
 

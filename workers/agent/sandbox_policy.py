@@ -1,4 +1,4 @@
-"""What an arm may see of this host, and how far the kernel lets it be shut off: tried for real, told in words.
+"""Sandbox policy: which parts of this host an arm sees, and which level of isolation works here, tried for real.
 
 Here: what is shown and hidden, and which level is reached. Not here: how it is done (sandbox), what a level is (the
 domain).
@@ -22,6 +22,7 @@ from typing import Any
 
 from knowngood.app.domain.measuring.isolation import NAMESPACES, NO_NETWORK, Isolation, isolation_of
 from knowngood.workers.common.atomic_write import read_any, read_regular
+from knowngood.workers.common.programs import ask_program
 from knowngood.workers.host.machine_info import find_compiler
 from knowngood.workers.standalone import cgroup, sandbox
 
@@ -116,7 +117,7 @@ class SandboxSpec:
         return isolation_of(self.steps)
 
     def around(self, scratch: Path, also: Sequence[Path] = ()) -> dict[str, Any]:
-        """The fence of one attempt, for sandbox: `scratch` is writable, `also` is shown."""
+        """The specification of one attempt's sandbox, for sandbox: `scratch` is writable, `also` is shown."""
         return {
             "steps": list(self.steps),
             "ops": [*self.ops, ("open", str(scratch)), *(("show", str(path)) for path in also)],
@@ -135,7 +136,8 @@ OPEN = SandboxSpec(steps=(PROCESS,))
 
 @dataclass(frozen=True)
 class SandboxInputs:
-    """What the ops follow from. `root` is the data folder; `extra` what else this environment needs to be shown.
+    """Inputs of a sandbox's mount operations. `root` is the data folder; `extra` what else this environment needs to
+    be shown.
 
     `interpreter` is the Python that an environment of ours was made of: an arm may have edited what would tell. Where
     it is None the environment is not ours, and arms only ever see it. `cache` is uv's, whose files it links.
@@ -173,7 +175,9 @@ class SandboxCapability:
         return self.sandbox_spec.level
 
 
-def reach(sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
+def probe_sandbox(
+    sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Isolation.FILTERED
+) -> SandboxCapability:
     """Try from `at_most` downwards with everything that the arms will have. `scratch` is an empty folder of its own."""
     why: list[str] = []
     if at_most.rank >= Isolation.NAMESPACES.rank:
@@ -184,19 +188,19 @@ def reach(sandbox_inputs: SandboxInputs, scratch: Path, at_most: Isolation = Iso
             problem = _try(sandbox_spec, sandbox_inputs, scratch)
             if problem is None:
                 return SandboxCapability(sandbox_spec, "; ".join(why))
-            why.append(_in_words(*problem))
-            fewer = _without(steps, problem[0])
+            why.append(_explain_refusal(*problem))
+            fewer = _fewer_filters(steps, problem[0])
             if fewer == steps:
                 break
             steps = fewer
     if at_most.rank >= Isolation.NETWORK.rank:
         if _can_leave_network(scratch):
-            return SandboxCapability(_kept_from_writing(SandboxSpec(), sandbox_inputs, scratch), "; ".join(why))
-        why = why or [_in_words("user namespace", 1)]
-    return SandboxCapability(_kept_from_writing(OPEN, sandbox_inputs, scratch), "; ".join(why))
+            return SandboxCapability(_with_landlock(SandboxSpec(), sandbox_inputs, scratch), "; ".join(why))
+        why = why or [_explain_refusal("user namespace", 1)]
+    return SandboxCapability(_with_landlock(OPEN, sandbox_inputs, scratch), "; ".join(why))
 
 
-def _kept_from_writing(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> SandboxSpec:
+def _with_landlock(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path) -> SandboxSpec:
     """Without namespaces Landlock keeps an arm from what others run and from looking into them, where all works so."""
     if sandbox.landlock_version() <= 1:
         return sandbox_spec
@@ -204,7 +208,7 @@ def _kept_from_writing(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs,
     return sandbox_spec if _try(kept, sandbox_inputs, scratch) else kept
 
 
-def _without(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
+def _fewer_filters(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
     """The filters to go on with: less the one that was refused, or none where something does not work among them."""
     named = {"Landlock": sandbox.LANDLOCK, "seccomp": sandbox.SECCOMP}.get(failed)
     if named is not None:
@@ -212,14 +216,14 @@ def _without(steps: tuple[str, ...], failed: str) -> tuple[str, ...]:
     return () if failed in _SEEN_INSIDE else steps
 
 
-def reach_of_host(root: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
+def probe_host_sandbox(root: Path, at_most: Isolation = Isolation.FILTERED) -> SandboxCapability:
     """The same for this host as it is, before there is an environment: with the worker's own interpreter."""
     with tempfile.TemporaryDirectory(prefix="kg-") as folder:
         sandbox_inputs = SandboxInputs(Path(sys.executable), root, memory_bytes=1 << 30)
-        return reach(sandbox_inputs, Path(folder), at_most)
+        return probe_sandbox(sandbox_inputs, Path(folder), at_most)
 
 
-def reach_groups() -> tuple[str, str]:
+def probe_cgroups() -> tuple[str, str]:
     """The control group below which arms get theirs, where the kernel limits and ends what is in one; empty where not,
     and in words why. No limit is overrun to see it: the kernel's log would tell of a lack of memory each time.
     """
@@ -246,8 +250,10 @@ def _steps(at_most: Isolation) -> tuple[str, ...]:
     return (*landlock, *((sandbox.SECCOMP,) if sandbox.is_filter_known() else ()))
 
 
-def inside(sandbox_spec: Mapping[str, Any]) -> tuple[str, ...]:
-    """What to put before a command so that it runs inside a fence; nothing where the fence lets it run as it is."""
+def sandbox_command(sandbox_spec: Mapping[str, Any]) -> tuple[str, ...]:
+    """The prefix that runs a command inside a sandbox; empty where the specification lets it run as
+    it is.
+    """
     if set(sandbox_spec["steps"]) == {PROCESS}:
         return ()
     return (sys.executable, "-I", "-S", sandbox.__file__, json.dumps(sandbox_spec))
@@ -261,16 +267,16 @@ def _try(sandbox_spec: SandboxSpec, sandbox_inputs: SandboxInputs, scratch: Path
     told = {
         "alone": is_alone,
         "hidden": [str(sandbox_inputs.root), *map(str, _homes(sandbox_inputs.environ))] if is_alone else [],
-        "kept": _kept([op[1] for op in sandbox_spec.around(scratch)["ops"]]),
+        "kept": _names_on_the_way([op[1] for op in sandbox_spec.around(scratch)["ops"]]),
         "scratch": str(scratch),
         "environment": str(sandbox_inputs.environment),
         "packages": str(sandbox_inputs.packages),
         "mutable": sandbox_inputs.is_mutable,
         "gpu": sandbox_inputs.sees_gpu,
-        "compiler": compiler if _runs(compiler, sandbox_inputs.environ) else (),
+        "compiler": compiler if _runs(compiler, tuple(_plain(sandbox_inputs.environ).items())) else (),
     }
     command = [
-        *inside(sandbox_spec.around(scratch)),
+        *sandbox_command(sandbox_spec.around(scratch)),
         str(sandbox_inputs.python),
         "-I",
         "-S",
@@ -299,22 +305,12 @@ def _plain(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in environ}
 
 
-def _runs(compiler: tuple[str, ...], environ: Mapping[str, str]) -> bool:
-    return _runs_with(compiler, tuple(_plain(environ).items()))
-
-
 @cache  # asked for the host and for each environment
-def _runs_with(compiler: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> bool:
-    try:
-        ran = subprocess.run(
-            [*compiler, "--version"], env=dict(variables), capture_output=True, timeout=_TRY_S, check=False
-        )
-    except (OSError, IndexError, subprocess.TimeoutExpired):
-        return False
-    return ran.returncode == 0
+def _runs(compiler: tuple[str, ...], variables: tuple[tuple[str, str], ...]) -> bool:
+    return ask_program([*compiler, "--version"], dict(variables), timeout_s=_TRY_S) is not None
 
 
-def _kept(paths: Sequence[str]) -> dict[str, list[str]]:
+def _names_on_the_way(paths: Sequence[str]) -> dict[str, list[str]]:
     """For every folder on the way to what is shown, the names in it that lead there."""
     kept: dict[str, set[str]] = {}
     for path in map(Path, paths):
@@ -327,16 +323,10 @@ def _can_leave_network(scratch: Path) -> bool:
     command = [sys.executable, "-I", "-S", sandbox.__file__]
     told = json.dumps({"steps": [NO_NETWORK], "cwd": str(scratch), "ops": []})
     look = "import socket, sys; sys.exit([name for _, name in socket.if_nameindex()] != ['lo'])"
-    try:
-        ran = subprocess.run(
-            [*command, told, sys.executable, "-I", "-S", "-c", look], capture_output=True, timeout=_TRY_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return ran.returncode == 0
+    return ask_program([*command, told, sys.executable, "-I", "-S", "-c", look], timeout_s=_TRY_S) is not None
 
 
-def _in_words(step: str, number: int, found: str = "") -> str:
+def _explain_refusal(step: str, number: int, found: str = "") -> str:
     if step in _SEEN_INSIDE:
         return f"inside namespaces of its own an arm would not be as it should: {found}"
     if step == "a /proc of its own":
@@ -443,7 +433,7 @@ def _unreadable() -> tuple[str, ...]:
 
 
 def interpreter_places(python: Path) -> list[Path]:
-    """What the interpreter behind a virtual environment needs to be shown: its prefix under each name it goes by.
+    """Folders that the interpreter behind a virtual environment needs: its prefix under each name it goes by.
 
     A venv's `python` is a link, often through further links (uv, pyenv, /etc/alternatives), and pyvenv.cfg names the
     folder from which the standard library is found.
@@ -484,16 +474,10 @@ def _is_common(prefix: Path) -> bool:
 
 def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
     """Compilers and libraries that the worker's own variables and the loader's settings point to."""
-    for name in ("CC", "CXX"):
-        program = (
-            shutil.which(environ[name].split()[0], path=environ.get("PATH")) if environ.get(name, "").split() else None
-        )
+    for command in (environ.get("CC", "").split(), environ.get("CXX", "").split(), find_compiler(environ)):
+        program = shutil.which(command[0], path=environ.get("PATH")) if command else None
         if program:
             yield from (Path(program), *_prefix(Path(program).resolve()))
-    compiler = find_compiler(environ)
-    program = shutil.which(compiler[0], path=environ.get("PATH")) if compiler else None
-    if program:
-        yield from (Path(program), *_prefix(Path(program).resolve()))
     for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
         yield from (Path(part) for part in environ.get(name, "").split(os.pathsep) if part.startswith("/"))
     for path in (Path("/etc/ld.so.conf"), *sorted(Path("/etc/ld.so.conf.d").glob("*.conf"))):
@@ -501,7 +485,7 @@ def _tools(environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:
-    """What would show the data folder or a whole home with it."""
+    """Whether showing a path would show the data folder or a whole home with it."""
     return not path.exists() or any(
         path == kept or path in kept.parents for kept in (sandbox_inputs.root, *_homes(sandbox_inputs.environ))
     )
@@ -510,13 +494,8 @@ def _is_too_wide(path: Path, sandbox_inputs: SandboxInputs) -> bool:
 def packages_of(python: Path, environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Where an interpreter that we did not set up finds its packages: editable installations lie anywhere."""
     command = [str(python), "-B", "-c", _WHERE_PACKAGES_ARE]
-    try:
-        ran = subprocess.run(
-            command, env=_plain(environ), capture_output=True, text=True, timeout=_TRY_S, check=False, cwd="/"
-        )
-        return tuple(Path(path) for path in json.loads(ran.stdout))
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return ()
+    told = ask_program(command, _plain(environ), timeout_s=_TRY_S, cwd="/") or "[]"
+    return tuple(Path(path) for path in json.loads(told.splitlines()[-1]))
 
 
 def _in_order(ops: Sequence[_Op]) -> list[_Op]:
@@ -527,11 +506,11 @@ def _in_order(ops: Sequence[_Op]) -> list[_Op]:
     kinds: dict[Path, str] = {}
     rank = {"hide": 0, "show": 1, "open": 2}
     for kind, path, *rest in sorted(ops, key=lambda op: (len(Path(op[1]).parts), rank.get(op[0], 1))):
-        around = _around(Path(path), kinds)
+        around = _innermost_kind(Path(path), kinds)
         place = Path(path)
         if around in _SEEN and kind in rank:  # a link on the way is seen inside as well, and leads to the same place
             place = place.resolve()
-            around = _around(place, kinds)
+            around = _innermost_kind(place, kinds)
         is_needed = {"show": around not in _SEEN, "hide": around in _SEEN}.get(kind, kinds.get(place) != kind)
         if is_needed and (kind not in rank or place.exists()):
             ordered.append((kind, str(place), *rest))
@@ -542,5 +521,5 @@ def _in_order(ops: Sequence[_Op]) -> list[_Op]:
 _SEEN = ("show", "open", "link")
 
 
-def _around(path: Path, kinds: Mapping[Path, str]) -> str:
+def _innermost_kind(path: Path, kinds: Mapping[Path, str]) -> str:
     return next((kinds[one] for one in (path, *path.parents) if one in kinds), "")

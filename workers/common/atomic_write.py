@@ -1,8 +1,10 @@
 """Files that are there whole or not at all, whoever dies while they are written, and files that others may write."""
 
+import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -18,6 +20,14 @@ def read_any(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 - what JSON holds
+    """A file of ours; None where it is not there, or is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def read_regular(path: Path, at_most: int = 1 << 16) -> str:

@@ -1,4 +1,4 @@
-"""The dispatcher: the only one that moves jobs. It leases them, lets a carrier run them, and records what comes back.
+"""The dispatcher: the only one that moves jobs. It leases them, lets a transport run them, and records what comes back.
 
 One at a time holds the lease called `dispatcher`. A second waits or is refused; one that takes over finds the jobs of
 the dead, counts the loss and queues what is left of them. Agents die with their dispatcher, so nobody who was not
@@ -38,7 +38,7 @@ from knowngood.app.store.jobs.job_queue import (
     take_lease,
 )
 from knowngood.app.store.records import StaleEvent
-from knowngood.workers.dispatch.local_transport import GivenBack, JobHandle, Lost, Transport
+from knowngood.workers.dispatch.local_transport import AgentLost, JobHandle, JobReturned, Transport
 
 _PROGRESS_EVERY_S = 1.0
 _RENEWALS_PER_LEASE = 3
@@ -54,11 +54,11 @@ class DispatcherBusy(KnownGoodError):
 
 
 @dataclass(frozen=True)
-class Dispatch:
+class DispatchOptions:
     """How to dispatch.
 
-    `hardware` are the classes this dispatcher's carrier can serve. `jobs` of each class run at once, `cuda_jobs` of a
-    CUDA class, so that an environment is made while the GPUs are busy with another. `room`, where the carrier leads a
+    `hardware` are the classes this dispatcher's transport can serve. `jobs` of each class run at once, `cuda_jobs` of a
+    CUDA class, so that an environment is made while the GPUs are busy with another. `room`, where the transport leads a
     fleet, says instead how many jobs of each class the fleet takes at once; it is asked all the time, and what it does
     not name stays in the queue. `run` keeps to the jobs of one run;
     `until_idle` returns once nothing is left to claim. `waits` for another dispatcher's lease to end, and for a store
@@ -91,17 +91,13 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def nobody(_event: Event) -> None:
-    """What hears of events where nobody wants to."""
-
-
 def dispatch(
     engine: Engine,
     transport: Transport,
-    how: Dispatch,
+    how: DispatchOptions,
     *,
     stop: Callable[[], bool],
-    on_event: Callable[[Event], None] = nobody,
+    on_event: Callable[[Event], None] = lambda _: None,
     now: Callable[[], datetime] = utc_now,
 ) -> None:
     """Run jobs until `stop()` says so, or nothing is left where `how.until_idle`.
@@ -112,7 +108,7 @@ def dispatch(
     _Dispatcher(engine, transport, how, on_event=on_event, now=now).run(stop)
 
 
-class _Active:
+class _ActiveJob:
     """A job on its way, and what is to become of it."""
 
     def __init__(self, spec: JobSpec, handle: JobHandle) -> None:
@@ -176,29 +172,29 @@ class _Dispatcher:
         self,
         engine: Engine,
         transport: Transport,
-        how: Dispatch,
+        how: DispatchOptions,
         *,
         on_event: Callable[[Event], None],
         now: Callable[[], datetime],
     ) -> None:
         self._engine = engine
-        self._carrier = transport
+        self._transport = transport
         self._how = how
         self._on_event = on_event
         self._now = now
-        self._active: dict[str, _Active] = {}
+        self._active: dict[str, _ActiveJob] = {}
         self._renewed_at = 0.0
         self._offered: frozenset[str] = frozenset()
         self._news = threading.Event()
         self._outage = _Outage()
-        self._is_abandoned = False
+        self._abandoned = threading.Event()  # this dispatcher ends; its jobs' threads wait for nothing then
 
     def run(self, stop: Callable[[], bool]) -> None:
-        if not self._insist(partial(self._acquire, stop), stop):
+        if not self._retry(partial(self._acquire, stop), stop):
             return
         try:
-            self._insist(self._adopt, stop)
-            while not stop() and self._insist(self._step, stop):
+            self._retry(self._adopt, stop)
+            while not stop() and self._retry(self._step, stop):
                 self._pause()
             self._wind_down()
         finally:
@@ -207,7 +203,7 @@ class _Dispatcher:
                 give_lease_back(s, DISPATCHER, self._how.holder)
             log.info("lease given back", lease=DISPATCHER, holder=self._how.holder)
 
-    def _insist(self, work: Callable[[], T], is_over: Callable[[], bool]) -> T:
+    def _retry(self, work: Callable[[], T], is_over: Callable[[], bool]) -> T:
         """Do it again and again until the store can be used; raises StoreUnusable once nobody waits for it any more.
 
         It is to be work that may be done twice: of a commit whose answer was lost nobody knows whether it was made.
@@ -348,11 +344,11 @@ class _Dispatcher:
         """False where nobody is there to take it, other than was thought."""
         log.info("job claimed", job=spec.job, try_no=spec.try_no, build=spec.build.id, hardware=spec.hardware)
         try:
-            active = _Active(spec, self._carrier.start(spec))
-        except GivenBack as reason:
+            active = _ActiveJob(spec, self._transport.start(spec))
+        except JobReturned as reason:
             self._release(spec, str(reason))
             return False
-        except Lost as lost:
+        except AgentLost as lost:
             self._lose(spec.job, spec.try_no, str(lost))
             return True
         active.thread = threading.Thread(target=self._watch, args=(active,), name=f"job-{spec.job[:8]}", daemon=True)
@@ -360,14 +356,14 @@ class _Dispatcher:
         active.thread.start()
         return True
 
-    def _watch(self, active: _Active) -> None:
+    def _watch(self, active: _ActiveJob) -> None:
         """A job's whole life, in a thread of its own."""
         try:
             for event in active.handle.events():
                 active.heard = math.inf  # not silent, however long it takes until this can be recorded
-                self._take_in(active, event)
+                self._handle_event(active, event)
                 active.heard = time.monotonic()
-        except (Lost, StaleEvent) as problem:
+        except (AgentLost, StaleEvent) as problem:
             self._answer_loss(active, problem)
         except Exception as error:  # noqa: BLE001 - the outer loop of this thread; the dispatcher's own raises it again
             active.error = error
@@ -375,30 +371,26 @@ class _Dispatcher:
             active.handle.kill()
             self._news.set()
 
-    def _take_in(self, active: _Active, event: Event) -> None:
+    def _handle_event(self, active: _ActiveJob, event: Event) -> None:
         if isinstance(event, JobEnded) and active.is_released:
-            self._insist(partial(self._release, active.spec, "the dispatcher stops"), self._is_given_up)
+            self._retry(partial(self._release, active.spec, "the dispatcher stops"), self._abandoned.is_set)
         elif not active.is_noise(event):
-            self._insist(partial(self._record, event), self._is_given_up)
-        self._insist(partial(self._on_event, event), self._is_given_up)
+            self._retry(partial(self._record, event), self._abandoned.is_set)
+        self._retry(partial(self._on_event, event), self._abandoned.is_set)
 
     def _record(self, event: Event) -> None:
         with unit_of_work(self._engine) as s:
             record_event(s, event, self._now(), holder=self._how.holder)
 
-    def _is_given_up(self) -> bool:
-        """True where this dispatcher ends; its jobs' threads wait for nothing then."""
-        return self._is_abandoned
-
-    def _answer_loss(self, active: _Active, problem: KnownGoodError) -> None:
+    def _answer_loss(self, active: _ActiveJob, problem: KnownGoodError) -> None:
         reason = str(problem)
         try:
-            if active.is_released or isinstance(problem, GivenBack):
-                self._insist(partial(self._release, active.spec, reason), self._is_given_up)
+            if active.is_released or isinstance(problem, JobReturned):
+                self._retry(partial(self._release, active.spec, reason), self._abandoned.is_set)
             else:
                 log.warning("worker lost", job=active.spec.job, try_no=active.spec.try_no, reason=reason)
                 told = active.verdict or reason
-                self._insist(partial(self._lose, active.spec.job, active.spec.try_no, told), self._is_given_up)
+                self._retry(partial(self._lose, active.spec.job, active.spec.try_no, told), self._abandoned.is_set)
         except Exception as error:  # noqa: BLE001 - as in _watch
             active.error = error
 
@@ -431,7 +423,7 @@ class _Dispatcher:
 
     def _abandon(self) -> None:
         """Leave no agent behind, whatever brought us here."""
-        self._is_abandoned = True
+        self._abandoned.set()
         for active in self._active.values():
             active.is_released = True
             active.handle.kill()

@@ -1,4 +1,4 @@
-"""What a dispatcher's log says of jobs: which run, which job, which arm, and how it ended. Never what an arm said."""
+"""Log lines of a dispatcher's jobs: run, job, arm and how it ended. Nothing that an arm printed."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from knowngood.app.domain.measuring.job import (
 log = structlog.get_logger(__name__)
 
 
-class Journal:
+class JobLog:
     """Hears every event after it was recorded, in the thread of its job; `run_of` looks a job's run up, once a job."""
 
     def __init__(self, run_of: Callable[[str], str]) -> None:

@@ -1,19 +1,16 @@
-"""Carriers bring a job to an agent and its events back. Here is the local one: a subprocess, no server, no setting.
+"""Transports bring a job to an agent and its events back. Here is the local one: a subprocess, no server, no setting.
 
-A carrier promises four things: events arrive in order as they happen; an agent that dies before its last word raises
-`Lost`; `cancel` asks and `kill` forces; an agent never outlives the process that started it.
+A transport promises four things: events arrive in order as they happen; an agent that dies before its last word raises
+`AgentLost`; `cancel` asks and `kill` forces; an agent never outlives the process that started it.
 """
 
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, Protocol, cast
+from typing import Any, Protocol
 
 import orjson
 
@@ -21,18 +18,17 @@ from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.measuring.job import Event, JobEnded, JobSpec
 from knowngood.app.serialization import codec
 from knowngood.workers.agent.process_guard import settle
+from knowngood.workers.common.programs import PipedProcess
 
 _LINE_LIMIT_BYTES = 64 << 20
-_LAST_LINES = 20
-_LAST_LINE_BYTES = 500
 _FAREWELL_S = 10.0
 
 
-class Lost(KnownGoodError):
+class AgentLost(KnownGoodError):
     """The agent is gone, or talks nonsense, before its job ended. What it had not said did not happen."""
 
 
-class GivenBack(Lost):
+class JobReturned(AgentLost):
     """Nothing is wrong with the job: nobody began it, or its worker took leave. It is queued again; no loss counts."""
 
 
@@ -110,32 +106,22 @@ class LocalTransport:
     def start(self, spec: JobSpec) -> "LocalJobHandle":
         settle()
         try:
-            process = subprocess.Popen(
-                self.command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=agent_environment(self.environment),
-                # Ctrl-C in a terminal is for the dispatcher, which then asks its agents to stop.
-                start_new_session=True,
-            )
+            agent = PipedProcess(self.command, agent_environment(self.environment))
         except OSError as error:
-            raise Lost(f"no agent could be started: {error}") from None
-        order = b'{"spec":%s,"workplace":%s}\n' % (codec.dump_spec(spec), orjson.dumps(self.worker_config))
-        return LocalJobHandle(process, order)
+            raise AgentLost(f"no agent could be started: {error}") from None
+        order = b'{"spec":%s,"worker_config":%s}\n' % (codec.dump_spec(spec), orjson.dumps(self.worker_config))
+        return LocalJobHandle(agent, order)
 
 
 class LocalJobHandle:
-    """An agent process. Its standard input stays open for as long as we live: its end tells the agent that we died."""
+    """An agent process."""
 
-    def __init__(self, process: subprocess.Popen[bytes], order: bytes) -> None:
-        self._process = process
+    def __init__(self, agent: PipedProcess, order: bytes) -> None:
+        self._agent = agent
+        self._process = agent.process
         self._order = order
-        self._last_words: deque[bytes] = deque(maxlen=_LAST_LINES)
         self._reaping = threading.Lock()
-        self._listener = threading.Thread(target=self._listen, name=f"agent-{process.pid}-words", daemon=True)
-        self._watcher = threading.Thread(target=self._watch, name=f"agent-{process.pid}-death", daemon=True)
-        self._listener.start()
+        self._watcher = threading.Thread(target=self._watch, name=f"agent-{self.pid}-death", daemon=True)
         self._watcher.start()
 
     @property
@@ -144,15 +130,15 @@ class LocalJobHandle:
 
     def events(self) -> Generator[Event]:
         try:
-            self._send()
+            self._agent.send(self._order)
             yield from self._received()
-            self._hang_up()
+            self._agent.close_stdin()
             self._watcher.join(_FAREWELL_S)
         finally:
             self.kill()
             self._watcher.join()
-            self._hang_up()
-            cast(IO[bytes], self._process.stdout).close()
+            self._agent.close_stdin()
+            self._agent.stdout.close()
 
     def cancel(self) -> None:
         """Only the agent itself is told: what it runs, it ends in its own order."""
@@ -165,31 +151,19 @@ class LocalJobHandle:
             if self._process.returncode is None:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _send(self) -> None:
-        stdin = cast(IO[bytes], self._process.stdin)
-        # An agent that is dead already breaks the pipe; reading from it then tells how it died.
-        with suppress(BrokenPipeError):
-            stdin.write(self._order)
-            stdin.flush()
-
-    def _hang_up(self) -> None:
-        with suppress(BrokenPipeError):
-            cast(IO[bytes], self._process.stdin).close()
-
     def _received(self) -> Iterator[Event]:
-        stdout = cast(IO[bytes], self._process.stdout)
-        while line := stdout.readline(_LINE_LIMIT_BYTES):
+        while line := self._agent.stdout.readline(_LINE_LIMIT_BYTES):
             try:
                 event = codec.load_event(line)
             except codec.BadLine as error:
-                raise Lost(f"the agent said what is no event: {error}") from None
+                raise AgentLost(f"the agent said what is no event: {error}") from None
             yield event
             if isinstance(event, JobEnded):
                 return
         self._watcher.join(_FAREWELL_S)
         self.kill()
         self._watcher.join()
-        raise Lost(self._how_it_died())
+        raise AgentLost(self._how_it_died())
 
     def _watch(self) -> None:
         """Wait for the agent's end, then end what is left of its process group, and only then let its number go.
@@ -201,14 +175,7 @@ class LocalJobHandle:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _listen(self) -> None:
-        with cast(IO[bytes], self._process.stderr) as stderr:
-            for line in stderr:
-                self._last_words.append(line[-_LAST_LINE_BYTES:])
-
     def _how_it_died(self) -> str:
-        self._listener.join(_FAREWELL_S)
-        code = self._process.returncode
+        words, code = self._agent.last_words(_FAREWELL_S), self._process.returncode
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        words = b"".join(self._last_words).decode(errors="replace").strip()
         return f"the agent {how} before its job had ended" + (f"; it said: {words}" if words else "")

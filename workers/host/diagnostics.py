@@ -1,4 +1,4 @@
-"""What may be wrong with the host rather than with the build: tried, not guessed from a failure's text.
+"""Diagnostics that tell trouble of the host from trouble of the build: tried, not guessed from a failure's text.
 
 Asked after a failing attempt, so that a missing compiler or a full disk never counts as the issue.
 """
@@ -40,7 +40,7 @@ except Exception:
 _NEEDS_SETUPTOOLS_UP_TO = Version("2.6.99")
 
 
-class Provisioned(Protocol):
+class EnvironmentView(Protocol):
     """As much of an environment as the probes need."""
 
     @property
@@ -51,7 +51,7 @@ class Provisioned(Protocol):
 
 
 def host_trouble(
-    environment: Provisioned | None,
+    environment: EnvironmentView | None,
     scratch: Path,
     exercises: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
@@ -118,7 +118,7 @@ def _no_compiler(environ: Mapping[str, str]) -> str:
 
 def _complaint(command: list[str], environ: Mapping[str, str], within: Sequence[str]) -> str | None:
     try:
-        ran = _run(*_shut_off(command, environ, within))
+        ran = _run(*_sandboxed(command, environ, within))
     except OSError as problem:
         return problem.strerror or "cannot be run"
     except subprocess.TimeoutExpired:
@@ -131,10 +131,10 @@ def _complaint(command: list[str], environ: Mapping[str, str], within: Sequence[
     return lines[0].rpartition(": ")[2] if lines else f"exit {ran.returncode}"
 
 
-def headers_trouble(environment: Provisioned, within: Sequence[str] = ()) -> Trouble | None:
+def headers_trouble(environment: EnvironmentView, within: Sequence[str] = ()) -> Trouble | None:
     """Inductor's kernels and Triton's launchers include Python.h."""
     script = "import sysconfig, sys; print(sysconfig.get_path('include')); print('%d.%d' % sys.version_info[:2])"
-    told = _told(environment.python, script, within)
+    told = _ask_python(environment.python, script, within)
     if len(told) != 2 or (Path(told[0]) / "Python.h").is_file():  # noqa: PLR2004 - the two lines printed
         return None
     return Trouble(
@@ -144,13 +144,13 @@ def headers_trouble(environment: Provisioned, within: Sequence[str] = ()) -> Tro
     )
 
 
-def setuptools_trouble(environment: Provisioned, within: Sequence[str] = ()) -> Trouble | None:
+def setuptools_trouble(environment: EnvironmentView, within: Sequence[str] = ()) -> Trouble | None:
     """Inductor imports setuptools when it compiles for the CPU, up to torch 2.6 (measured 2026-11)."""
     try:
         is_needed = Version(environment.imported.get("torch", "")) <= _NEEDS_SETUPTOOLS_UP_TO
     except InvalidVersion:
         is_needed = True
-    if not is_needed or _told(environment.python, _IS_SETUPTOOLS_MISSING, within) != ["missing"]:
+    if not is_needed or _ask_python(environment.python, _IS_SETUPTOOLS_MISSING, within) != ["missing"]:
         return None
     return Trouble(
         TroubleCode.NO_SETUPTOOLS,
@@ -160,7 +160,7 @@ def setuptools_trouble(environment: Provisioned, within: Sequence[str] = ()) -> 
 
 
 def kernel_trouble(
-    environment: Provisioned, scratch: Path, environ: Mapping[str, str], within: Sequence[str] = ()
+    environment: EnvironmentView, scratch: Path, environ: Mapping[str, str], within: Sequence[str] = ()
 ) -> Trouble | None:
     """Whether the smallest function that Inductor can compile for the CPU dies here as well.
 
@@ -170,7 +170,7 @@ def kernel_trouble(
     with tempfile.TemporaryDirectory(prefix="trivial-", dir=scratch) as folder:
         own = {**environ, "TMPDIR": folder, "TORCHINDUCTOR_CACHE_DIR": folder}
         try:
-            command, variables = _shut_off([str(environment.python), "-B", "-c", _TRIVIAL], own, within)
+            command, variables = _sandboxed([str(environment.python), "-B", "-c", _TRIVIAL], own, within)
             ran = subprocess.run(
                 command,
                 env=variables,
@@ -191,15 +191,15 @@ def kernel_trouble(
     )
 
 
-def _told(python: Path, script: str, within: Sequence[str]) -> list[str]:
+def _ask_python(python: Path, script: str, within: Sequence[str]) -> list[str]:
     try:
-        ran = _run(*_shut_off([str(python), "-I", "-B", "-c", script], os.environ, within))
+        ran = _run(*_sandboxed([str(python), "-I", "-B", "-c", script], os.environ, within))
     except (OSError, subprocess.TimeoutExpired):
         return []
     return ran.stdout.split()
 
 
-def _shut_off(
+def _sandboxed(
     command: list[str], environ: Mapping[str, str], within: Sequence[str]
 ) -> tuple[list[str], Mapping[str, str]]:
     """The command to run and its variables. What shuts it off is itself outside, so it is given none of `environ`: an

@@ -7,9 +7,8 @@ state without a CUDA context. A device's UUID names hardware: it is used in here
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Self
 
 import pynvml
 
@@ -32,8 +31,8 @@ _SAY_S = 30.0
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What NVML tells of a device at one moment; bytes are 0 where it does not tell.
+class GpuReading:
+    """NVML's reading of a device at one moment; bytes are 0 where it does not tell.
 
     `lost` is the driver's own word where the device does not answer (empty: it does). `processes` are those that
     compute on it; in containers and some virtual machines there may be some although none is shown.
@@ -45,7 +44,7 @@ class Reading:
     lost: str = ""
 
 
-def device_trouble(gpu: Gpu, idle: Reading | None, now: Reading) -> Trouble | None:
+def device_trouble(gpu: Gpu, idle: GpuReading | None, now: GpuReading) -> Trouble | None:
     """Say what is wrong with a device on which nothing of ours runs; None where it is sound.
 
     `idle` is how it was when it was last seen sound; None where nobody has looked before.
@@ -74,14 +73,14 @@ def device_trouble(gpu: Gpu, idle: Reading | None, now: Reading) -> Trouble | No
     )
 
 
-def read_device(uuid: str) -> Reading:
+def read_device(uuid: str) -> GpuReading:
     """How the device is now. NVML must be open."""
     try:
         handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
         used, total = _memory(handle)
-        return Reading(used, total, _processes(handle))
+        return GpuReading(used, total, _processes(handle))
     except pynvml.NVMLError as error:
-        return Reading(lost=str(error))
+        return GpuReading(lost=str(error))
 
 
 def _memory(handle: object) -> tuple[int, int]:
@@ -108,11 +107,11 @@ class _Device:
 
     gpu: Gpu
     uuid: str
-    idle: Reading | None = None
+    idle: GpuReading | None = None
     is_suspect: bool = False
 
 
-class HeldGpu:
+class HeldGpu(AbstractContextManager["HeldGpu"]):
     """A device that nobody else uses until it is given back; leave the `with` block to do so."""
 
     def __init__(self, gpus: "Gpus", device: _Device, lock: int) -> None:
@@ -120,15 +119,12 @@ class HeldGpu:
         self._device = device
         self._lock = lock
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         os.close(self._lock)
 
     @property
     def index(self) -> str:
-        """What CUDA_VISIBLE_DEVICES calls it, in the order of the PCI bus."""
+        """Its name in CUDA_VISIBLE_DEVICES, in the order of the PCI bus."""
         return str(self._device.gpu.index)
 
     def wait_until_sound(self, is_cancelled: Callable[[], bool]) -> Trouble | None:

@@ -1,12 +1,13 @@
 """The Python interpreters of this machine: found by looking, without running or downloading any."""
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import uv
 from packaging.version import InvalidVersion, Version
+
+from knowngood.workers.common.programs import ask_program
 
 _FIND_S = 60
 
@@ -63,16 +64,5 @@ def _real(paths: Iterable[Path]) -> Iterator[Path]:
 def _ask_uv(version: str, environ: Mapping[str, str]) -> Path | None:
     command = [uv.find_uv_bin(), "python", "find", "--system", "--no-project", "--no-python-downloads", version]
     variables = {name: value for name, value in environ.items() if not name.startswith("UV_PYTHON_DOWNLOADS")}
-    try:
-        ran = subprocess.run(
-            command,
-            env={**variables, "UV_NO_CONFIG": "1"},
-            capture_output=True,
-            text=True,
-            timeout=_FIND_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    path = Path(ran.stdout.strip()) if ran.returncode == 0 and ran.stdout.strip() else None
-    return path.resolve() if path is not None and path.exists() else None
+    found = (ask_program(command, {**variables, "UV_NO_CONFIG": "1"}, timeout_s=_FIND_S) or "").strip()
+    return Path(found).resolve() if found and Path(found).exists() else None

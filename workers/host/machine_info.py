@@ -1,4 +1,4 @@
-"""What this host is, as far as results depend on it: read from the kernel, the compiler and the driver, never guessed.
+"""Facts of this host that results depend on: read from the kernel, the compiler and the driver, never guessed.
 
 Nothing here needs torch, and nothing here touches a GPU: NVML answers without a CUDA context.
 """
@@ -7,7 +7,6 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import read_any
+from knowngood.workers.common.programs import ask_program
 
 _T = TypeVar("_T")
 
@@ -109,13 +109,8 @@ def find_compiler(environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
 def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
     """The first line of what the compiler says about itself; empty where there is none."""
     command = find_compiler(environ)
-    if not command:
-        return ""
-    try:
-        ran = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_PROBE_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return ran.stdout.partition("\n")[0].strip() if ran.returncode == 0 else ""
+    told = ask_program([*command, "--version"], timeout_s=_PROBE_S) if command else None
+    return (told or "").partition("\n")[0].strip()
 
 
 @contextmanager
@@ -153,7 +148,7 @@ def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[
 
 
 def _answered(ask: Callable[[], _T], otherwise: _T) -> _T:
-    """What the driver answers, or `otherwise` where it does not know: containers may lack libcuda, for example."""
+    """The driver's answer, or `otherwise` where it does not know: containers may lack libcuda, for example."""
     try:
         return ask()
     except pynvml.NVMLError:
@@ -176,7 +171,9 @@ def _read_gpu(index: int, visible: str | None) -> Gpu | None:
 
 
 def is_visible(index: int, uuid: str, visible: str | None) -> bool:
-    """What CUDA makes of CUDA_VISIBLE_DEVICES: indices or beginnings of UUIDs; unset means all, empty or -1 none."""
+    """Whether CUDA_VISIBLE_DEVICES shows this GPU: indices or beginnings of UUIDs; unset means all, empty or -1
+    none.
+    """
     if visible is None:
         return True
     named = [part.strip() for part in visible.split(",") if part.strip()]

@@ -32,7 +32,7 @@ from knowngood.workers.pack import unpack
 from knowngood.workers.pack.part_writer import Fetcher, PartWriter
 from knowngood.workers.provision.pylock import Lock, Wheel, read_lock
 from knowngood.workers.provision.resolver import ProvisionFailure, Resolver, environment_key
-from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, Watch
+from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
 
 PRODUCT = "knowngood"
 _ROOMS = ("app", "workers", "repros", "migrations")
@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedPack:
     """A pack that was checked and unpacked on this machine: `folder` holds its files."""
 
     id: str
@@ -62,7 +62,7 @@ class Opened:
         return {**kept, "PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": wheels}
 
 
-def open_pack(pack: Path, root: Path, *, tell: Tell) -> Opened:
+def open_pack(pack: Path, root: Path, *, tell: Tell) -> OpenedPack:
     """Check and unpack a pack below `root`, where an installation keeps its data. Raises BadPack."""
     try:
         manifest = unpack.read_manifest(pack)
@@ -72,13 +72,13 @@ def open_pack(pack: Path, root: Path, *, tell: Tell) -> Opened:
         raise BadPack(str(problem)) from None
     except OSError as problem:
         raise BadPack(f"the pack cannot be unpacked below {root}: {problem.strerror or problem}") from None
-    if manifest["expected"] and not (target / unpack.BORROWED).exists():
+    if manifest["expected"] and not (target / unpack.REWRAPPED).exists():
         raise BadPack(f"the pack counts on packages that are installed here; start it with python3 {pack}/run.py")
     for lock in sorted((target / "locks").glob("*.toml")):
         write_whole(root / "locks" / lock.name, lock.read_text(encoding="utf-8"))
     for what, reason in manifest["left_out"].items():
         tell(f"not in the pack: {what}: {reason}")
-    return Opened(
+    return OpenedPack(
         id=manifest["id"],
         folder=target,
         builds=tuple(manifest["builds"]),
@@ -100,8 +100,8 @@ def read_installed(file: Path) -> frozenset[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a pack is asked for. `pairs` are builds with what their issues need; `folders` are those of the catalogue.
+class PackRequest:
+    """A pack to make. `pairs` are builds with what their issues need; `folders` are those of the catalogue.
 
     `excluded` holds (canonical name, version) of what is installed where the pack goes: its wheels stay out, and are
     made there out of what is installed.
@@ -118,8 +118,8 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Packed:
-    """What was made: parts in all, files added now, and why a build cannot be packed, by build."""
+class PackResult:
+    """The pack that was made: parts in all, files added now, and why a build cannot be packed, by build."""
 
     folder: Path
     parts: int
@@ -128,7 +128,7 @@ class Packed:
     left_out: Mapping[str, str]
 
 
-def make_pack(folder: Path, wanted: Wanted, installer: Installer, *, now: datetime, tell: Tell) -> Packed:
+def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: datetime, tell: Tell) -> PackResult:
     """Make or extend the pack in `folder`. Raises BadPack; what was packed until then is kept and gone on with."""
     platform = _PLATFORMS.get(wanted.platform)
     if platform is None:
@@ -141,12 +141,12 @@ def make_pack(folder: Path, wanted: Wanted, installer: Installer, *, now: dateti
     distinct = {wheel.key: wheel for lock in locks.values() for wheel in lock.wheels}.values()
     there = [wheel for wheel in distinct if (wheel.name, wheel.version) in wanted.excluded]
     wheels = [*(("worker", wheel) for wheel in own.wheels), *(("wheels", one) for one in distinct if one not in there)]
-    with PartWriter(folder, wanted.part_bytes, _said_first(wanted, now)) as writer:
+    with PartWriter(folder, wanted.part_bytes, _new_manifest(wanted, now)) as writer:
         for path, content in _small_files(wanted, locks):
             writer.put(path, content)
         _put_wheels(writer, wheels, Fetcher(installer.variables()), tell)
-        writer.finish(_said_last(writer.said, wanted, there, left_out))
-        return Packed(folder, len(writer.parts), writer.added_files, writer.added_bytes, left_out)
+        writer.finish(_final_manifest(writer.said, wanted, there, left_out))
+        return PackResult(folder, len(writer.parts), writer.added_files, writer.added_bytes, left_out)
 
 
 def _put_wheels(writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], fetcher: Fetcher, tell: Tell) -> None:
@@ -157,8 +157,8 @@ def _put_wheels(writer: PartWriter, wheels: Sequence[tuple[str, Wheel]], fetcher
             writer.stream(path, wheel.hashes[0], partial(fetcher.chunks, wheel.url))
 
 
-def _said_first(wanted: Wanted, now: datetime) -> dict[str, Any]:
-    """What the manifest of a new pack begins with; `python` and `platform` of an earlier one must be the same."""
+def _new_manifest(wanted: PackRequest, now: datetime) -> dict[str, Any]:
+    """The first fields of a new pack's manifest; `python` and `platform` of an earlier one must be the same."""
     return {
         "format": unpack.FORMAT,
         "version": unpack.VERSION,
@@ -170,10 +170,10 @@ def _said_first(wanted: Wanted, now: datetime) -> dict[str, Any]:
     }
 
 
-def _said_last(
-    earlier: Mapping[str, Any], wanted: Wanted, there: Sequence[Wheel], left_out: Mapping[str, str]
+def _final_manifest(
+    earlier: Mapping[str, Any], wanted: PackRequest, there: Sequence[Wheel], left_out: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the manifest says besides parts and files; an extended pack is for all that it was ever made for."""
+    """The manifest's fields besides parts and files; an extended pack is for all that it was ever made for."""
     expected = {*map(tuple, earlier.get("expected", ())), *((wheel.name, wheel.version) for wheel in there)}
     return {
         "made_by": distribution(PRODUCT).version,
@@ -189,7 +189,7 @@ def _file_name(wheel: Wheel) -> str:
     return unquote(urlsplit(wheel.url).path.rpartition("/")[2])
 
 
-def _resolve(wanted: Wanted, resolver: Resolver, tell: Tell) -> tuple[dict[str, Lock], dict[str, str]]:
+def _resolve(wanted: PackRequest, resolver: Resolver, tell: Tell) -> tuple[dict[str, Lock], dict[str, str]]:
     """The lock of every environment by its key; and what has none, with the reason."""
     locks: dict[str, Lock] = {}
     left_out: dict[str, str] = {}
@@ -197,7 +197,7 @@ def _resolve(wanted: Wanted, resolver: Resolver, tell: Tell) -> tuple[dict[str, 
         name = " with ".join((build.id, *([", ".join(request.packages)] if request.packages else [])))
         tell(f"resolving {name}")
         try:
-            lock = resolver.resolve(build, request, Path(sys.executable), Watch())
+            lock = resolver.resolve(build, request, Path(sys.executable), ProcessObserver())
         except ProvisionFailure as failure:
             left_out[name] = failure.trouble.sentence
             continue
@@ -208,8 +208,8 @@ def _resolve(wanted: Wanted, resolver: Resolver, tell: Tell) -> tuple[dict[str, 
     return locks, left_out
 
 
-def _resolve_worker(wanted: Wanted, installer: Installer, platform: str, scratch: Path) -> Lock:
-    """What the worker itself needs there, in the versions that it has here."""
+def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, scratch: Path) -> Lock:
+    """The lock of the worker's own dependencies there, in the versions that it has here."""
     asked, here, target = scratch / "worker.in", scratch / "here.txt", scratch / "pylock.toml"
     asked.write_text("\n".join(distribution(PRODUCT).requires or ()), encoding="utf-8")
     here.write_text("\n".join(f"{one.name}=={one.version}" for one in distributions()), encoding="utf-8")
@@ -222,8 +222,8 @@ def _resolve_worker(wanted: Wanted, installer: Installer, platform: str, scratch
     return read_lock(target.read_text(encoding="utf-8"))
 
 
-def _small_files(wanted: Wanted, locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
-    """What fits into memory: the worker's own wheel, the locks without addresses, the catalogue."""
+def _small_files(wanted: PackRequest, locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
+    """The files that fit into memory: the worker's own wheel, the locks without addresses, the catalogue."""
     yield _own_wheel()
     for key, lock in locks.items():
         yield f"locks/{key}.toml", without_addresses(lock.text).encode()

@@ -5,24 +5,22 @@ broken download or by a later process, which so goes on where an earlier one was
 new parts: those that were carried away already stay as they are.
 """
 
-import base64
 import hashlib
 import json
-import ssl
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import unquote, urlsplit
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import url2pathname
 
 from knowngood.app.domain.errors import BadPack
 from knowngood.workers.common.atomic_write import write_whole
 from knowngood.workers.pack import unpack
+from knowngood.workers.provision.index_config import open_url
 
 _CHUNK = 1 << 20
 _TRIES = 3
@@ -33,10 +31,10 @@ class Fetcher:
     """Files of an index, in chunks. A lock holds no credentials: they are taken from the index's own address."""
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        self._context = ssl.create_default_context(cafile=variables.get("SSL_CERT_FILE") or None)
+        self._variables = variables
         words = " ".join(value for name, value in variables.items() if name.startswith("UV_")).replace(",", " ").split()
         addresses = [urlsplit(word) for word in words if "@" in word and "://" in word]
-        self._secrets = {one.hostname: f"{one.username}:{one.password or ''}" for one in addresses if one.username}
+        self._logins = {one.hostname: one.netloc.rpartition("@")[0] for one in addresses if one.username}
 
     def chunks(self, url: str) -> Iterator[bytes]:
         """The bytes at an `http`, `https` or `file` address. Raises BadPack for another one, and OSError."""
@@ -47,11 +45,9 @@ class Fetcher:
             with Path(url2pathname(address.path)).open("rb") as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
             return
-        request = urllib.request.Request(url)  # noqa: S310 - the scheme was checked
-        if address.hostname in self._secrets:
-            token = base64.b64encode(unquote(self._secrets[address.hostname]).encode()).decode()
-            request.add_header("Authorization", f"Basic {token}")
-        with closing(urllib.request.urlopen(request, timeout=_READ_S, context=self._context)) as answer:  # noqa: S310
+        if address.hostname in self._logins:
+            address = address._replace(netloc=f"{self._logins[address.hostname]}@{address.netloc.rpartition('@')[2]}")
+        with closing(open_url(urlunsplit(address), self._variables, timeout_s=_READ_S)) as answer:
             yield from iter(lambda: answer.read(_CHUNK), b"")
 
 
@@ -85,7 +81,7 @@ class _OpenPart:
         return {"name": self.name, "bytes": self.bytes, "sha256": self._read.hexdigest()}
 
 
-class PartWriter:
+class PartWriter(AbstractContextManager["PartWriter"]):
     """Writes a pack's parts and, in the end, its manifest. `said` is what the manifest says beside parts and files."""
 
     def __init__(self, folder: Path, part_bytes: int, said: Mapping[str, Any]) -> None:
@@ -100,9 +96,6 @@ class PartWriter:
         self._open: _OpenPart | None = None
         self._restore()
         self._save()  # from now on the folder is known as a pack that is being made
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._open is not None:

@@ -27,9 +27,9 @@ FORMAT = "knowngood-pack"
 VERSION = 1
 MANIFEST = "manifest.json"
 UNFINISHED = "unfinished.json"
-BORROWED = "borrowed.json"
+REWRAPPED = "borrowed.json"
 
-_TAKEN = "taken-in.json"
+_UNPACKED = "taken-in.json"
 _CHUNK = 1 << 20
 
 
@@ -37,12 +37,8 @@ class PackProblem(Exception):
     """The pack cannot be used; the text says which part of it, and what to do."""
 
 
-def _ignore(_line: str) -> None:
-    return None
-
-
 def read_manifest(pack: Path) -> dict[str, Any]:
-    """What a pack says of itself. Raises PackProblem where it is no whole pack of a format that is read here."""
+    """The manifest of a pack. Raises PackProblem where it is no whole pack of a format that is read here."""
     try:
         text = (pack / MANIFEST).read_text(encoding="utf-8")
     except OSError:
@@ -69,14 +65,14 @@ def digest_of(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
-def unpack(pack: Path, target: Path, tell: Callable[[str], None] = _ignore) -> dict[str, Any]:
+def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
     """Lay the pack's files out below `target`, each checked; gives the manifest. Raises PackProblem, and OSError.
 
     Nothing of a damaged part is left. What was taken in before is not read again.
     """
     manifest = read_manifest(pack)
     target.mkdir(parents=True, exist_ok=True)
-    taken = _load_taken(target)
+    taken = _load_unpacked(target)
     waiting = [part for part in manifest["parts"] if taken.get(part["name"]) != part["sha256"]]
     missing = [part["name"] for part in waiting if not (pack / part["name"]).is_file()]
     if missing:
@@ -86,10 +82,10 @@ def unpack(pack: Path, target: Path, tell: Callable[[str], None] = _ignore) -> d
         )
     for number, part in enumerate(waiting, start=1):
         tell(f"unpacking part {number} of {len(waiting)}")
-        _take_in(pack, part, _pieces_in(manifest, part["name"]), target)
+        _unpack_part(pack, part, _pieces_in(manifest, part["name"]), target)
         taken[part["name"]] = part["sha256"]
-        (target / f"{_TAKEN}.making").write_text(json.dumps(taken), encoding="utf-8")
-        (target / f"{_TAKEN}.making").replace(target / _TAKEN)
+        (target / f"{_UNPACKED}.making").write_text(json.dumps(taken), encoding="utf-8")
+        (target / f"{_UNPACKED}.making").replace(target / _UNPACKED)
     return manifest
 
 
@@ -97,9 +93,9 @@ def _are(names: list[str]) -> str:
     return "is" if len(names) == 1 else "are"
 
 
-def _load_taken(target: Path) -> dict[str, str]:
+def _load_unpacked(target: Path) -> dict[str, str]:
     try:
-        told = json.loads((target / _TAKEN).read_text(encoding="utf-8"))
+        told = json.loads((target / _UNPACKED).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return dict(told) if isinstance(told, dict) else {}
@@ -117,21 +113,21 @@ def _pieces_in(manifest: dict[str, Any], part: str) -> list[tuple[int, int, int,
     return sorted(found, key=lambda piece: piece[0])
 
 
-def _take_in(
+def _unpack_part(
     pack: Path, part: dict[str, Any], pieces: list[tuple[int, int, int, dict[str, Any]]], target: Path
 ) -> None:
     read = hashlib.sha256()
     placed = [(*piece, _place(target, piece[3]["path"], making=True)) for piece in pieces]
     with (pack / part["name"]).open("rb") as source:
         for offset, length, begin, _, path in placed:
-            _pass_over(source, offset - source.tell(), read)
+            _skip(source, offset - source.tell(), read)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("r+b" if begin and path.exists() else "wb") as sink:
                 sink.seek(begin)
                 for chunk in _chunks(source, length):
                     read.update(chunk)
                     sink.write(chunk)
-        _pass_over(source, -1, read)
+        _skip(source, -1, read)
     if read.hexdigest() != part["sha256"]:
         for _, _, begin, _, path in placed:
             if begin:
@@ -145,15 +141,18 @@ def _take_in(
 
 
 def _finish(file: dict[str, Any], making: Path, target: Path) -> None:
-    with making.open("rb") as source:
-        read = hashlib.sha256()
-        for chunk in _chunks(source, -1):
-            read.update(chunk)
-    if read.hexdigest() != file["sha256"]:
+    if _sha256_of(making) != file["sha256"]:
         making.unlink()
-        (target / _TAKEN).unlink(missing_ok=True)
+        (target / _UNPACKED).unlink(missing_ok=True)
         raise PackProblem(f"{file['path']} did not come out whole; unpack again")
     making.replace(_place(target, file["path"]))
+
+
+def _sha256_of(path: Path) -> str:
+    read = hashlib.sha256()
+    with path.open("rb") as source:
+        _skip(source, -1, read)
+    return read.hexdigest()
 
 
 def _place(target: Path, path: str, *, making: bool = False) -> Path:
@@ -164,7 +163,7 @@ def _place(target: Path, path: str, *, making: bool = False) -> Path:
     return target.joinpath(*pure.parent.parts, pure.name + (".making" if making else ""))
 
 
-def _pass_over(source: BinaryIO, length: int, read: Any) -> None:  # noqa: ANN401 - hashlib's type has no public name
+def _skip(source: BinaryIO, length: int, read: Any) -> None:  # noqa: ANN401 - hashlib's type has no public name
     for chunk in _chunks(source, length):
         read.update(chunk)
 
@@ -195,7 +194,7 @@ def main(arguments: list[str]) -> int:
         _require_python(manifest)
         target = data_folder() / "packs" / manifest["id"]
         unpack(pack, target, _say)
-        _borrow(manifest["expected"], target)
+        _rewrap_installed(manifest["expected"], target)
         command = _worker(target, manifest)
     except (PackProblem, OSError, subprocess.SubprocessError) as problem:
         _say(f"knowngood: {problem}")
@@ -217,7 +216,7 @@ def _require_python(manifest: dict[str, Any]) -> None:
         raise PackProblem(f"this pack is for Python {wanted} and this is {here}: start run.py with python{wanted}")
 
 
-def _borrow(expected: list[list[str]], target: Path) -> None:
+def _rewrap_installed(expected: list[list[str]], target: Path) -> None:
     """Make wheels of packages that this Python has installed and the pack left out, and put their hashes in its locks.
 
     Raises PackProblem naming all that is not installed here in the version that was counted on.
@@ -235,7 +234,7 @@ def _borrow(expected: list[list[str]], target: Path) -> None:
         done[f"{name} {version}"] = rewrap(here[name], name, target / "wheels")
     for lock in sorted((target / "locks").glob("*.toml")) if done else ():
         lock.write_text(_with_hashes(lock.read_text(encoding="utf-8"), done), encoding="utf-8")
-    (target / BORROWED).write_text(json.dumps(done), encoding="utf-8")
+    (target / REWRAPPED).write_text(json.dumps(done), encoding="utf-8")
 
 
 def _canonical(name: str) -> str:
@@ -260,11 +259,7 @@ def rewrap(installed: Distribution, name: str, wheels: Path) -> str:
                 archive.write(place, path)
                 rows.append(f'"{path}",,')
         archive.writestr(record, "\n".join([*rows, f"{record},,", ""]))
-    with wheel.open("rb") as source:
-        read = hashlib.sha256()
-        for chunk in _chunks(source, -1):
-            read.update(chunk)
-    return read.hexdigest()
+    return _sha256_of(wheel)
 
 
 def _with_hashes(lock: str, hashes: dict[str, str]) -> str:

@@ -4,7 +4,6 @@ Nothing is installed and nothing is changed. What its interpreter imports decide
 it says `provenance: adopted` among what was imported, because nobody here resolved or checked its wheels.
 """
 
-import json
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,25 +11,22 @@ from pathlib import Path
 
 from knowngood.app.domain.builds.build import Build, difference
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood.workers.provision.import_probe import import_torch
+from knowngood.workers.provision.import_probe import ask_python, import_torch
 from knowngood.workers.provision.resolver import ProvisionFailure
-from knowngood.workers.provision.uv_cli import Watch, run_watched
+from knowngood.workers.provision.uv_cli import ProcessObserver
 
 PROVENANCE = "provenance"
-_LIST_S = 120
-_MARK = "@packages "
-_PACKAGES = f"""
+_PACKAGES = """
 import json
 import shutil
 from importlib.metadata import distributions
-found = {{str(one.metadata["Name"]): str(one.version) for one in distributions() if one.metadata["Name"]}}
-print("{_MARK}" + json.dumps(found))
+found = {str(one.metadata["Name"]): str(one.version) for one in distributions() if one.metadata["Name"]}
+print("@found " + json.dumps(found))
 """
 
 
 @dataclass(frozen=True)
-class Adopted:
+class AdoptedEnvironment:
     """`imported` is what its process reports (see proof), `packages` what is installed beside it."""
 
     python: Path
@@ -45,28 +41,23 @@ class Adopted:
 
     @property
     def lock(self) -> str:
-        """What stands for a lock: what was found, by name. Hashes are not known."""
+        """A list of the packages found, in place of a lock. Hashes are not known."""
         lines = [
             f"{name}=={version}" for name, version in sorted(self.packages.items(), key=lambda one: one[0].lower())
         ]
         return "\n".join(["# adopted: as found on the machine, not resolved", *lines, ""])
 
 
-def look_into(python: Path, environ: Mapping[str, str], watch: Watch | None = None) -> Adopted:
+def inspect_interpreter(
+    python: Path, environ: Mapping[str, str], observer: ProcessObserver | None = None
+) -> AdoptedEnvironment:
     """Ask an interpreter what it holds. Raises ProvisionFailure where it cannot import torch."""
-    watch = watch or Watch()
+    observer = observer or ProcessObserver()
     passed = {name: value for name, value in environ.items() if name in {"PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH"}}
     env = {**passed, "HOME": "/nonexistent", "CUDA_VISIBLE_DEVICES": ""}
-    imported = import_torch(python, env, watch)
-    ran = run_watched([str(python), "-I", "-B", "-c", _PACKAGES], env=env, watch=watch, timeout_s=_LIST_S)
-    told = next((line for line in ran.output.splitlines() if line.startswith(_MARK)), None)
-    if told is None:
-        trouble = Trouble(
-            TroubleCode.PROVISION_FAILED, f"{python.name} cannot list what is installed: {ran.output[-300:]}"
-        )
-        raise ProvisionFailure(trouble)
-    packages = {str(name): str(version) for name, version in json.loads(told.removeprefix(_MARK)).items()}
-    return Adopted(python, {**imported, PROVENANCE: "adopted"}, packages)
+    imported = import_torch(python, env, observer)
+    packages = ask_python(python, _PACKAGES, env, observer, f"{python.name} cannot list what is installed")
+    return AdoptedEnvironment(python, {**imported, PROVENANCE: "adopted"}, packages)
 
 
 def adopt(python: str, builds: Iterable[Build], environ: Mapping[str, str]) -> tuple[str, Path]:
@@ -79,12 +70,12 @@ def adopt(python: str, builds: Iterable[Build], environ: Mapping[str, str]) -> t
         raise BadRequest(f"--python {python} is no program here")
     path = Path(program).absolute()
     try:
-        return find_column(look_into(path, environ), builds).id, path
+        return find_build(inspect_interpreter(path, environ), builds).id, path
     except ProvisionFailure as failure:
         raise BadRequest(f"--python {python} cannot be used: {failure.trouble.sentence}") from failure
 
 
-def find_column(adopted: Adopted, builds: Iterable[Build]) -> Build:
+def find_build(adopted: AdoptedEnvironment, builds: Iterable[Build]) -> Build:
     """The build that it is: torch, git revision, CUDA, Triton and Python agree. Raises BadRequest with the nearest."""
     builds = tuple(builds)
     for build in builds:

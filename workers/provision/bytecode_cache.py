@@ -16,7 +16,7 @@ from time import time
 from knowngood.workers.common.atomic_write import read_regular
 from knowngood.workers.common.trees import remove_tree
 from knowngood.workers.provision.site_packages import Distribution
-from knowngood.workers.provision.uv_cli import Watch, run_watched
+from knowngood.workers.provision.uv_cli import ProcessObserver, run_watched
 
 _INDEX = ".files"
 _INDEX_BYTES = 64 << 20
@@ -166,11 +166,13 @@ def bytecode_files(distribution: Distribution, tag: str) -> dict[str, str]:
     return found
 
 
-def compile_sources(python: Path, site: Path, sources: Sequence[str], *, env: Mapping[str, str], watch: Watch) -> None:
+def compile_sources(
+    python: Path, site: Path, sources: Sequence[str], *, env: Mapping[str, str], observer: ProcessObserver
+) -> None:
     """Compile in place on every core. A source that does not compile (a template, old syntax) is left as it is."""
     cores = str(min(len(os.sched_getaffinity(0)), len(sources)))
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as listing:
         listing.writelines(f"{site}/{source}\n" for source in sources)
         listing.flush()
         command = [str(python), "-I", "-S", "-W", "ignore", "-c", _COMPILE, listing.name, cores]
-        run_watched(command, env=env, watch=watch, timeout_s=_COMPILE_S)
+        run_watched(command, env=env, observer=observer, timeout_s=_COMPILE_S)

@@ -1,22 +1,21 @@
-"""What a run would download and put on disk, told before it is done. No wheel is fetched for it."""
+"""Estimates of a run's downloads and disk space, before it starts. No wheel is fetched for it."""
 
 import json
 import re
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http.client import HTTPException
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.outcome import Trouble
-from knowngood.workers.common.atomic_write import write_whole
+from knowngood.workers.common.atomic_write import read_json, write_whole
+from knowngood.workers.provision.index_config import open_url
 from knowngood.workers.provision.pylock import Lock, Wheel
 
 # Bytes on disk for each byte downloaded: torch 2.6.0 with all it needs is 2.9 GB of wheels and 5.2 GB unpacked
@@ -129,16 +128,12 @@ def find_cached(cache: Path, names: Collection[str]) -> frozenset[str]:
 
 
 def guess_bytes(name: str) -> int:
-    """What a wheel of this package weighs, where nobody has told it."""
+    """A guess at the size of a package's wheel, where nobody has told it."""
     return _LARGE.get(_CUDA.sub("", name), _SMALL)
 
 
-def _never() -> bool:
-    return False
-
-
 def measure_wheels(
-    wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool] = _never
+    wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool] = lambda: False
 ) -> dict[str, int | None]:
     """The bytes of each wheel by its key: from the lock, else by asking the index; None where nobody tells, or nobody
     was asked because it `is_over`.
@@ -159,10 +154,7 @@ class Sizes:
     path: Path
 
     def load(self) -> dict[str, int]:
-        try:
-            return dict(json.loads(self.path.read_text(encoding="utf-8")))
-        except (OSError, ValueError):
-            return {}
+        return dict(read_json(self.path) or {})
 
     def ask(self, wheels: Iterable[Wheel], variables: Mapping[str, str], is_over: Callable[[], bool]) -> None:
         known = self.load()
@@ -177,14 +169,10 @@ def _ask(url: str, variables: Mapping[str, str]) -> int | None:
     if scheme == "file":
         local = Path(url2pathname(path))
         return local.stat().st_size if local.is_file() else None
-    if scheme not in {"http", "https"}:
-        return None
-    request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - the scheme was checked
-    context = ssl.create_default_context(cafile=variables.get("SSL_CERT_FILE") or None)
     try:
-        with urllib.request.urlopen(request, timeout=_HEAD_S, context=context) as answer:  # noqa: S310 - as above
+        with open_url(url, variables, method="HEAD", timeout_s=_HEAD_S) as answer:
             told = answer.headers.get("Content-Length", "")
-    except (OSError, ValueError, urllib.error.URLError):
+    except (OSError, HTTPException, ValueError):
         return None
     return int(told) if told.isdigit() else None
 
@@ -224,8 +212,8 @@ def sum_up(
 
 
 def _guess_unresolved(builds: Iterable[Build], known: Collection[tuple[str, str]]) -> int:
-    """What environments hold of which nobody knows the wheels. Those of one torch share all but small packages, and
-    with another Python nearly all but torch itself.
+    """A guess at the download of environments whose wheels nobody knows. Those of one torch share all but small
+    packages, and with another Python nearly all but torch itself.
     """
     seen, guessed = set(known), 0
     for build in builds:

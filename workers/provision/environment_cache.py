@@ -16,7 +16,7 @@ from secrets import token_hex
 from time import sleep, time_ns
 
 from knowngood.app.domain.issue import digest
-from knowngood.workers.common.atomic_write import read_regular, write_whole
+from knowngood.workers.common.atomic_write import read_json, read_regular, write_whole
 from knowngood.workers.common.trees import remove_tree
 from knowngood.workers.provision.site_packages import find_distributions, seal, site_of
 
@@ -31,7 +31,7 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True)
 class EnvironmentRecord:
-    """What is known of a finished environment. `wheels` maps each wheel's key to the bytes it takes, shared with every
+    """The record of a finished environment. `wheels` maps each wheel's key to the bytes it takes, shared with every
     environment that holds the same wheel; `own_bytes` is what belongs to this one alone. `seals` tell edits.
     `interpreter` is the Python that its maker linked: nothing in the environment is asked for it.
     """
@@ -50,17 +50,13 @@ class EnvironmentRecord:
     seconds: float
 
 
-def _nothing() -> None:
-    return None
-
-
 @dataclass
 class Lease:
     """The right to use an environment until `release`. `descriptor` holds its lock."""
 
     descriptor: int
     is_released: bool = False
-    on_release: Callable[[], None] = _nothing
+    on_release: Callable[[], None] = lambda: None
 
     def release(self) -> None:
         if not self.is_released:
@@ -80,7 +76,7 @@ class EnvironmentCache:
     def folder(self, key: str) -> Path:
         return self.root / key
 
-    def borrow(self, key: str, *, is_fresh: bool = False) -> tuple[EnvironmentRecord, Lease] | None:
+    def lease(self, key: str, *, is_fresh: bool = False) -> tuple[EnvironmentRecord, Lease] | None:
         """A lease on an environment that is ready and unedited; None where there is none such.
 
         `is_fresh` is for its maker, who sealed it a moment ago and need not look again.
@@ -93,8 +89,8 @@ class EnvironmentCache:
         _touch(descriptor)
         return ready, Lease(descriptor)
 
-    def take(self, key: str) -> Lease:
-        """The right to make an environment that nobody else will ever be lent: it goes with its lease."""
+    def lease_new(self, key: str) -> Lease:
+        """The right to make an environment that nobody else will ever lease: it goes with its lease."""
         while True:
             descriptor = self._open(key, _ONCE)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -114,18 +110,23 @@ class EnvironmentCache:
         (self.root / f"{key}{_ONCE}").unlink(missing_ok=True)
 
     @contextmanager
-    def own(self, key: str, on_wait: Callable[[], None]) -> Iterator[int | None]:
+    def exclusive(self, key: str, on_wait: Callable[[], None]) -> Iterator[int | None]:
         """Hold an environment alone, to make or mend it; what another left half-made or edited is removed first.
 
         Gives the lock's descriptor, for children to inherit: should this process die, the lock stays until they have
         died too. Gives None where another process holds it. `on_wait` is called while uv's cache is waited for.
         """
-        descriptor = self._open(key)
+        with self._locked(key) as descriptor:
+            if descriptor is not None:
+                self._remove_if_broken(key, on_wait)
+            yield descriptor
+
+    @contextmanager
+    def _locked(self, key: str, ending: str = _LOCK) -> Iterator[int | None]:
+        """The descriptor of a lock file, held alone; None where another process holds it."""
+        descriptor = self._open(key, ending)
         try:
-            is_owned = _try_lock(descriptor, fcntl.LOCK_EX)
-            if is_owned:
-                self._condemn_if_bad(key, on_wait)
-            yield descriptor if is_owned else None
+            yield descriptor if _try_lock(descriptor, fcntl.LOCK_EX) else None
         finally:
             os.close(descriptor)
 
@@ -171,19 +172,19 @@ class EnvironmentCache:
             name for name in found.keys() | ready.seals.keys() if found.get(name) != ready.seals.get(name)
         }
 
-    def _condemn_if_bad(self, key: str, on_wait: Callable[[], None]) -> None:
+    def _remove_if_broken(self, key: str, on_wait: Callable[[], None]) -> None:
         """Remove what is half-made or edited; of the latter also the unpacked wheels that were edited with it."""
         ready = self.load(key)
         changed = self._changed(ready) if ready is not None else set()
         if ready is not None and not changed:
             return
         found = find_distributions(site_of(self.folder(key), ready.python)).values() if ready is not None else ()
-        poisoned = {one.inode() for one in found if one.is_poisoned(changed)} - {None}
+        edited_inodes = {one.inode() for one in found if one.is_edited_in(changed)} - {None}
         self.discard(key)
-        if poisoned:
-            self.heal_cache({inode for inode in poisoned if inode}, on_wait)
+        if edited_inodes:
+            self.drop_unpacked_wheels({inode for inode in edited_inodes if inode}, on_wait)
 
-    def heal_cache(self, inodes: set[tuple[int, int]], on_wait: Callable[[], None]) -> None:
+    def drop_unpacked_wheels(self, inodes: set[tuple[int, int]], on_wait: Callable[[], None]) -> None:
         """Remove edited unpacked wheels from uv's cache, so that uv unpacks them anew; waits until uv is idle."""
         with self._cache_lock() as descriptor:
             while not _try_lock(descriptor, fcntl.LOCK_EX):
@@ -227,27 +228,22 @@ class EnvironmentCache:
             remove_tree(left)
         for path in self.root.glob(f"*{_ONCE}"):
             key = path.name.removesuffix(_ONCE)
-            descriptor = self._open(key, _ONCE)
-            if _try_lock(descriptor, fcntl.LOCK_EX) and self._is_once(key, descriptor):  # its job was killed
-                self._forget(key)
-            os.close(descriptor)
+            with self._locked(key, _ONCE) as descriptor:
+                if descriptor is not None and self._is_once(key, descriptor):  # its job was killed
+                    self._forget(key)
         for lock in self.root.glob(f"*{_LOCK}"):
             key = lock.name.removesuffix(_LOCK)
             if self.folder(key).exists() and self.load(key) is None:
-                with self.own(key, _nothing):
+                with self.exclusive(key, lambda: None):
                     pass  # owning it removes what is half-made
 
     def _evict(self, ready: EnvironmentRecord) -> bool:
-        descriptor = self._open(ready.key)
-        try:
-            is_owned = _try_lock(descriptor, fcntl.LOCK_EX)
-            if is_owned:
+        with self._locked(ready.key) as descriptor:
+            if descriptor is not None:
                 inodes = self._inodes(ready)
                 self.discard(ready.key)
                 self._forget_archives(inodes)
-            return is_owned
-        finally:
-            os.close(descriptor)
+            return descriptor is not None
 
     def _forget_archives(self, inodes: set[tuple[int, int]]) -> None:
         """Remove unpacked wheels from uv's cache that no environment links any more: there lie nearly all the bytes.
@@ -292,14 +288,11 @@ class EnvironmentCache:
         return self.root / "orphans.json"
 
     def _load_orphans(self) -> set[tuple[int, int]]:
-        try:
-            return {(device, inode) for device, inode in json.loads(self._orphans.read_text(encoding="utf-8"))}
-        except (OSError, ValueError):
-            return set()
+        return {(device, inode) for device, inode in read_json(self._orphans) or ()}
 
 
 def list_ready(root: Path) -> frozenset[str]:
-    """The keys of the environments below a shelf's root that are ready; none of them is looked into."""
+    """The keys of the environments below the cache's root that are ready; none of them is looked into."""
     return frozenset(path.parent.name for path in root.glob(f"*/{_READY}"))
 
 

@@ -1,4 +1,4 @@
-"""What a process in an environment imports: asked of itself, and remembered by its wheels."""
+"""Probes of an environment's Python: the versions that it imports, remembered by its wheels."""
 
 import json
 from collections.abc import Mapping
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from knowngood.app.domain.issue import digest
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
-from knowngood.workers.common.atomic_write import write_whole
+from knowngood.workers.common.atomic_write import read_json, write_whole
 from knowngood.workers.provision.pylock import Lock
 from knowngood.workers.provision.resolver import ProvisionFailure
-from knowngood.workers.provision.uv_cli import KILLED, Watch, run_watched
+from knowngood.workers.provision.uv_cli import KILLED, ProcessObserver, run_watched
 
-_PROBE_S = 600
-_MARK = "@imported "
+_S = 600
+_MARK = "@found "
 
 # Runs inside the build, isolated, with GPUs hidden: what is asked for is what is imported, not what is written in
 # metadata. `_cuda_getArchFlags` tells what the wheel was compiled for without touching a GPU.
@@ -35,26 +35,34 @@ found = {
     **{name: version_of(name) for name in ("triton", "numpy", "setuptools")},
 }
 print()
-print("@imported " + json.dumps(found))
+print("@found " + json.dumps(found))
 """
 
 
-def import_torch(python: Path, environ: Mapping[str, str], watch: Watch) -> dict[str, str]:
+def import_torch(python: Path, environ: Mapping[str, str], observer: ProcessObserver) -> dict[str, str]:
     """Import torch and its companions and report. Raises ProvisionFailure where torch cannot be imported."""
+    return ask_python(python, _PROBE, environ, observer, "the build was installed but torch cannot be imported")
+
+
+def ask_python(
+    python: Path, script: str, environ: Mapping[str, str], observer: ProcessObserver, problem: str
+) -> dict[str, str]:
+    """The JSON object that `script` prints behind the mark `@found `. Raises ProvisionFailure, which says `problem`,
+    where it does not.
+    """
     ran = run_watched(
-        [str(python), "-I", "-B", "-W", "ignore", "-c", _PROBE], env=environ, watch=watch, timeout_s=_PROBE_S
+        [str(python), "-I", "-B", "-W", "ignore", "-c", script], env=environ, observer=observer, timeout_s=_S
     )
-    said = ran.output.splitlines()
-    told = next((line for line in reversed(said) if line.startswith(_MARK)), None)
-    if ran.code != 0 or told is None:
-        last = next((line.strip() for line in reversed(said) if line.strip()), f"exit {ran.code}")
-        sentence = f"the build was installed but torch cannot be imported: {KILLED if ran.was_killed else last}"
-        raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
-    return {str(name): str(value) for name, value in json.loads(told.removeprefix(_MARK)).items()}
+    said = [line.strip() for line in reversed(ran.output.splitlines()) if line.strip()]
+    found = next((line for line in said if line.startswith(_MARK)), None)
+    if ran.code != 0 or found is None:
+        last = KILLED if ran.was_killed else next(iter(said), f"exit {ran.code}")
+        raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, f"{problem}: {last}"))
+    return {str(name): str(value) for name, value in json.loads(found.removeprefix(_MARK)).items()}
 
 
 @dataclass(frozen=True)
-class Proofs:
+class ImportCache:
     """Remembered imports. What some wheels imported, they import again beside more wheels, under the same interpreter.
 
     So torch is imported once for all environments of a build whose extra packages leave its own wheels alone. Should an
@@ -65,14 +73,8 @@ class Proofs:
 
     def find(self, lock: Lock, interpreter: Path) -> dict[str, str] | None:
         keys = {wheel.key for wheel in lock.wheels}
-        for path in sorted(self._folder(lock, interpreter).glob("*.json")):
-            try:
-                told = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                continue
-            if keys.issuperset(told["wheels"]):
-                return {str(name): str(value) for name, value in told["imported"].items()}
-        return None
+        told = map(read_json, sorted(self._folder(lock, interpreter).glob("*.json")))
+        return next((dict(one["imported"]) for one in told if one and keys.issuperset(one["wheels"])), None)
 
     def keep(self, lock: Lock, interpreter: Path, imported: Mapping[str, str]) -> None:
         keys = sorted(wheel.key for wheel in lock.wheels)

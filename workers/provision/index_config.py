@@ -5,16 +5,22 @@ to it. Nothing here runs uv. Index addresses may hold credentials: they live in 
 """
 
 import ast
+import base64
 import os
 import re
 import shutil
-import subprocess
+import ssl
 import sys
+import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPMessage
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
 from urllib.request import url2pathname
+
+from knowngood.workers.common.programs import ask_program
 
 _PIP_S = 30
 
@@ -69,7 +75,7 @@ def _last_part(found: re.Match[str]) -> str:
 
 
 def read_index(environ: Mapping[str, str] = os.environ) -> Index:
-    """What uv is told on this machine. pip itself is asked (0.7 s) only where it has a configuration file."""
+    """uv's index settings on this machine. pip itself is asked (0.7 s) only where it has a configuration file."""
     has_file = any(path.is_file() for path in _pip_files(environ))
     return bridge(parse_pip_config(_pip_config(environ) if has_file else _pip_variables(environ)), environ)
 
@@ -98,24 +104,14 @@ def _pip_files(environ: Mapping[str, str]) -> Iterator[Path]:
 def _pip_config(environ: Mapping[str, str]) -> str:
     """`pip config list` of the first pip there is: its files and, as `:env:`, its variables. No pip: only those."""
     for command in ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"], ["pip3"]):
-        try:
-            ran = subprocess.run(
-                [*command, "config", "list"],
-                env=dict(environ),
-                capture_output=True,
-                text=True,
-                timeout=_PIP_S,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if ran.returncode == 0:
-            return ran.stdout
+        listed = ask_program([*command, "config", "list"], environ, timeout_s=_PIP_S)
+        if listed is not None:
+            return listed
     return _pip_variables(environ)
 
 
 def parse_pip_config(text: str) -> dict[str, str]:
-    """What pip is told, by name. An environment variable outranks `[install]`, which outranks `[global]`, as in pip."""
+    """pip's settings, by name. An environment variable outranks `[install]`, which outranks `[global]`, as in pip."""
     ranked: dict[str, tuple[int, str]] = {}
     for line in text.splitlines():
         found = _LINE.match(line.strip())
@@ -136,7 +132,7 @@ def _unquoted(value: str) -> str:
 
 
 def bridge(pip: Mapping[str, str], environ: Mapping[str, str]) -> Index:
-    """What pip is told as uv's variables, each unless the user already told uv.
+    """pip's settings as uv's variables, each unless the user already told uv.
 
     With an extra index the strategy is `unsafe-best-match`, which is pip's rule; uv's own would take an old version
     from a stale extra index (measured 2026-11: celery 5.6.3 where pip chose 5.7.0).
@@ -228,11 +224,49 @@ def _hosts(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _sources(variables: Mapping[str, str], *, no_index: bool) -> tuple[str, ...]:
-    named = [] if no_index else ["default index"]
+    is_best_match = variables.get("UV_INDEX_STRATEGY") == "unsafe-best-match"
     extra = len(_words(variables, "UV_INDEX")) + len(_words(variables, "UV_EXTRA_INDEX_URL"))
-    named += [f"extra index {number}" for number in range(1, extra + 1)]
-    if variables.get("UV_FIND_LINKS", "").strip():
-        named.append("find-links")
-    if variables.get("UV_INDEX_STRATEGY") == "unsafe-best-match":
-        named.append("best match over all indexes")
-    return tuple(named)
+    named = (
+        "" if no_index else "default index",
+        *(f"extra index {number}" for number in range(1, extra + 1)),
+        "find-links" if variables.get("UV_FIND_LINKS", "").strip() else "",
+        "best match over all indexes" if is_best_match else "",
+    )
+    return tuple(filter(None, named))
+
+
+# -- asking an index ourselves -----------------------------------------------------------------------------------------
+
+
+def open_url(
+    url: str, variables: Mapping[str, str], *, headers: Mapping[str, str] = {}, method: str = "GET", timeout_s: float
+) -> Any:  # noqa: ANN401 - urllib's own
+    """An address of an index, with the login that stands in it and this machine's certificates. Raises OSError,
+    HTTPException, ValueError.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("its address is none of http or https")
+    named = {"User-Agent": "knowngood", **headers}
+    request = urllib.request.Request(_without_login(url), headers=named, method=method)  # noqa: S310 - checked above
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        # Unredirected: the login is for this host, and a redirect may lead to another.
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
+    context = ssl.create_default_context(cafile=variables.get("SSL_CERT_FILE") or None)
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects())
+    return opener.open(request, timeout=timeout_s)
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Only to http and https; urllib would follow to ftp too."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str) -> Any:  # noqa: ANN401 - urllib's
+        if urlsplit(newurl).scheme not in {"http", "https"}:
+            raise ValueError("it redirects to an address that is none of http or https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

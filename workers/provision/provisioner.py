@@ -9,13 +9,11 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_hex
 from time import monotonic, sleep
-from types import TracebackType
-from typing import Self
 
 from knowngood.app.domain.builds.build import Build, difference
 from knowngood.app.domain.issue import EnvironmentRequest, digest
@@ -23,7 +21,7 @@ from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.host_lock import turn
 from knowngood.workers.host.diagnostics import host_trouble
 from knowngood.workers.host.interpreters import find_interpreter
-from knowngood.workers.provision.adopted_env import look_into
+from knowngood.workers.provision.adopted_env import inspect_interpreter
 from knowngood.workers.provision.bytecode_cache import BytecodeStore
 from knowngood.workers.provision.download_estimate import (
     UNPACKED,
@@ -35,13 +33,13 @@ from knowngood.workers.provision.download_estimate import (
     sum_up,
 )
 from knowngood.workers.provision.environment_cache import EnvironmentCache, EnvironmentRecord, Lease, list_ready
-from knowngood.workers.provision.import_probe import Proofs
+from knowngood.workers.provision.import_probe import ImportCache
 from knowngood.workers.provision.index_config import Index
 from knowngood.workers.provision.pylock import Lock, Wheel
 from knowngood.workers.provision.resolver import ProvisionFailure, Resolver, environment_key, trouble_of
-from knowngood.workers.provision.uv_cli import Cancelled, Fault, Installer, InstallerFailed, Watch
-from knowngood.workers.provision.venv_builder import Assembler, EditedCache, OnProgress, Order
-from knowngood.workers.provision.wheel_integrity import WheelSeals
+from knowngood.workers.provision.site_packages import WheelSeals
+from knowngood.workers.provision.uv_cli import Cancelled, Fault, Installer, InstallerFailed, ProcessObserver
+from knowngood.workers.provision.venv_builder import EditedWheels, EnvironmentBuilder, EnvironmentPlan, OnProgress
 
 __all__ = ["Cancelled", "Environment", "ProvisionFailure", "Provisioner", "choose_cache", "host_trouble"]
 
@@ -59,12 +57,8 @@ _POLL_S = 0.2
 Pair = tuple[Build, EnvironmentRequest]
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True)
-class Environment:
+class Environment(AbstractContextManager["Environment"]):
     """A ready environment and the right to use it; leave the `with` block, or `close`, to give it back.
 
     `lock` is the pylock.toml (it names hosts); `imported` what a process in it reported: torch, cuda, triton, python,
@@ -85,12 +79,7 @@ class Environment:
     interpreter: Path | None = None
     _lease: Lease | None = field(default=None, repr=False, compare=False)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -139,12 +128,12 @@ class Provisioner:
         self._adopted = dict(adopted or {})
         cache = cache or choose_cache(root, environ)
         self.installer = Installer(cache, root, given_index=index, environ=self._environ)
-        self.shelf = EnvironmentCache(root / "environments", cache)
+        self.environments = EnvironmentCache(root / "environments", cache)
         self._resolver = Resolver(root / "locks", self.installer)
         self._sizes = Sizes(root / "sizes.json")
         self._bytecode = BytecodeStore(root / "bytecode")
-        proofs, seals = Proofs(root / "proofs"), WheelSeals(root / "wheels", cache)
-        self._assembler = Assembler(self.installer, self._bytecode, proofs, seals)
+        proofs, seals = ImportCache(root / "proofs"), WheelSeals(root / "wheels", cache)
+        self._builder = EnvironmentBuilder(self.installer, self._bytecode, proofs, seals)
 
     def provision(
         self,
@@ -152,7 +141,7 @@ class Provisioner:
         request: EnvironmentRequest,
         on_progress: OnProgress,
         *,
-        is_cancelled: Callable[[], bool] = _never,
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Environment:
         """A lease on the environment of `build` with `request`, made where there is none. Safe in many processes.
 
@@ -162,19 +151,19 @@ class Provisioner:
         """
         began, made = monotonic(), 0
         if self._is_adopted(build, request):
-            return self._as_found(build, Watch(is_cancelled=is_cancelled), on_progress)
+            return self._as_found(build, ProcessObserver(is_cancelled=is_cancelled), on_progress)
         if request.mutates:
-            return self._make_for_one_lease(build, request, Watch(is_cancelled=is_cancelled), on_progress)
+            return self._make_for_one_lease(build, request, ProcessObserver(is_cancelled=is_cancelled), on_progress)
         key = environment_key(build, request)
         while made < _TRIES:
-            borrowed = self.shelf.borrow(key, is_fresh=made > 0)
-            if borrowed is not None:
-                ready, lease = borrowed
+            leased = self.environments.lease(key, is_fresh=made > 0)
+            if leased is not None:
+                ready, lease = leased
                 return self._environment(ready, lease, seconds=monotonic() - began, is_made=made > 0)
             if self._make_alone(build, request, key, on_progress, is_cancelled):
                 made += 1
                 continue
-            Watch(is_cancelled=is_cancelled).check()
+            ProcessObserver(is_cancelled=is_cancelled).check()
             sleep(_POLL_S)
         sentence = "the environment was removed by others as soon as it was made; look who else cleans up there"
         raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence))
@@ -182,11 +171,11 @@ class Provisioner:
     def _is_adopted(self, build: Build, request: EnvironmentRequest) -> bool:
         return build.id in self._adopted and not request.packages and not request.mutates
 
-    def _as_found(self, build: Build, watch: Watch, on_progress: OnProgress) -> Environment:
+    def _as_found(self, build: Build, observer: ProcessObserver, on_progress: OnProgress) -> Environment:
         """The machine's own environment of `build`, looked into each time: nobody keeps others from changing it."""
         began = monotonic()
         on_progress("probe", "importing torch", 0, 0)
-        found = look_into(self._adopted[build.id], self._environ, watch)
+        found = inspect_interpreter(self._adopted[build.id], self._environ, observer)
         wrong = difference(build, found.imported, {})
         if wrong:
             sentence = f"{wrong}; the interpreter that was adopted for {build.id} holds another build now"
@@ -204,11 +193,11 @@ class Provisioner:
         )
 
     def _environment(self, ready: EnvironmentRecord, lease: Lease, *, seconds: float, is_made: bool) -> Environment:
-        folder = self.shelf.folder(ready.key)
+        folder = self.environments.folder(ready.key)
         return Environment(
             python=folder / "bin" / "python",
             root=folder,
-            lock=self.shelf.lock(ready.key),
+            lock=self.environments.lock(ready.key),
             lock_digest=ready.lock_digest,
             packages=ready.packages,
             imported=ready.imported,
@@ -220,25 +209,25 @@ class Provisioner:
         )
 
     def _make_for_one_lease(
-        self, build: Build, request: EnvironmentRequest, watch: Watch, on_progress: OnProgress
+        self, build: Build, request: EnvironmentRequest, observer: ProcessObserver, on_progress: OnProgress
     ) -> Environment:
-        """What is never said to be ready is removed by the next one to tidy up, should this process be killed."""
+        """Should this process be killed, the next one to tidy up removes it, because it is never marked ready."""
         self.trim()
         began, own = monotonic(), f"{environment_key(build, request)}-{token_hex(4)}"
-        lease = self.shelf.take(own)
+        lease = self.environments.lease_new(own)
         try:
-            watch = replace(watch, inherited=(lease.descriptor,))
-            with self._download_turn(watch, on_progress):
-                ready = self._make(build, request, own, watch, on_progress)
+            observer = replace(observer, inherited=(lease.descriptor,))
+            with self._download_turn(observer, on_progress):
+                ready = self._make(build, request, own, observer, on_progress)
         except BaseException:
             lease.release()
             raise
         return self._environment(ready, lease, seconds=monotonic() - began, is_made=True)
 
     @contextmanager
-    def _download_turn(self, watch: Watch, on_progress: OnProgress) -> Iterator[None]:
+    def _download_turn(self, observer: ProcessObserver, on_progress: OnProgress) -> Iterator[None]:
         def wait() -> None:
-            watch.check()
+            observer.check()
             on_progress("wait", "others download on this host", 0, 0)
 
         with turn("downloads", _DOWNLOADS, wait):
@@ -253,55 +242,48 @@ class Provisioner:
         is_cancelled: Callable[[], bool],
     ) -> bool:
         """Make an environment while nobody else does; False where another process holds it, or was quicker."""
-        with self.shelf.own(key, Watch(is_cancelled=is_cancelled).check) as descriptor:
-            if descriptor is None or self.shelf.load(key) is not None:
+        with self.environments.exclusive(key, ProcessObserver(is_cancelled=is_cancelled).check) as descriptor:
+            if descriptor is None or self.environments.load(key) is not None:
                 return False  # another process is making it, or made it just now
-            watch = Watch(is_cancelled=is_cancelled, inherited=(descriptor,))
+            observer = ProcessObserver(is_cancelled=is_cancelled, inherited=(descriptor,))
             try:
-                with self._download_turn(watch, on_progress):
-                    self.shelf.finish(self._make(build, request, key, watch, on_progress))
+                with self._download_turn(observer, on_progress):
+                    self.environments.finish(self._make(build, request, key, observer, on_progress))
             except BaseException:
-                self.shelf.discard(key)
+                self.environments.discard(key)
                 raise
         self.trim(keep=(key,))
         return True
 
     def _make(
-        self, build: Build, request: EnvironmentRequest, key: str, watch: Watch, on_progress: OnProgress
+        self, build: Build, request: EnvironmentRequest, key: str, observer: ProcessObserver, on_progress: OnProgress
     ) -> EnvironmentRecord:
-        """`key` is what the environment is known by on the shelf."""
+        """`key` is what the environment is known by on the cache."""
         interpreter, asked = self._interpreter(build), environment_key(build, request)
         on_progress("resolve", build.id, 0, 0)
-        is_stored = self._resolver.load(asked) is not None
-        lock = self._resolver.resolve(build, request, interpreter, watch)
-        order = Order(build, request, key, interpreter, lock, self.shelf.folder(key))
-        try:
-            return self._assemble(order, watch, on_progress)
-        except InstallerFailed as failed:
-            if not is_stored or failed.fault in {Fault.DISK_FULL, Fault.UNREACHABLE}:
-                raise ProvisionFailure(self._explain(failed, build)) from failed
+        while True:
+            is_stored = self._resolver.load(asked) is not None
+            lock = self._resolver.resolve(build, request, interpreter, observer)
+            plan = EnvironmentPlan(build, request, key, interpreter, lock, self.environments.folder(key))
+            try:
+                return self._assemble(plan, observer, on_progress)
+            except InstallerFailed as failed:
+                if not is_stored or failed.fault in {Fault.DISK_FULL, Fault.UNREACHABLE}:
+                    raise ProvisionFailure(self._explain(failed, build)) from failed
             # What was resolved long ago may have left the index; the same date gives the same versions of what is left.
-            self.shelf.discard(key)
+            self.environments.discard(key)
             self._resolver.forget(asked)
-            lock = self._resolver.resolve(build, request, interpreter, watch)
-            return self._assemble_or_explain(replace(order, lock=lock), watch, on_progress)
 
-    def _assemble_or_explain(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
-        try:
-            return self._assemble(order, watch, on_progress)
-        except InstallerFailed as failed:
-            raise ProvisionFailure(self._explain(failed, order.build)) from failed
-
-    def _assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
-        self._make_room(order)
+    def _assemble(self, plan: EnvironmentPlan, observer: ProcessObserver, on_progress: OnProgress) -> EnvironmentRecord:
+        self._make_room(plan)
         try:
             try:
-                return self._assembler.assemble(order, watch, on_progress)
-            except EditedCache as edited:
-                self.shelf.discard(order.key)
-                self.shelf.heal_cache(edited.inodes, watch.check)
-                return self._assembler.assemble(order, watch, on_progress)
-        except EditedCache as edited:
+                return self._builder.assemble(plan, observer, on_progress)
+            except EditedWheels as edited:
+                self.environments.discard(plan.key)
+                self.environments.drop_unpacked_wheels(edited.inodes, observer.check)
+                return self._builder.assemble(plan, observer, on_progress)
+        except EditedWheels as edited:
             sentence = f"{edited} in uv's cache is edited again and again; look who writes into site-packages"
             raise ProvisionFailure(Trouble(TroubleCode.PROVISION_FAILED, sentence)) from edited
         except OSError as problem:
@@ -327,23 +309,23 @@ class Provisioner:
         return trouble_of(failed, origin=build.origin)
 
     def free_bytes(self) -> int:
-        """What is free where environments are kept."""
+        """Free disk space where environments are kept."""
         self.root.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(self.root).free
 
-    def _make_room(self, order: Order) -> None:
+    def _make_room(self, plan: EnvironmentPlan) -> None:
         """Have space for an environment before it is made. Raises ProvisionFailure where there is not enough.
 
         Its size is only asked for where space is short: a build is 1 to 8 GB, unpacked.
         """
         if self.free_bytes() >= max(_PLENTY, self.reserve_bytes):
             return
-        cached = find_cached(self.installer.cache, {wheel.name for wheel in order.lock.wheels})
-        missing = [wheel for wheel in order.lock.wheels if cached.isdisjoint(wheel.hashes)]
+        cached = find_cached(self.installer.cache, {wheel.name for wheel in plan.lock.wheels})
+        missing = [wheel for wheel in plan.lock.wheels if cached.isdisjoint(wheel.hashes)]
         sizes = measure_wheels(missing, self.installer.variables())
         needed = self.reserve_bytes + int(sum(size or 0 for size in sizes.values()) * UNPACKED)
         if self.free_bytes() < needed:
-            self.shelf.trim(is_enough=lambda _: self.free_bytes() >= needed, keep=(order.key,))
+            self.environments.trim(is_enough=lambda _: self.free_bytes() >= needed, keep=(plan.key,))
         if self.free_bytes() < needed:
             raise ProvisionFailure(self._disk_full(f"this environment needs {_words(needed)}"))
 
@@ -356,9 +338,9 @@ class Provisioner:
 
     def trim(self, *, keep: Sequence[str] = ()) -> list[str]:
         """Remove environments not in use, least recently used first, until they fit the limit; gives their keys."""
-        removed = self.shelf.trim(is_enough=lambda held: held <= self.limit_bytes, keep=keep)
+        removed = self.environments.trim(is_enough=lambda held: held <= self.limit_bytes, keep=keep)
         if removed:
-            self._bytecode.forget_unused({wheel for ready in self.shelf.load_all() for wheel in ready.wheels})
+            self._bytecode.forget_unused({wheel for ready in self.environments.load_all() for wheel in ready.wheels})
         return removed
 
     def estimate(
@@ -367,7 +349,7 @@ class Provisioner:
         stored: Mapping[EnvironmentRequest, Lock],
         troubles: Mapping[str, Trouble] | None = None,
     ) -> Estimate:
-        """What provisioning all of `pairs` would take, as far as this machine knows: nobody is asked.
+        """An estimate of provisioning all of `pairs`, as far as this machine knows: nobody is asked.
 
         `stored` are locks of other machines, for what was never resolved here: the same date gives the same wheels.
         `troubles` is what `look_up` came back with; what cannot be made takes nothing.
@@ -375,7 +357,7 @@ class Provisioner:
         survey = self._survey(pairs, stored)
         told = {**survey.troubles, **(troubles or {})}
         made = [(build, lock) for (build, request), lock in survey.new if request.name not in told]
-        space = Space(self.free_bytes(), self.shelf.footprint(), self.limit_bytes)
+        space = Space(self.free_bytes(), self.environments.footprint(), self.limit_bytes)
         estimate = sum_up(made, survey.sizes, survey.cached, ready=survey.ready, space=space)
         return replace(estimate, troubles=told)
 
@@ -392,7 +374,7 @@ class Provisioner:
         `on_asked` hears for how many environments of how many it was asked. Gives those that cannot be made, by name.
         """
         asked = self._survey(pairs, stored).open_questions
-        index = _Asked(self._resolver, self._interpreter, until=monotonic() + seconds)
+        index = _IndexSession(self._resolver, self._interpreter, until=monotonic() + seconds)
         on_asked(0, len(asked))
         troubles: dict[str, Trouble] = {}
         self.installer.index  # noqa: B018 - read once, before many threads would read it
@@ -407,7 +389,7 @@ class Provisioner:
 
     def _survey(self, pairs: Iterable[Pair], stored: Mapping[EnvironmentRequest, Lock]) -> "_Survey":
         every = {environment_key(*pair): pair for pair in pairs}
-        here = list_ready(self.shelf.root)
+        here = list_ready(self.environments.root)
         new: list[tuple[Pair, Lock | None]] = []
         troubles: dict[str, Trouble] = {}
         for key, (build, request) in every.items():
@@ -426,7 +408,7 @@ class Provisioner:
 
 
 @dataclass
-class _Asked:
+class _IndexSession:
     """The package indexes while they are asked, by many threads at once, until a moment of the clock. One that cannot
     be reached is not asked again: uv tries for 10 s.
     """
@@ -442,10 +424,10 @@ class _Asked:
     def ask(self, pair: Pair) -> Trouble | None:
         """Have the environment resolved; gives why it cannot be."""
         build, request = pair
-        watch = Watch(is_cancelled=lambda: self.is_over() or build.origin in self._unreachable)
+        observer = ProcessObserver(is_cancelled=lambda: self.is_over() or build.origin in self._unreachable)
         try:
-            watch.check()
-            self.resolver.resolve(build, request, self.interpreter(build), watch)
+            observer.check()
+            self.resolver.resolve(build, request, self.interpreter(build), observer)
         except Cancelled:
             return self._unreachable.get(build.origin)
         except ProvisionFailure as failure:
@@ -457,7 +439,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Survey:
-    """What is known here of environments to be made: their locks (None: not known), the sizes of wheels by key, and
+    """Local knowledge of environments to be made: their locks (None: not known), the sizes of wheels by key, and
     what uv has. `ready` are there already; `troubles` names those that this machine cannot make.
     """
 

@@ -1,4 +1,4 @@
-"""What exactly is installed for a build and an issue's packages: a lock, resolved once and kept.
+"""The lock of a build and an issue's packages: resolved once and kept.
 
 The resolution is that of the build's date: what that release's users got, not what the index holds today.
 """
@@ -19,7 +19,7 @@ from knowngood.app.domain.issue import EnvironmentRequest, digest
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import write_whole
 from knowngood.workers.provision.pylock import Lock, UnreadableLock, compose_lock, read_lock, wrong_build
-from knowngood.workers.provision.uv_cli import Fault, Installer, InstallerFailed, Watch
+from knowngood.workers.provision.uv_cli import Fault, Installer, InstallerFailed, ProcessObserver
 
 # Raised whenever the same request would be provisioned or sealed differently: old environments are then left to age.
 _RECIPE = 1
@@ -50,7 +50,7 @@ def environment_key(build: Build, request: EnvironmentRequest) -> str:
 
 
 def requirements_of(build: Build, request: EnvironmentRequest) -> tuple[str, ...]:
-    """What uv is asked for.
+    """The requirements for uv.
 
     `===` lets no local version stand in: `==2.13.0` is satisfied by a `2.13.0+cpu` in a find-links folder, and uv
     prefers it (measured 2026-11). A wheel from a torch backend's index has its local part in its name.
@@ -112,18 +112,18 @@ class Resolver:
     def _path(self, key: str) -> Path:
         return self.root / f"{key}.toml"
 
-    def resolve(self, build: Build, request: EnvironmentRequest, python: Path, watch: Watch) -> Lock:
+    def resolve(self, build: Build, request: EnvironmentRequest, python: Path, observer: ProcessObserver) -> Lock:
         """The lock for `build` with `request`, from the store or made now. Raises ProvisionFailure."""
         key = environment_key(build, request)
         lock = self.load(key)
         if lock is None:
-            lock = self._make(build, request, python, watch)
+            lock = self._make(build, request, python, observer)
             write_whole(self._path(key), lock.text)
         return lock
 
-    def _make(self, build: Build, request: EnvironmentRequest, python: Path, watch: Watch) -> Lock:
+    def _make(self, build: Build, request: EnvironmentRequest, python: Path, observer: ProcessObserver) -> Lock:
         with tempfile.TemporaryDirectory(prefix="knowngood-") as folder:
-            run = _Compilation(self.installer, build, request, python, watch, Path(folder), self.platform)
+            run = _Compilation(self.installer, build, request, python, observer, Path(folder), self.platform)
             try:
                 main = run.compile(requirements_of(build, request))
                 bare = run.compile(request.no_deps, "--no-deps") if request.no_deps else ""
@@ -154,7 +154,7 @@ class _Compilation:
     build: Build
     request: EnvironmentRequest
     python: Path
-    watch: Watch
+    observer: ProcessObserver
     folder: Path
     platform: str
 
@@ -164,7 +164,7 @@ class _Compilation:
         target = self.folder / "pylock.toml"
         target.unlink(missing_ok=True)
         options = (*self._world(), *self._exempt(), *self._overrides(), *more)
-        self.installer.run("pip", "compile", str(asked), "-o", str(target), *options, watch=self.watch)
+        self.installer.run("pip", "compile", str(asked), "-o", str(target), *options, observer=self.observer)
         return target.read_text(encoding="utf-8")
 
     def _world(self) -> tuple[str, ...]:
@@ -183,10 +183,8 @@ class _Compilation:
 
     def _exempt(self) -> tuple[str, ...]:
         """A package asked for by exact version is wanted whatever its date: its version says more than the date."""
-        options = []
-        for name in sorted({_name_of(name) for name in self.request.pins}):
-            options += ["--exclude-newer-package", f"{name}=false"]
-        return tuple(options)
+        names = sorted({_name_of(name) for name in self.request.pins})
+        return tuple(option for name in names for option in ("--exclude-newer-package", f"{name}=false"))
 
     def _overrides(self) -> tuple[str, ...]:
         if not self.build.is_mismatched or self.build.triton is None:
@@ -196,7 +194,9 @@ class _Compilation:
         return ("--overrides", str(path))
 
     def explain(self, failed: InstallerFailed) -> Trouble:
-        """What a failed resolution means. That a package does not exist is believed only of an index that works."""
+        """The trouble behind a failed resolution. That a package does not exist is believed only of an index that
+        works.
+        """
         if failed.fault is Fault.UNSATISFIABLE:
             hidden = self._hidden_cause(failed)
             packages = ", ".join(self.request.packages)
@@ -229,23 +229,23 @@ class _Compilation:
 
 
 def trouble_of(failed: InstallerFailed, *, origin: str = "default") -> Trouble:
-    """What a failure of uv means that says nothing about the build."""
-    match failed.fault:
-        case Fault.UNREACHABLE if origin != "default":
-            return Trouble(
-                TroubleCode.INDEX_UNREACHABLE,
-                f"{origin} wheels come from PyTorch's own index, which cannot be reached from here; allow it, put the "
-                f"wheel into a find-links folder, or measure on another machine: {failed}",
-            )
-        case Fault.UNREACHABLE:
-            return Trouble(
-                TroubleCode.INDEX_UNREACHABLE,
-                f"the package index cannot be reached; check network, proxy and credentials: {failed}",
-            )
-        case Fault.DISK_FULL:
-            return Trouble(
-                TroubleCode.DISK_FULL,
-                f"the disk is full; free some space or lower the limit for environments: {failed}",
-            )
-        case Fault.UNSATISFIABLE | Fault.OTHER:
-            return Trouble(TroubleCode.PROVISION_FAILED, f"uv failed: {failed}")
+    """The trouble behind a failure of uv that says nothing about the build."""
+    code, sentence = _FAULTS.get(failed.fault, (TroubleCode.PROVISION_FAILED, "uv failed"))
+    if failed.fault is Fault.UNREACHABLE and origin != "default":
+        sentence = (
+            f"{origin} wheels come from PyTorch's own index, which cannot be reached from here; allow it, put the "
+            "wheel into a find-links folder, or measure on another machine"
+        )
+    return Trouble(code, f"{sentence}: {failed}")
+
+
+_FAULTS = {
+    Fault.UNREACHABLE: (
+        TroubleCode.INDEX_UNREACHABLE,
+        "the package index cannot be reached; check network, proxy and credentials",
+    ),
+    Fault.DISK_FULL: (
+        TroubleCode.DISK_FULL,
+        "the disk is full; free some space or lower the limit for environments",
+    ),
+}

@@ -5,20 +5,18 @@ Speaks PEP 691 (JSON) and PEP 503 (HTML), whichever the index answers with, and 
 a stranger's text: sizes and times are limited, and what cannot be read is refused with a sentence that names no host.
 """
 
-import base64
 import hashlib
 import io
 import json
 import re
-import ssl
 import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit, urlunsplit
 
@@ -26,7 +24,7 @@ from packaging.utils import canonicalize_name
 
 from knowngood.app.domain.errors import IndexUnusable, KnownGoodError
 from knowngood.app.features.discovery.releases import IndexFile
-from knowngood.workers.provision.index_config import Index
+from knowngood.workers.provision.index_config import Index, open_url
 
 _DEFAULT = "https://pypi.org/simple"
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01"
@@ -45,8 +43,8 @@ class UnreadableWheel(KnownGoodError):
 
 
 @dataclass(frozen=True)
-class WheelWords:
-    """What a wheel says: its METADATA, and for torch the text of `torch/version.py` ("" where it could not be read)."""
+class WheelMetadata:
+    """A wheel's METADATA, and for torch the text of `torch/version.py` ("" where it could not be read)."""
 
     metadata: str
     version_py: str = ""
@@ -73,21 +71,21 @@ class SimpleIndex:
             raise IndexUnusable(f"the package index lists no file of {project}; is its address right?")
         return tuple(found.values())
 
-    def words_of(self, file: IndexFile, *, version_py: bool = False) -> WheelWords:
-        """What a wheel says. Raises UnreadableWheel.
+    def metadata_of(self, file: IndexFile, *, version_py: bool = False) -> WheelMetadata:
+        """A wheel's own metadata. Raises UnreadableWheel.
 
         With `version_py` also what its torch will say on import, where the index serves parts of files.
         """
         beside = self._beside(file) if file.metadata is not None else None
         if beside is not None and not version_py:
-            return WheelWords(beside)
+            return WheelMetadata(beside)
         try:
             metadata, version = self._inside(file)
         except UnreadableWheel:
             if beside is None:
                 raise
-            return WheelWords(beside)
-        return WheelWords(beside or metadata, version)
+            return WheelMetadata(beside)
+        return WheelMetadata(beside or metadata, version)
 
     def _addresses(self) -> Iterator[str]:
         if self.only:
@@ -104,7 +102,7 @@ class SimpleIndex:
     def _page(self, address: str, project: str, what: str) -> tuple[IndexFile, ...]:
         url = f"{address.rstrip('/')}/{quote(canonicalize_name(project))}/"
         try:
-            with self._open(url, {"Accept": _ACCEPT}) as answer:
+            with self.open(url, {"Accept": _ACCEPT}) as answer:
                 body, kind, place = _limited(answer, _PAGE_BYTES), answer.headers.get_content_type(), answer.url
         except urllib.error.HTTPError as error:
             if error.code == _NOT_FOUND:
@@ -118,7 +116,7 @@ class SimpleIndex:
     def _beside(self, file: IndexFile) -> str | None:
         """The METADATA beside a wheel; None where it is not there after all, or is not what the index says it is."""
         try:
-            with self._open(f"{file.url}.metadata", {}) as answer:
+            with self.open(f"{file.url}.metadata", {}) as answer:
                 content = _limited(answer, _METADATA_BYTES)
         except (OSError, HTTPException, ValueError):
             return None
@@ -129,7 +127,7 @@ class SimpleIndex:
     def _inside(self, file: IndexFile) -> tuple[str, str]:
         """METADATA and `torch/version.py`, read out of the wheel without fetching it."""
         try:
-            with zipfile.ZipFile(io.BufferedReader(_Remote(self, file), _CHUNK_BYTES)) as wheel:
+            with zipfile.ZipFile(io.BufferedReader(_RemoteFile(self, file), _CHUNK_BYTES)) as wheel:
                 named = [
                     name for name in wheel.namelist() if name.endswith(".dist-info/METADATA") and name.count("/") == 1
                 ]
@@ -140,20 +138,8 @@ class SimpleIndex:
         except (OSError, HTTPException, ValueError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
             raise UnreadableWheel(f"what {file.name} says of itself cannot be read: {self._hidden(error)}") from None
 
-    def _open(self, url: str, headers: Mapping[str, str], method: str = "GET") -> Any:  # noqa: ANN401 - urllib's own
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise ValueError("its address is none of http or https")
-        request = urllib.request.Request(_without_login(url), method=method)  # noqa: S310 - the scheme was checked
-        for name, value in {"User-Agent": "knowngood", **headers}.items():
-            request.add_header(name, value)
-        if parts.username is not None:
-            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-            # Unredirected: the login is for this host, and a redirect may lead to another.
-            request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(login).decode()}")
-        context = ssl.create_default_context(cafile=self.settings.variables.get("SSL_CERT_FILE") or None)
-        opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _Redirects())
-        return opener.open(request, timeout=_TIMEOUT_S)
+    def open(self, url: str, headers: Mapping[str, str]) -> Any:  # noqa: ANN401 - urllib's own
+        return open_url(url, self.settings.variables, headers=headers, timeout_s=_TIMEOUT_S)
 
     def _hidden(self, error: Exception) -> str:
         """An error without addresses and control characters, on one line."""
@@ -161,15 +147,6 @@ class SimpleIndex:
         own = urlsplit(self.only).hostname
         hidden = self.settings.hide(reason.replace(own, "<index>") if own else reason)
         return printable(hidden, 200) or type(error).__name__
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Only to http and https; urllib would follow to ftp too."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: HTTPMessage, newurl: str) -> Any:  # noqa: ANN401 - urllib's
-        if urlsplit(newurl).scheme not in {"http", "https"}:
-            raise ValueError("it redirects to an address that is none of http or https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _limited(answer: Any, most: int) -> bytes:  # noqa: ANN401 - urllib's own
@@ -192,11 +169,6 @@ def _named(address: str, told: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(netloc=f"{quote(user, safe='')}:{quote(password, safe='')}@{parts.netloc}"))
 
 
-def _without_login(url: str) -> str:
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
 def _with_login(place: str, asked: str) -> str:
     """Where the page came from, with the login it was asked with, if it is still the same host."""
     here, there = urlsplit(place), urlsplit(asked)
@@ -208,18 +180,7 @@ def _with_login(place: str, asked: str) -> str:
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Link:
-    """A file as a page tells it, not yet looked at closely."""
-
-    name: str
-    url: str
-    uploaded: str = ""
-    yanked: str | None = None
-    metadata: str | None = None
-
-
-def read_page(body: bytes, kind: str, what: str) -> tuple[_Link, ...]:
+def read_page(body: bytes, kind: str, what: str) -> tuple[IndexFile, ...]:
     """The files of a page, JSON or HTML. Raises IndexUnusable where it is neither, or of a newer version of the API."""
     is_json = kind.endswith("+json") or kind == "application/json" or body.lstrip()[:1] == b"{"
     links = _read_json(body, what) if is_json else _read_html(body, what)
@@ -228,7 +189,7 @@ def read_page(body: bytes, kind: str, what: str) -> tuple[_Link, ...]:
     return links
 
 
-def _read_json(body: bytes, what: str) -> tuple[_Link, ...]:
+def _read_json(body: bytes, what: str) -> tuple[IndexFile, ...]:
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):
@@ -245,13 +206,13 @@ def _has_texts(file: Mapping[str, Any]) -> bool:
     return isinstance(file.get("filename"), str) and isinstance(file.get("url"), str)
 
 
-def _link(file: Mapping[str, Any]) -> _Link:
+def _link(file: Mapping[str, Any]) -> IndexFile:
     yanked = file.get("yanked", False)
     beside = file.get("core-metadata", file.get("dist-info-metadata", False))
-    return _Link(
+    return IndexFile(
         name=file["filename"],
         url=file["url"],
-        uploaded=str(file.get("upload-time") or ""),
+        uploaded=_moment(str(file.get("upload-time") or "")),
         yanked=None if yanked is False or yanked is None else yanked if isinstance(yanked, str) else "",
         metadata=str(beside.get("sha256", "")) if isinstance(beside, dict) else "" if beside is True else None,
     )
@@ -262,7 +223,7 @@ def _refuse_newer(version: str, what: str) -> None:
         raise IndexUnusable(f"{what} speaks version {printable(version, 20)} of the simple API; known is 1")
 
 
-def _read_html(body: bytes, what: str) -> tuple[_Link, ...]:
+def _read_html(body: bytes, what: str) -> tuple[IndexFile, ...]:
     parser = _Anchors()
     parser.feed(body.decode("utf-8", errors="replace"))
     _refuse_newer(parser.version, what)
@@ -275,7 +236,7 @@ def _read_html(body: bytes, what: str) -> tuple[_Link, ...]:
 class _Anchors(HTMLParser):
     """The anchors of a page as PEP 503 has it, with the attributes of PEP 592, 658 and of upload times."""
 
-    links: list[_Link] = field(default_factory=list)
+    links: list[IndexFile] = field(default_factory=list)
     version: str = "1.0"
 
     def __post_init__(self) -> None:
@@ -291,17 +252,17 @@ class _Anchors(HTMLParser):
         beside = told.get("data-core-metadata", told.get("data-dist-info-metadata"))
         hashed = re.fullmatch(r"sha256=([0-9a-f]{64})", beside or "")
         self.links.append(
-            _Link(
+            IndexFile(
                 name=unquote(urlsplit(href).path.rpartition("/")[2]),
                 url=href,
-                uploaded=told.get("data-upload-time") or "",
+                uploaded=_moment(told.get("data-upload-time") or ""),
                 yanked=(told["data-yanked"] or "") if "data-yanked" in told else None,
                 metadata=hashed[1] if hashed else "" if beside else None,
             )
         )
 
 
-def _readable(links: tuple[_Link, ...], base: str, project: str) -> Iterator[IndexFile]:
+def _readable(links: tuple[IndexFile, ...], base: str, project: str) -> Iterator[IndexFile]:
     """The files of this very project at addresses that can be asked; what else a page lists is passed over."""
     here = urlsplit(base)
     for link in links:
@@ -312,7 +273,7 @@ def _readable(links: tuple[_Link, ...], base: str, project: str) -> Iterator[Ind
         if parts.netloc == here.netloc.rpartition("@")[2] and parts.scheme == here.scheme:
             url = urlunsplit(parts._replace(netloc=here.netloc))
         yanked = None if link.yanked is None else printable(link.yanked, 200)
-        yield IndexFile(link.name, url, _moment(link.uploaded), yanked, link.metadata)
+        yield replace(link, url=url, yanked=yanked)
 
 
 def _moment(text: str) -> datetime | None:
@@ -324,8 +285,8 @@ def _moment(text: str) -> datetime | None:
 
 
 def printable(text: str, most: int) -> str:
-    """A stranger's text on one line, without control characters, cut to `most` signs."""
-    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    """A stranger's text on one line, without control characters, cut to `most` characters."""
+    shown = " ".join("".join(one if one.isprintable() else " " for one in text).split())
     return shown if len(shown) <= most else f"{shown[:most]}..."
 
 
@@ -338,7 +299,7 @@ def _member(wheel: zipfile.ZipFile, name: str) -> str:
     return wheel.read(name).decode("utf-8", errors="replace")
 
 
-class _Remote(io.RawIOBase):
+class _RemoteFile(io.RawIOBase):
     """A file of an index, read in parts. An index that sends whole files instead is refused before it does."""
 
     def __init__(self, index: SimpleIndex, file: IndexFile) -> None:
@@ -349,7 +310,7 @@ class _Remote(io.RawIOBase):
         self._size = self._total()
 
     def _total(self) -> int:
-        with self._index._open(self._url, {"Range": "bytes=0-0"}) as answer:  # noqa: SLF001 - one class in two halves
+        with self._index.open(self._url, {"Range": "bytes=0-0"}) as answer:
             told = re.fullmatch(r"bytes 0-0/(\d{1,15})", answer.headers.get("Content-Range", ""))
             if answer.status != _PARTIAL or told is None:
                 raise ValueError("the index serves no parts of files")
@@ -376,7 +337,7 @@ class _Remote(io.RawIOBase):
         if wanted > self._left:
             raise ValueError(f"more than {_WHEEL_BYTES >> 20} MB of it would have to be read")
         span = {"Range": f"bytes={self._at}-{self._at + wanted - 1}"}
-        with self._index._open(self._url, span) as answer:  # noqa: SLF001 - as above
+        with self._index.open(self._url, span) as answer:
             content: bytes = answer.read(wanted) if answer.status == _PARTIAL else b""
         if len(content) != wanted:
             raise ValueError("the index sent another part than was asked for")

@@ -1,4 +1,4 @@
-"""What lies in an environment's site-packages: its distributions, its seals, its locks against edits. Reads files only.
+"""An environment's site-packages: its distributions, its seals, its protection against edits.
 
 Nearly all of these files are hard links of uv's cache, so that writing into one would change it everywhere (measured:
 facts of 2026-11; astral-sh/uv#10579). Their modes are left alone for the same reason; folders belong to us.
@@ -7,16 +7,20 @@ facts of 2026-11; astral-sh/uv#10579). Their modes are left alone for the same r
 import base64
 import csv
 import hashlib
+import json
 import os
 import stat
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
+from pydantic import TypeAdapter
 
-from knowngood.workers.common.atomic_write import read_regular
+from knowngood.workers.common.atomic_write import read_json, read_regular, write_whole
 
 _CLOSED = stat.S_IRUSR | stat.S_IXUSR | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH
 _PYCACHE = "__pycache__"
@@ -43,7 +47,7 @@ class Distribution:
             if len(row) == 3 and not row[0].startswith(("/", "..")):  # noqa: PLR2004 - path, hash, size
                 yield row
 
-    def is_poisoned(self, tops: Collection[str]) -> bool:
+    def is_edited_in(self, tops: Collection[str]) -> bool:
         """Whether a file of `tops` was edited in place while it is shared with uv's cache and other environments."""
         for path, told, _ in self._record():
             method, _, expected = told.partition("=")
@@ -67,7 +71,7 @@ def site_of(environment: Path, python: str) -> Path:
 
 
 def find_distributions(site: Path) -> dict[str, Distribution]:
-    """What is installed, by canonical name."""
+    """The installed packages, by canonical name."""
     found: dict[str, Distribution] = {}
     for folder in sorted(site.glob("*.dist-info")):
         stem, _, version = folder.name.removesuffix(".dist-info").rpartition("-")
@@ -95,7 +99,7 @@ class Seal:
 
     @property
     def of_environment(self) -> dict[str, str]:
-        """What a finished environment is known by. Bytecode is run instead of the sources that lie beside it."""
+        """The seals of a finished environment. Bytecode is run instead of the sources that lie beside it."""
         return {**self.digests, _PYCACHE: self.bytecode}
 
 
@@ -161,3 +165,101 @@ def close_folders(site: Path, folders: Iterable[str]) -> None:
         os.chmod(f"{site}/{folder}", _CLOSED)  # noqa: PTH101 - thousands of times
         with suppress(FileNotFoundError):
             os.chmod(f"{site}/{folder}/{_PYCACHE}", _CLOSED)  # noqa: PTH101 - as above
+
+
+# -- the unpacked wheels of uv's cache, as they looked when first installed, so that an edit of one is found -----------
+# uv checks a wheel's hash when it unpacks it and never again. A file edited in one environment is edited in the cache,
+# and would be in every environment made after it.
+
+
+@dataclass(frozen=True)
+class _WheelRecord:
+    inode: tuple[int, int]
+    tops: tuple[str, ...]
+    seals: Mapping[str, str]
+    archive: str = ""
+
+
+@dataclass(frozen=True)
+class WheelSeals:
+    """One small file per wheel in `root`: which file its METADATA is, its top-level entries, their seals, and where in
+    `cache` it lies unpacked, once that was looked for.
+    """
+
+    root: Path
+    cache: Path
+
+    def look(self, keys: Iterable[str]) -> dict[tuple[int, int], Seal]:
+        """How those wheels look in uv's cache now that were installed before, each by which file its METADATA is.
+
+        So nearly all of an environment is looked at while uv still makes it.
+        """
+        known = {key: one for key in keys if (one := self._load(key)) is not None}
+        self._find_archives(known)
+        found = {}
+        for one in known.values():
+            with suppress(OSError):  # removed meanwhile
+                if one.archive:
+                    found[one.inode] = seal(Path(one.archive), bytecode=False)
+        return found
+
+    def _find_archives(self, known: dict[str, _WheelRecord]) -> None:
+        lost = {one.inode: key for key, one in known.items() if not one.archive}
+        for path in self.cache.glob("archive-v*/*/*.dist-info/METADATA") if lost else ():
+            found = path.stat()
+            key = lost.get((found.st_dev, found.st_ino))
+            if key is not None:
+                known[key] = replace(known[key], archive=str(path.parents[1]))
+                self._save(key, known[key])
+
+    def seal(
+        self, site: Path, wheels: Mapping[str, Distribution], looked: Mapping[tuple[int, int], Seal]
+    ) -> tuple[Seal, list[Distribution]]:
+        """The seal of an environment, bytecode left out, and which of its `wheels` (by key) are not as once unpacked.
+
+        Wheels that were never seen are remembered. What a single wheel brought is sealed as it was just `looked` at in
+        uv's cache, whose very files uv linked; the rest is looked at here. A top-level entry that several wheels share
+        (`nvidia`) is not compared.
+        """
+        known = {key: self._load(key) for key in wheels}
+        found = {key: self._look(one, known[key]) for key, one in wheels.items()}
+        shares = Counter(top for one in found.values() for top in one.tops)
+        linked = [_part(looked[one.inode], one.tops, shares) for one in found.values() if one.inode in looked]
+        taken = {top: digest for part in linked for top, digest in part.digests.items()}
+        rest = seal(site, without=taken, bytecode=False)
+        sealed = Seal({**taken, **rest.digests}, tuple(chain(rest.folders, *(part.folders for part in linked))))
+        edited = []
+        for key, one in found.items():
+            own = {top: sealed.digests[top] for top in one.tops if shares[top] == 1 and top in sealed.digests}
+            before = known[key]
+            if before is None or before.inode != one.inode:
+                self._save(key, replace(one, seals=own))
+            elif any(before.seals.get(top, digest) != digest for top, digest in own.items()):
+                edited.append(wheels[key])
+        return sealed, edited
+
+    def _path(self, key: str) -> Path:
+        return self.root / f"{key}.json"
+
+    def _load(self, key: str) -> _WheelRecord | None:
+        told = read_json(self._path(key))
+        return TypeAdapter(_WheelRecord).validate_python(told) if told else None
+
+    def _save(self, key: str, known: _WheelRecord) -> None:
+        write_whole(self._path(key), json.dumps(asdict(known)))
+
+    def _look(self, one: Distribution, before: _WheelRecord | None) -> _WheelRecord:
+        inode = one.inode() or (0, 0)
+        if before is not None and before.inode == inode:
+            return before
+        info = one.folder.name  # its RECORD and INSTALLER are written for each environment
+        tops = {path.partition("/")[0] for path, _ in one.files()} - {info}
+        return _WheelRecord(inode, tuple(sorted(tops)), {})
+
+
+def _part(looked: Seal, tops: Iterable[str], shares: Mapping[str, int]) -> Seal:
+    """The seal of the entries that only this wheel brings; nothing where uv lays some of it elsewhere (`*.data`)."""
+    if any(top.endswith(".data") for top in looked.digests):
+        return Seal({}, ())
+    own = {top: looked.digests[top] for top in tops if shares[top] == 1 and top in looked.digests}
+    return Seal(own, tuple(folder for folder in looked.folders if folder.partition("/")[0] in own))

@@ -64,20 +64,12 @@ class Cancelled(KnownGoodError):
     """Somebody asked to stop while uv or the build's Python was at work."""
 
 
-def _never() -> bool:
-    return False
-
-
-def _ignore(_line: str) -> None:
-    return None
-
-
 @dataclass(frozen=True)
-class Watch:
+class ProcessObserver:
     """Who looks on while a program works. `inherited` are descriptors it holds too: a lock outlives us in our child."""
 
-    on_line: Callable[[str], None] = _ignore
-    is_cancelled: Callable[[], bool] = _never
+    on_line: Callable[[str], None] = lambda _: None
+    is_cancelled: Callable[[], bool] = lambda: False
     inherited: tuple[int, ...] = ()
 
     def check(self) -> None:
@@ -86,7 +78,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class Ran:
+class ProcessResult:
     """`code` is the exit status; of a process that a signal ended, the signal's number with a minus."""
 
     code: int
@@ -98,30 +90,34 @@ class Ran:
         return self.code == -signal.SIGKILL
 
 
-def run_watched(command: list[str], *, env: Mapping[str, str], watch: Watch, timeout_s: float | None = None) -> Ran:
+def run_watched(
+    command: list[str], *, env: Mapping[str, str], observer: ProcessObserver, timeout_s: float | None = None
+) -> ProcessResult:
     """Run a program to its end, line by line. Stops it when cancelled; its output is stdout and stderr together."""
     ends_at = None if timeout_s is None else monotonic() + timeout_s
     lines: list[str] = []
-    with _started(command, env, watch) as process:
+    with _started(command, env, observer) as process:
         for line in _lines(process):
             if line is not None:
                 lines.append(line)
-                watch.on_line(line)
-            watch.check()
+                observer.on_line(line)
+            observer.check()
             if ends_at is not None and monotonic() > ends_at:
-                return Ran(code=-1, output="\n".join([*lines, f"error: stopped after {timeout_s:g} s"]))
-        return Ran(code=process.wait(), output="\n".join(lines))
+                return ProcessResult(code=-1, output="\n".join([*lines, f"error: stopped after {timeout_s:g} s"]))
+        return ProcessResult(code=process.wait(), output="\n".join(lines))
 
 
 @contextmanager
-def _started(command: list[str], env: Mapping[str, str], watch: Watch) -> Iterator[subprocess.Popen[bytes]]:
+def _started(
+    command: list[str], env: Mapping[str, str], observer: ProcessObserver
+) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen(
         command,
         env=dict(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        pass_fds=watch.inherited,
+        pass_fds=observer.inherited,
     )
     try:
         yield process
@@ -184,13 +180,13 @@ class Installer:
             "NO_COLOR": "1",
         }
 
-    def run(self, *arguments: str, watch: Watch | None = None) -> str:
+    def run(self, *arguments: str, observer: ProcessObserver | None = None) -> str:
         """Run uv and give its output. Raises InstallerFailed and Cancelled."""
         command = [uv.find_uv_bin(), *arguments]
         if self.index.no_index and arguments[:1] == ("pip",):
             command.append("--no-index")
         try:
-            ran = run_watched(command, env=self.variables(), watch=watch or Watch())
+            ran = run_watched(command, env=self.variables(), observer=observer or ProcessObserver())
         except OSError as problem:
             fault = Fault.DISK_FULL if problem.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.OTHER
             raise InstallerFailed(fault, f"uv could not be run: {problem.strerror}") from problem
@@ -201,15 +197,15 @@ class Installer:
         return ran.output
 
     def _failed(self, output: str) -> InstallerFailed:
-        fault, is_doubtful = judge(output)
+        fault, is_doubtful = classify_failure(output)
         sentence = self.index.hide(sentence_of(output))
         for path, name in ((self.cache, "<cache>"), (self.root, "<root>"), (Path(gettempdir()), "<tmp>")):
             sentence = sentence.replace(str(path), name) if path is not None else sentence
         return InstallerFailed(fault, sentence, is_doubtful=is_doubtful)
 
 
-def judge(output: str) -> tuple[Fault, bool]:
-    """What kind of failure uv's output tells of, and whether an unreachable index could hide behind it.
+def classify_failure(output: str) -> tuple[Fault, bool]:
+    """The kind of failure in uv's output, and whether an unreachable index could hide behind it.
 
     A resolution that failed because a package could not be looked at is no statement about the package.
     """
@@ -223,13 +219,9 @@ def judge(output: str) -> tuple[Fault, bool]:
 
 
 def sentence_of(output: str) -> str:
-    """What uv said, out of its output: the error with its causes and hints, on one line, without the boilerplate."""
+    """uv's message, out of its output: the error with its causes and hints, on one line, without the boilerplate."""
     lines = output.splitlines()
     first = next((at for at, line in enumerate(lines) if line.startswith("error:")), max(0, len(lines) - 5))
-    said = []
-    for line in lines[first:]:
-        text = _LEADING.sub("", line.strip())
-        if text and not _UNSATISFIABLE.search(text):
-            said.append(text)
-    sentence = " ".join(said)
+    texts = (_LEADING.sub("", line.strip()) for line in lines[first:])
+    sentence = " ".join(text for text in texts if text and not _UNSATISFIABLE.search(text))
     return sentence if len(sentence) <= _SENTENCE_CHARS else f"{sentence[:_SENTENCE_CHARS]} ..."

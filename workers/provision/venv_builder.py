@@ -14,19 +14,19 @@ from knowngood.app.domain.builds.build import Build, difference
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.workers.provision.bytecode_cache import BytecodeStore, bytecode_files, bytecode_tag, compile_sources
 from knowngood.workers.provision.environment_cache import EnvironmentRecord
-from knowngood.workers.provision.import_probe import Proofs, import_torch
+from knowngood.workers.provision.import_probe import ImportCache, import_torch
 from knowngood.workers.provision.pylock import Lock, print_pins
 from knowngood.workers.provision.resolver import ProvisionFailure, backend_of, wrong_build_trouble
 from knowngood.workers.provision.site_packages import (
     Distribution,
     Seal,
+    WheelSeals,
     close_folders,
     find_distributions,
     seal,
     site_of,
 )
-from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, Watch
-from knowngood.workers.provision.wheel_integrity import WheelSeals
+from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
 
 OnProgress = Callable[[str, str, int, int], None]
 
@@ -36,8 +36,8 @@ _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
 
 @dataclass(frozen=True)
-class Order:
-    """What to make and where. `interpreter` is the machine's Python; `key` names the environment."""
+class EnvironmentPlan:
+    """An environment to make, and where. `interpreter` is the machine's Python; `key` names the environment."""
 
     build: Build
     request: EnvironmentRequest
@@ -80,7 +80,7 @@ class Downloads:
         self.on_progress("sync", f"{'fetching' if begun else 'fetched'} {name}", done, sum(self.sizes.values()))
 
 
-class EditedCache(Exception):
+class EditedWheels(Exception):
     """Unpacked wheels of uv's cache were edited through an environment; `inodes` tell which. Forgotten, they heal."""
 
     def __init__(self, edited: list[Distribution]) -> None:
@@ -89,132 +89,138 @@ class EditedCache(Exception):
 
 
 @dataclass(frozen=True)
-class Assembler:
+class EnvironmentBuilder:
     installer: Installer
     bytecode: BytecodeStore
-    proofs: Proofs
+    proofs: ImportCache
     wheel_seals: WheelSeals
 
-    def assemble(self, order: Order, watch: Watch, on_progress: OnProgress) -> EnvironmentRecord:
-        """Make the environment in `order.folder` and say what it is. Raises ProvisionFailure, InstallerFailed,
+    def assemble(self, plan: EnvironmentPlan, observer: ProcessObserver, on_progress: OnProgress) -> EnvironmentRecord:
+        """Make the environment in `plan.folder` and say what it is. Raises ProvisionFailure, InstallerFailed,
         EditedCache and OSError; what is left in the folder then is for the caller to remove.
         """
         began = monotonic()
-        on_progress("sync", f"{len(order.lock.wheels)} packages", 0, 0)
-        self._make_venv(order)
+        on_progress("sync", f"{len(plan.lock.wheels)} packages", 0, 0)
+        self._make_venv(plan)
         with ThreadPoolExecutor(1) as side:
             # While uv links torch on one core. In one thread: two that wait for Python's lock slow uv down as well.
-            laying, looking = side.submit(self._lay_bytecode, order), side.submit(self._look, order)
-            self._sync(order, watch, on_progress)
-            found = find_distributions(order.site)
-            wheels = {wheel.key: found[wheel.name] for wheel in order.lock.wheels if wheel.name in found}
-            sealing = side.submit(self._seal, order, wheels, looking.result())
+            laying, looking = side.submit(self._lay_bytecode, plan), side.submit(self._look, plan)
+            self._sync(plan, observer, on_progress)
+            found = find_distributions(plan.site)
+            wheels = {wheel.key: found[wheel.name] for wheel in plan.lock.wheels if wheel.name in found}
+            sealing = side.submit(self._seal, plan, wheels, looking.result())
             laid = laying.result()
-            compiled = self._compile_rest(order, wheels, laid, watch, on_progress)
-            imported = self._prove(order, found, watch, on_progress)
+            compiled = self._compile_rest(plan, wheels, laid, observer, on_progress)
+            imported = self._prove(plan, found, observer, on_progress)
             sealed, edited = sealing.result()
         if edited:
-            raise EditedCache(edited)
-        wrong = difference(order.build, imported, order.request.pins)
+            raise EditedWheels(edited)
+        wrong = difference(plan.build, imported, plan.request.pins)
         if wrong:
             raise ProvisionFailure(wrong_build_trouble(wrong))
-        if not order.request.mutates:
-            close_folders(order.site, sealed.folders)
-        seals = {} if order.request.mutates else replace(sealed, bytecode=seal(order.site).bytecode).of_environment
-        return self._describe(order, {**laid, **compiled}, imported, seals, monotonic() - began)
+        if not plan.request.mutates:
+            close_folders(plan.site, sealed.folders)
+        seals = {} if plan.request.mutates else replace(sealed, bytecode=seal(plan.site).bytecode).of_environment
+        return self._describe(plan, {**laid, **compiled}, imported, seals, monotonic() - began)
 
-    def _make_venv(self, order: Order) -> None:
+    def _make_venv(self, plan: EnvironmentPlan) -> None:
         """As `uv venv` makes it, without its scripts for shells and in 1 ms instead of 25."""
-        order.site.mkdir(parents=True)
-        order.python.parent.mkdir()
-        order.python.symlink_to(order.interpreter)
-        for name in ("python3", f"python{order.build.python}"):
-            order.python.with_name(name).symlink_to(order.python.name)
-        (order.folder / "lib64").symlink_to("lib")
-        config = f"home = {order.interpreter.parent}\ninclude-system-site-packages = false\n"
-        (order.folder / "pyvenv.cfg").write_text(config, encoding="utf-8")
-        (order.folder / "pylock.toml").write_text(order.lock.text, encoding="utf-8")
-        (order.folder / "pins.txt").write_text(print_pins(order.lock), encoding="utf-8")
+        plan.site.mkdir(parents=True)
+        plan.python.parent.mkdir()
+        plan.python.symlink_to(plan.interpreter)
+        for name in ("python3", f"python{plan.build.python}"):
+            plan.python.with_name(name).symlink_to(plan.python.name)
+        (plan.folder / "lib64").symlink_to("lib")
+        config = f"home = {plan.interpreter.parent}\ninclude-system-site-packages = false\n"
+        (plan.folder / "pyvenv.cfg").write_text(config, encoding="utf-8")
+        (plan.folder / "pylock.toml").write_text(plan.lock.text, encoding="utf-8")
+        (plan.folder / "pins.txt").write_text(print_pins(plan.lock), encoding="utf-8")
 
-    def _sync(self, order: Order, watch: Watch, on_progress: OnProgress) -> None:
+    def _sync(self, plan: EnvironmentPlan, observer: ProcessObserver, on_progress: OnProgress) -> None:
         """Install the lock: first from uv's cache alone, which asks no index and fails in 0.1 s if one is missing."""
-        mode = "copy" if order.request.mutates else "hardlink"
-        pins = ("pip", "sync", str(order.folder / "pins.txt"), "--require-hashes", "--only-binary", ":all:")
-        backend = backend_of(order.build, self.installer.index.wheel_folders)
-        command = (*pins, *backend, "--link-mode", mode, "--python", str(order.python))
+        mode = "copy" if plan.request.mutates else "hardlink"
+        pins = ("pip", "sync", str(plan.folder / "pins.txt"), "--require-hashes", "--only-binary", ":all:")
+        backend = backend_of(plan.build, self.installer.index.wheel_folders)
+        command = (*pins, *backend, "--link-mode", mode, "--python", str(plan.python))
         try:
-            self.installer.run(*command, "-q", "--offline", watch=watch)
+            self.installer.run(*command, "-q", "--offline", observer=observer)
         except InstallerFailed:
             lines = Downloads(on_progress)
-            self.installer.run(*command, watch=Watch(lines.read, watch.is_cancelled, watch.inherited))
+            self.installer.run(
+                *command, observer=ProcessObserver(lines.read, observer.is_cancelled, observer.inherited)
+            )
 
-    def _look(self, order: Order) -> dict[tuple[int, int], Seal]:
-        return {} if order.request.mutates else self.wheel_seals.look(wheel.key for wheel in order.lock.wheels)
+    def _look(self, plan: EnvironmentPlan) -> dict[tuple[int, int], Seal]:
+        return {} if plan.request.mutates else self.wheel_seals.look(wheel.key for wheel in plan.lock.wheels)
 
     def _seal(
-        self, order: Order, wheels: Mapping[str, Distribution], looked: Mapping[tuple[int, int], Seal]
+        self, plan: EnvironmentPlan, wheels: Mapping[str, Distribution], looked: Mapping[tuple[int, int], Seal]
     ) -> tuple[Seal, list[Distribution]]:
-        if order.request.mutates:
-            return Seal({}, ()), []  # copies, which no other environment sees and no other job is lent
-        return self.wheel_seals.seal(order.site, wheels, looked)
+        if plan.request.mutates:
+            return Seal({}, ()), []  # copies, which no other environment sees and no other job leases
+        return self.wheel_seals.seal(plan.site, wheels, looked)
 
-    def _lay_bytecode(self, order: Order) -> dict[str, int]:
+    def _lay_bytecode(self, plan: EnvironmentPlan) -> dict[str, int]:
         laid = {}
-        for wheel in order.lock.wheels:
-            size = self.bytecode.lay(order.tag, wheel.key, order.site, copies=order.request.mutates)
+        for wheel in plan.lock.wheels:
+            size = self.bytecode.lay(plan.tag, wheel.key, plan.site, copies=plan.request.mutates)
             if size is not None:
                 laid[wheel.key] = size
         return laid
 
     def _compile_rest(
         self,
-        order: Order,
+        plan: EnvironmentPlan,
         wheels: Mapping[str, Distribution],
         laid: Mapping[str, int],
-        watch: Watch,
+        observer: ProcessObserver,
         on_progress: OnProgress,
     ) -> dict[str, int]:
         fresh = {key: one for key, one in wheels.items() if key not in laid}
-        sources = [source for one in fresh.values() for source in bytecode_files(one, order.tag)]
+        sources = [source for one in fresh.values() for source in bytecode_files(one, plan.tag)]
         if sources:
             on_progress("compile", f"{len(sources)} files", 0, 0)
-            compile_sources(order.python, order.site, sources, env=self._environ(), watch=watch)
-        copies = order.request.mutates
-        return {key: self.bytecode.keep(order.tag, key, one, copies=copies) for key, one in fresh.items()}
+            compile_sources(plan.python, plan.site, sources, env=self._environ(), observer=observer)
+        copies = plan.request.mutates
+        return {key: self.bytecode.keep(plan.tag, key, one, copies=copies) for key, one in fresh.items()}
 
     def _prove(
-        self, order: Order, found: Mapping[str, Distribution], watch: Watch, on_progress: OnProgress
+        self,
+        plan: EnvironmentPlan,
+        found: Mapping[str, Distribution],
+        observer: ProcessObserver,
+        on_progress: OnProgress,
     ) -> dict[str, str]:
-        """What a process in the environment imports, with the versions of the pinned extra packages."""
-        imported = self.proofs.find(order.lock, order.interpreter)
+        """The versions that a process in the environment imports, with the versions of the pinned extra packages."""
+        imported = self.proofs.find(plan.lock, plan.interpreter)
         if imported is None:
             on_progress("probe", "importing torch", 0, 0)
-            imported = import_torch(order.python, self._environ(), watch)
-            self.proofs.keep(order.lock, order.interpreter, imported)
-        extra = {name: found.get(canonicalize_name(name.partition("[")[0])) for name in order.request.pins}
+            imported = import_torch(plan.python, self._environ(), observer)
+            self.proofs.keep(plan.lock, plan.interpreter, imported)
+        extra = {name: found.get(canonicalize_name(name.partition("[")[0])) for name in plan.request.pins}
         return {**imported, **{name: one.version if one else "" for name, one in extra.items()}}
 
     def _environ(self) -> dict[str, str]:
-        """What a process of the build sees of our environment here: enough to run, no secret, no GPU."""
+        """The variables of a process of the build here: enough to run, no secret, no GPU."""
         passed = {name: value for name, value in self.installer.environ.items() if name in {"PATH", "LANG", "LC_ALL"}}
         return {**passed, "HOME": tempfile.gettempdir(), "CUDA_VISIBLE_DEVICES": ""}
 
     def _describe(
         self,
-        order: Order,
+        plan: EnvironmentPlan,
         sizes: Mapping[str, int],
         imported: Mapping[str, str],
         seals: Mapping[str, str],
         seconds: float,
     ) -> EnvironmentRecord:
-        is_edited = order.request.mutates
-        found = find_distributions(order.site)
+        is_edited = plan.request.mutates
+        found = find_distributions(plan.site)
         return EnvironmentRecord(
-            key=order.key,
-            build=order.build.id,
-            python=order.build.python,
-            interpreter=str(order.interpreter),
-            lock_digest=order.lock.digest,
+            key=plan.key,
+            build=plan.build.id,
+            python=plan.build.python,
+            interpreter=str(plan.interpreter),
+            lock_digest=plan.lock.digest,
             packages={one.name: one.version for one in found.values()},
             imported=imported,
             sources=self.installer.index.sources,

@@ -1,5 +1,5 @@
 """Our connection to Ray, as a process of its own: `python -m
-knowngood.workers.ray.driver_process`, which only the Ray carrier starts.
+knowngood.workers.ray.driver_process`, which only the Ray transport starts.
 
 Ray runs in the process that uses it, and ends that process when something is wrong with the cluster: 60 s after the
 head has died, for one (Ray 2.60, measured 2026-11-21). What holds the database must outlive that, so Ray lives here,
@@ -29,7 +29,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from knowngood.workers.agent.process_guard import end_with_everything, run_guarded, take_stdout, write_whole
+from knowngood.workers.agent.process_guard import end_with_everything, run_guarded, take_stdout, write_all
 from knowngood.workers.ray import task as ray_task
 from knowngood.workers.ray.node import CPU_JOBS, NodeProcess, RayNode
 
@@ -49,7 +49,7 @@ _WORDS = (
 )
 
 
-def in_words(problem: BaseException) -> str:
+def describe_failure(problem: BaseException) -> str:
     """Why a task ended early. Without names and addresses of machines: it becomes evidence, which is shipped."""
     for kind, words in _WORDS:
         if isinstance(problem, kind):
@@ -58,7 +58,7 @@ def in_words(problem: BaseException) -> str:
     return f"Ray failed: {type(cause).__name__}"
 
 
-class _Errand:
+class _JobStream:
     """One job on its way: its stream, and where it went."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401 - Ray has no types for this
@@ -69,29 +69,29 @@ class _Errand:
 class _Driver:
     def __init__(self, say: Say) -> None:
         self._say = say
-        self._errands: dict[str, _Errand] = {}
-        self._carry = ray.remote(num_cpus=0, num_returns="streaming", max_retries=0)(ray_task.carry)
+        self._streams: dict[str, _JobStream] = {}
+        self._carry = ray.remote(num_cpus=0, num_returns="streaming", max_retries=0)(ray_task.run_agent)
         self._ask = ray.remote(num_cpus=0, max_retries=0)(ray_task.ask_to_stop)
         self._tasks: set[asyncio.Task[None]] = set()
         self._dead: set[str] = set()
 
-    def obey(self, line: bytes) -> None:
+    def handle_order(self, line: bytes) -> None:
         word, number, body = line.decode().split(" ", 2)
-        errand = self._errands.get(number)
+        job_stream = self._streams.get(number)
         if word == "start":
             order = json.loads(body)
-            self._errands[number] = errand = _Errand(
+            self._streams[number] = job_stream = _JobStream(
                 self._carry.options(**order["options"]).remote(order["spec"].encode())
             )
-            self._keep(self._follow(number, errand))
-        elif errand is None:
+            self._keep(self._follow(number, job_stream))
+        elif job_stream is None:
             return  # it has ended meanwhile
         elif word == "kill":
-            ray.cancel(errand.stream, force=True)
-        elif errand.place is None:
-            ray.cancel(errand.stream)
+            ray.cancel(job_stream.stream, force=True)
+        elif job_stream.place is None:
+            ray.cancel(job_stream.stream)
         else:
-            self._keep(self._ask_to_stop(errand.place))
+            self._keep(self._ask_to_stop(job_stream.place))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -106,19 +106,21 @@ class _Driver:
         except RayError:
             return  # its node is gone, and the job's own stream says so
 
-    async def _follow(self, number: str, errand: _Errand) -> None:
+    async def _follow(self, number: str, job_stream: _JobStream) -> None:
         try:
-            async for reference in errand.stream:
+            async for reference in job_stream.stream:
                 word, _, body = (await reference).partition(b" ")
                 if word == ray_task.PLACED:
-                    errand.place = json.loads(body)
+                    job_stream.place = json.loads(body)
                 self._say(word.decode(), number, body)
         except (RayError, asyncio.CancelledError) as problem:
-            if isinstance(problem, NodeDiedError) and errand.place:
-                self._dead.add(errand.place["node"])
-            self._say("lost" if errand.place else "unplaced", number, json.dumps(in_words(problem)).encode())
+            if isinstance(problem, NodeDiedError) and job_stream.place:
+                self._dead.add(job_stream.place["node"])
+            self._say(
+                "lost" if job_stream.place else "unplaced", number, json.dumps(describe_failure(problem)).encode()
+            )
         finally:
-            del self._errands[number]
+            del self._streams[number]
             self._say("over", number, b"{}")
 
     async def watch_fleet(self) -> None:
@@ -154,7 +156,7 @@ async def _serve(say: Say, node: NodeProcess) -> None:
     orders = asyncio.StreamReader(limit=_LINE_BYTES)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     watching = asyncio.ensure_future(driver.watch_fleet())
-    standing = asyncio.ensure_future(_stand_by(node))
+    standing = asyncio.ensure_future(_watch_node(node))
     listening = asyncio.ensure_future(_listen(orders, driver))
     done, _ = await asyncio.wait({watching, standing, listening}, return_when=asyncio.FIRST_COMPLETED)
     if watching in done:
@@ -166,23 +168,23 @@ async def _serve(say: Say, node: NodeProcess) -> None:
 
 async def _listen(orders: asyncio.StreamReader, driver: _Driver) -> None:
     while line := await orders.readline():
-        driver.obey(line)
+        driver.handle_order(line)
 
 
-async def _stand_by(node: NodeProcess) -> None:
+async def _watch_node(node: NodeProcess) -> None:
     while node.is_alive():  # noqa: ASYNC110 - a process, not an event
         await asyncio.sleep(0.2)
-    raise SystemExit(f"the dispatcher's own Ray node ended: {node.last_words}")
+    raise SystemExit(f"the dispatcher's own Ray node ended: {node.last_words()}")
 
 
 def _drive() -> None:
     words = take_stdout()
     order = json.loads(_first_line())
     node = NodeProcess(
-        RayNode(order["address"], order["port"], order["ip"], further=tuple(order["further"])), os.environ
+        RayNode(order["address"], order["port"], order["ip"], ray_options=tuple(order["ray_options"])), os.environ
     )
     if not node.wait_until_started(_START_S):
-        sys.exit(f"no Ray node could be started: {node.last_words}")
+        sys.exit(f"no Ray node could be started: {node.last_words()}")
     # Ray takes the loopback address for whatever this machine is called by the others.
     address = order["address"] or f"{order['ip'] or '127.0.0.1'}:{order['port']}"
     try:
@@ -192,7 +194,7 @@ def _drive() -> None:
         sys.exit(f"Ray at {address} cannot be used: {problem}")
 
     def say(word: str, number: str, body: bytes) -> None:
-        write_whole(words, b"%s %s %s\n" % (word.encode(), number.encode(), body))
+        write_all(words, b"%s %s %s\n" % (word.encode(), number.encode(), body))
 
     try:
         asyncio.run(_serve(say, node))

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 import psutil
+from pydantic import TypeAdapter
 
 from knowngood.app.domain.errors import FleetUnusable
 from knowngood.app.domain.measuring.machine import Machine
@@ -34,8 +34,9 @@ from knowngood.workers.agent.process_guard import (
     settle,
     take_stdout,
     watch_stdin,
-    write_whole,
+    write_all,
 )
+from knowngood.workers.common.programs import PipedProcess
 from knowngood.workers.dispatch.local_transport import agent_environment
 from knowngood.workers.standalone.supervisor import descendants, destroy
 
@@ -50,7 +51,6 @@ _READY_PROCESSES = 1
 # What travels is text of some kilobytes; Ray refuses less than 75 MiB.
 _OBJECT_STORE_BYTES = 100 << 20
 _STARTED = b"Ray runtime started"
-_LAST_LINES = 30
 _LEAVE_S = 45.0  # Ray gives running tasks 30 s
 _DRAIN_FIRST_S = 1.0
 _HANG_UP_S = 10.0
@@ -63,7 +63,7 @@ _RAY_SETTINGS = {
     "RAY_DISABLE_IMPORT_WARNING": "1",
     # A CPU task sees the machine's own CUDA_VISIBLE_DEVICES: which GPUs there are belongs to what the machine is.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # Memory is our keeper's to watch: Ray would kill what supervises an arm, and the evidence with it.
+    # Memory is our supervisor's to watch: Ray would kill what supervises an arm, and the evidence with it.
     "RAY_memory_monitor_refresh_ms": "0",
     # Ray's tasks run at niceness 15 unless told otherwise, and with them agents and arms: a timeout must mean the same.
     "RAY_worker_niceness": "0",
@@ -88,16 +88,15 @@ class AgentLaunchSpec:
 
     @classmethod
     def load(cls, text: str) -> Self:
-        told = json.loads(text)
-        return cls(told["workplace"], tuple(told["command"]), tuple(told["gpus"]), told["visible"])
+        return TypeAdapter(cls).validate_json(text)
 
 
 @dataclass(frozen=True)
 class RayNode:
     """A node to start. `address` is the head's; empty where this node is the head, which then listens on `port`.
 
-    `post` is None on a node that takes no jobs: the dispatcher's own. `ip` is the address at which other nodes reach
-    this one (empty: Ray finds it). `further` are options for `ray start` as they are.
+    `launch_spec` is None on a node that takes no jobs: the dispatcher's own. `ip` is the address at which other nodes
+    reach this one (empty: Ray finds it). `ray_options` are options for `ray start` as they are.
     """
 
     address: str
@@ -105,8 +104,8 @@ class RayNode:
     ip: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     cpu_jobs: int = 0
-    post: AgentLaunchSpec | None = None
-    further: tuple[str, ...] = ()
+    launch_spec: AgentLaunchSpec | None = None
+    ray_options: tuple[str, ...] = ()
 
     @property
     def arguments(self) -> list[str]:
@@ -115,13 +114,13 @@ class RayNode:
         if not self.address:
             place += ["--include-dashboard=false", "--no-monitor"]
         own = ["--node-ip-address", self.ip] if self.ip else []
-        return [*place, *own, *self.offer, "--dashboard-agent-listen-port=0", "--block", *self.further]
+        return [*place, *own, *self.offer, "--dashboard-agent-listen-port=0", "--block", *self.ray_options]
 
     @property
     def offer(self) -> list[str]:
         """The part that says what this machine has to give."""
-        gpus = len(self.post.gpus) if self.post else 0
-        told = [f"--num-cpus={_READY_PROCESSES if self.post else 0}", f"--num-gpus={gpus}"]
+        gpus = len(self.launch_spec.gpus) if self.launch_spec else 0
+        told = [f"--num-cpus={_READY_PROCESSES if self.launch_spec else 0}", f"--num-gpus={gpus}"]
         if self.cpu_jobs:
             told.append("--resources=" + json.dumps({CPU_JOBS: self.cpu_jobs}, separators=(",", ":")))
         if self.labels:
@@ -131,8 +130,8 @@ class RayNode:
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
         told = ray_environment(environ)
-        if self.post is not None:
-            told[NODE] = self.post.dump()
+        if self.launch_spec is not None:
+            told[NODE] = self.launch_spec.dump()
         return told
 
 
@@ -144,7 +143,7 @@ def offer_machine(  # noqa: PLR0913 - all but the first two are given by name
     release: str,
     cpu_jobs: int = 1,
     ip: str = "",
-    further: Sequence[str] = (),
+    ray_options: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> RayNode:
     """Offer this machine as a node that takes jobs. Raises FleetUnusable where its GPUs are of several classes."""
@@ -155,19 +154,21 @@ def offer_machine(  # noqa: PLR0913 - all but the first two are given by name
             "with CUDA_VISIBLE_DEVICES naming its GPUs"
         )
     gpus = tuple(gpu.index for gpu in machine.gpus)
-    post = AgentLaunchSpec(worker_config, gpus=gpus, visible=environ.get("CUDA_VISIBLE_DEVICES"))
+    launch_spec = AgentLaunchSpec(worker_config, gpus=gpus, visible=environ.get("CUDA_VISIBLE_DEVICES"))
     return RayNode(
         address,
         ip=ip,
         labels=labels_of(machine, release),
         cpu_jobs=cpu_jobs,
-        post=post,
-        further=tuple(further),
+        launch_spec=launch_spec,
+        ray_options=tuple(ray_options),
     )
 
 
 def ray_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What Ray's processes are given: what agents may see, Ray's own variables, and no secret but Ray's token."""
+    """The variables of Ray's processes: those that agents may see, Ray's own variables, and no secret but Ray's
+    token.
+    """
     told = agent_environment(environ) | {name: value for name, value in environ.items() if name.startswith("RAY_")}
     told.pop("CUDA_VISIBLE_DEVICES", None)
     # Driver and nodes need the same minor version of Python; without this, the same patch version too.
@@ -190,44 +191,27 @@ def require_ray(environ: Mapping[str, str] = os.environ) -> None:
     )
 
 
-class NodeProcess:
+class NodeProcess(PipedProcess):
     """A node that runs for as long as this process does, or until it is ended. Raises FleetUnusable where no process
     can be started for it.
     """
 
     def __init__(self, node: RayNode, environ: Mapping[str, str]) -> None:
-        command = [sys.executable, "-m", "knowngood.workers.ray.node"]
-        environment = node.environment(environ)
         self.folder = Path(tempfile.mkdtemp(prefix="kgray-"))
+        self._started = threading.Event()
         settle()
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-            )
+            command = [sys.executable, "-m", "knowngood.workers.ray.node"]
+            super().__init__(command, node.environment(environ), lines=30, line_bytes=1 << 16)
         except OSError as error:
             raise FleetUnusable(f"no Ray node could be started: {error}") from None
-        self._words: deque[bytes] = deque(maxlen=_LAST_LINES)
-        self._started = threading.Event()
-        for listen in (self._hear, self._hear_errors):
-            threading.Thread(target=listen, name="ray-node", daemon=True).start()
-        stdin = cast(IO[bytes], self._process.stdin)
-        with suppress(BrokenPipeError):
-            agent = node.post.command if node.post else None
-            order = {"arguments": node.arguments, "agent": agent, "folder": str(self.folder)}
-            stdin.write(json.dumps(order).encode() + b"\n")
-            stdin.flush()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        threading.Thread(target=self._wait_for_start, name="ray-node", daemon=True).start()
+        agent = node.launch_spec.command if node.launch_spec else None
+        order = {"arguments": node.arguments, "agent": agent, "folder": str(self.folder)}
+        self.send(json.dumps(order).encode() + b"\n")
 
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def wait_until_started(self, seconds: float) -> bool:
         """False where it ended, or took longer."""
@@ -238,54 +222,43 @@ class NodeProcess:
         return False
 
     @property
-    def last_words(self) -> str:
-        """What it said last, for a person."""
-        return b"".join(self._words).decode(errors="replace").strip()
-
-    @property
     def reason(self) -> str:
         """The one line of its last words that tells why it ended, as far as one can know: Ray's last exception."""
-        lines = self.last_words.splitlines() or ["Ray said nothing"]
+        lines = self.last_words().splitlines() or ["Ray said nothing"]
         return next((line for line in reversed(lines) if _EXCEPTION.match(line)), lines[-1])
 
     def leave(self) -> None:
         """Take no new jobs, have those that run stopped and given back, and end; made to where that takes too long."""
-        self._process.terminate()
+        self.process.terminate()
         try:
-            self._process.wait(_LEAVE_S)
+            self.process.wait(_LEAVE_S)
         except subprocess.TimeoutExpired:
             self.end()
 
     def end(self) -> None:
         """End the node and all that it started, now."""
-        with suppress(BrokenPipeError):
-            cast(IO[bytes], self._process.stdin).close()
+        self.close_stdin()
         try:
-            self._process.wait(_HANG_UP_S)
+            self.process.wait(_HANG_UP_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self.process.kill()
+            self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _hear(self) -> None:
-        with cast(IO[bytes], self._process.stdout) as stdout:
-            for _ in stdout:
+    def _wait_for_start(self) -> None:
+        with self.stdout:
+            for _ in self.stdout:
                 self._started.set()
-
-    def _hear_errors(self) -> None:
-        with cast(IO[bytes], self._process.stderr) as stderr:
-            for line in stderr:
-                self._words.append(line)
 
 
 # -- the program: `ray start` behind a guard ---------------------------------------------------------------------------
 
 
 def main() -> None:
-    run_guarded(_stand)
+    run_guarded(_run_node)
 
 
-def _stand() -> None:
+def _run_node() -> None:
     words = take_stdout()
     order = json.loads(sys.stdin.buffer.readline())
     folder = order["folder"]
@@ -295,10 +268,10 @@ def _stand() -> None:
     threading.Thread(target=watch_stdin, args=(lambda: False,), name="stdin", daemon=True).start()
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--temp-dir", folder, *order["arguments"]]
     ray = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    threading.Thread(target=_pass_on, args=(ray, words), name="ray-words", daemon=True).start()
+    threading.Thread(target=_forward_output, args=(ray, words), name="ray-words", daemon=True).start()
     while ray.poll() is None:
         if leaving.wait(0.2):
-            _take_leave(ray, order["agent"])
+            _drain(ray, order["agent"])
             break
     destroy()
     shutil.rmtree(folder, ignore_errors=True)
@@ -311,14 +284,14 @@ def _end(folder: str) -> None:
     end_with_everything()
 
 
-def _pass_on(ray: "subprocess.Popen[bytes]", words: int) -> None:
+def _forward_output(ray: "subprocess.Popen[bytes]", words: int) -> None:
     for line in cast(IO[bytes], ray.stdout):
         if _STARTED in line:
-            write_whole(words, b"started\n")
-        write_whole(2, line)
+            write_all(words, b"started\n")
+        write_all(2, line)
 
 
-def _take_leave(ray: "subprocess.Popen[bytes]", agent: Sequence[str] | None) -> None:
+def _drain(ray: "subprocess.Popen[bytes]", agent: Sequence[str] | None) -> None:
     """Ray drains the node: no new task comes, and it ends once none runs. The agents are asked to end their jobs."""
     ray.terminate()
     time.sleep(_DRAIN_FIRST_S)

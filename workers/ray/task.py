@@ -1,7 +1,7 @@
-"""What Ray runs on a node of the fleet: an agent for one job, whose events go back as they happen.
+"""The Ray task: an agent for one job on a node of the fleet, whose events go back as they happen.
 
-The agent is the very one that the local carrier starts, by the local carrier; here is only the way to it. What comes
-back are frames: a word, a space, JSON. The agent dies with the process of Ray's that started it.
+The agent is the very one that the local transport starts, by the local transport; here is only the way to it. What
+comes back are frames: a word, a space, JSON. The agent dies with the process of Ray's that started it.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from knowngood.app.serialization import codec
-from knowngood.workers.dispatch.local_transport import LocalJobHandle, LocalTransport, Lost
+from knowngood.workers.dispatch.local_transport import AgentLost, LocalJobHandle, LocalTransport
 from knowngood.workers.provision.environment_cache import list_ready
 from knowngood.workers.ray.node import NODE, AgentLaunchSpec
 
@@ -31,7 +31,7 @@ Ray noticed neither within four minutes where the machine was frozen (2.60, 2026
 """
 
 
-def carry(spec: bytes) -> Iterator[bytes]:
+def run_agent(spec: bytes) -> Iterator[bytes]:
     """Do a job on this node: where it is and what this node has, then every event, or how the agent was lost."""
     import ray  # noqa: PLC0415 - only Ray's own processes come here, and they have it
 
@@ -39,23 +39,23 @@ def carry(spec: bytes) -> Iterator[bytes]:
     if told is None:
         yield _frame(LOST, f"a node joined that was not started by `knowngood worker`: it has no {NODE}")
         return
-    post = AgentLaunchSpec.load(told)
+    launch_spec = AgentLaunchSpec.load(told)
     try:
-        handle = carrier_of(post, [int(number) for number in ray.get_gpu_ids()], dict(os.environ)).start(
+        handle = transport_for(launch_spec, [int(number) for number in ray.get_gpu_ids()], dict(os.environ)).start(
             codec.load_spec(spec)
         )
         node = ray.get_runtime_context().get_node_id()
-        yield _frame(PLACED, {"node": node, "agent": _mark(handle.pid), "ready": _ready_at(post)})
-    except Lost as lost:
+        yield _frame(PLACED, {"node": node, "agent": _process_identity(handle.pid), "ready": _ready_at(launch_spec)})
+    except AgentLost as lost:
         yield _frame(LOST, str(lost))
         return
     try:
-        yield from _told_by(handle)
+        yield from _frames_of(handle)
     finally:
         handle.kill()
 
 
-def _told_by(handle: LocalJobHandle) -> Iterator[bytes]:
+def _frames_of(handle: LocalJobHandle) -> Iterator[bytes]:
     frames: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     threading.Thread(target=_follow, args=(handle, frames), name="agent-events", daemon=True).start()
     while True:
@@ -73,24 +73,24 @@ def _follow(handle: LocalJobHandle, frames: "queue.SimpleQueue[bytes | None]") -
     try:
         for event in handle.events():
             frames.put(EVENT + b" " + codec.dump_event(event))
-    except Lost as lost:
+    except AgentLost as lost:
         frames.put(_frame(LOST, str(lost)))
     finally:
         frames.put(None)
 
 
-def carrier_of(post: AgentLaunchSpec, numbers: list[int], environ: dict[str, str]) -> LocalTransport:
-    """The local carrier of this node for a job that Ray gave these of its GPUs; none for a job of the CPU class.
+def transport_for(launch_spec: AgentLaunchSpec, numbers: list[int], environ: dict[str, str]) -> LocalTransport:
+    """The local transport of this node for a job that Ray gave these of its GPUs; none for a job of the CPU class.
 
     The agent sees every GPU of the machine, which is part of what the machine is, and uses those that are the job's.
     """
     environ.pop("CUDA_VISIBLE_DEVICES", None)
-    if post.visible is not None:
-        environ["CUDA_VISIBLE_DEVICES"] = post.visible
-    worker_config = dict(post.worker_config)
+    if launch_spec.visible is not None:
+        environ["CUDA_VISIBLE_DEVICES"] = launch_spec.visible
+    worker_config = dict(launch_spec.worker_config)
     if numbers:
-        worker_config["gpus"] = [post.gpus[number] for number in numbers]
-    return LocalTransport(worker_config, post.command, environ)
+        worker_config["gpus"] = [launch_spec.gpus[number] for number in numbers]
+    return LocalTransport(worker_config, launch_spec.command, environ)
 
 
 def ask_to_stop(pid: int, born: float) -> None:
@@ -101,15 +101,15 @@ def ask_to_stop(pid: int, born: float) -> None:
             process.terminate()
 
 
-def _mark(pid: int) -> list[float]:
+def _process_identity(pid: int) -> list[float]:
     try:
         return [pid, psutil.Process(pid).create_time()]
     except psutil.Error:
         return [pid, 0.0]
 
 
-def _ready_at(post: AgentLaunchSpec) -> list[str]:
-    root = post.worker_config.get("root")
+def _ready_at(launch_spec: AgentLaunchSpec) -> list[str]:
+    root = launch_spec.worker_config.get("root")
     return sorted(list_ready(Path(root) / "environments")) if root else []
 
 

@@ -1,4 +1,4 @@
-"""The Ray carrier: jobs go to the machines of a fleet that offer their class, and best to one with their environment.
+"""The Ray transport: jobs go to the machines of a fleet that offer their class, and best to one with their environment.
 
 Ray itself is in another process (`driver_process`), which this one starts, hears and starts anew. A job is one
 streaming task that is never retried: retries are the dispatcher's. The database, and every secret, stay here.
@@ -8,16 +8,14 @@ import itertools
 import json
 import os
 import queue
-import subprocess
 import sys
 import threading
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import IO, Any, Self, cast
+from typing import Any, Self
 
 import orjson
 import structlog
@@ -26,16 +24,17 @@ from knowngood.app.domain.errors import FleetUnusable
 from knowngood.app.domain.measuring.job import EnvironmentReady, Event, JobEnded, JobSpec, Provisioning
 from knowngood.app.domain.measuring.placement import (
     RELEASE,
-    Choice,
     Condition,
     Member,
+    Placement,
     choose,
     needs_of,
     release_label,
     room_of,
 )
 from knowngood.app.serialization import codec
-from knowngood.workers.dispatch.local_transport import GivenBack, Lost
+from knowngood.workers.common.programs import PipedProcess
+from knowngood.workers.dispatch.local_transport import AgentLost, JobReturned
 from knowngood.workers.provision.resolver import environment_key
 from knowngood.workers.ray.node import CPU_JOBS, ray_environment, require_ray
 
@@ -44,7 +43,6 @@ _AGAIN_S = 2.0
 _SAY_WAITING_S = 30.0
 _SILENCE_S = 120.0  # a task says something every 10 s
 _FAREWELL_S = 10.0
-_LAST_LINES = 20
 _ENV_MEMORY = 4096  # environments whose places are remembered
 _CANCELLED = "cancelled"
 
@@ -53,10 +51,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Fleet:
-    """Which fleet, and who of it. `address` is the head's; empty: the head runs beside this carrier, on `port`.
+    """Which fleet, and who of it. `address` is the head's; empty: the head runs beside this transport, on `port`.
 
     `ip` is this machine's address as the others reach it. `release` is what nodes must run, `conditions` what they must
-    be besides. `further` are options for the `ray start` of this carrier's own node.
+    be besides. `ray_options` are options for the `ray start` of this transport's own node.
     """
 
     address: str
@@ -64,7 +62,7 @@ class Fleet:
     port: int = 6379
     ip: str = ""
     conditions: tuple[Condition, ...] = ()
-    further: tuple[str, ...] = ()
+    ray_options: tuple[str, ...] = ()
 
     @property
     def all_conditions(self) -> tuple[Condition, ...]:
@@ -72,7 +70,7 @@ class Fleet:
 
 
 @dataclass
-class _Placing:
+class _Placement:
     """Where a job is meant to be, or is: machines count as busy from the moment that a job is sent to them."""
 
     hardware: str
@@ -80,7 +78,7 @@ class _Placing:
     environment: str
 
 
-class RayTransport:
+class RayTransport(AbstractContextManager["RayTransport"]):
     """Open it with `with`: raises FleetUnusable where the fleet cannot be led from here. Threads may share it."""
 
     def __init__(
@@ -95,20 +93,20 @@ class RayTransport:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._handles: dict[str, RayJobHandle] = {}
-        self._places: dict[str, _Placing] = {}
+        self._placements: dict[str, _Placement] = {}
         self._ready: dict[str, set[str]] = {}  # environment -> machines that have it; the newest last
-        self._members: tuple[Member, ...] = ()
+        self.members: tuple[Member, ...] = ()  # who has joined, our own node and other releases included
         self._room: dict[str, int] = {}
         self._has_fleet = threading.Event()
         self._closing = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self.driver_pid = 0
         self._orders: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._problem = ""
-        self._keeper = threading.Thread(target=self._keep, name="ray-driver", daemon=True)
+        self._driver_thread = threading.Thread(target=self._keep_driver, name="ray-driver", daemon=True)
 
     def __enter__(self) -> Self:
         require_ray(self._environ)
-        self._keeper.start()
+        self._driver_thread.start()
         until = time.monotonic() + _FIRST_FLEET_S
         while not self._has_fleet.wait(0.1):
             if self._problem or time.monotonic() > until:
@@ -116,25 +114,14 @@ class RayTransport:
                 raise FleetUnusable(f"the fleet cannot be led from here: {self._problem or 'Ray does not start'}")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
         """End our part of the fleet: every job that still runs dies with it."""
         self._closing.set()
-        self._hang_up()
-        self._keeper.join()
-
-    @property
-    def members(self) -> tuple[Member, ...]:
-        """Who has joined, this carrier's own node and other releases included."""
-        return self._members
-
-    @property
-    def driver_pid(self) -> int:
-        return self._process.pid if self._process else 0
+        self._close_orders()
+        self._driver_thread.join()
 
     def room(self) -> dict[str, int]:
         """How many jobs of each class the fleet takes at once, now."""
@@ -146,19 +133,19 @@ class RayTransport:
             key = environment_key(spec.build, spec.request)
             choice = self._choose(spec, key)
             if choice is None:
-                raise GivenBack(f"no worker of class {spec.hardware} is left")
+                raise JobReturned(f"no worker of class {spec.hardware} is left")
             number = str(next(self._numbers))
             handle = RayJobHandle(self, number, spec)
             self._handles[number] = handle
-            self._places[number] = _Placing(spec.hardware, choice.best, key)
+            self._placements[number] = _Placement(spec.hardware, choice.best, key)
         body = {"spec": codec.dump_spec(spec).decode(), "options": _options(spec, choice)}
         self.send("start", number, body)
         return handle
 
-    def _choose(self, spec: JobSpec, key: str) -> Choice | None:
-        busy = Counter(place.node for place in self._places.values() if place.hardware == spec.hardware)
+    def _choose(self, spec: JobSpec, key: str) -> Placement | None:
+        busy = Counter(place.node for place in self._placements.values() if place.hardware == spec.hardware)
         return choose(
-            self._members,
+            self.members,
             spec.hardware,
             conditions=self._fleet.all_conditions,
             wishes=needs_of(spec.build, spec.hardware),
@@ -173,7 +160,7 @@ class RayTransport:
     def note_ready(self, number: str) -> None:
         """A job's environment is ready where it runs."""
         with self._lock:
-            if place := self._places.get(number):
+            if place := self._placements.get(number):
                 self._remember(place.environment, place.node)
 
     def _remember(self, environment: str, node: str) -> None:
@@ -183,9 +170,9 @@ class RayTransport:
 
     # -- the driver's life, in a thread of its own
 
-    def _keep(self) -> None:
+    def _keep_driver(self) -> None:
         while not self._closing.is_set():
-            problem = self._live()
+            problem = self._run_driver()
             self._lose_all()
             if self._closing.is_set():
                 return
@@ -194,54 +181,42 @@ class RayTransport:
             log.warning("the connection to Ray ended; it is made anew", reason=problem)
             self._closing.wait(_AGAIN_S)
 
-    def _live(self) -> str:
+    def _run_driver(self) -> str:
         """One driver from start to end; why it ended."""
-        process = subprocess.Popen(
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=ray_environment(self._environ),
-            start_new_session=True,
-        )
-        words: deque[bytes] = deque(maxlen=_LAST_LINES)
-        listener = threading.Thread(target=_listen, args=(process, words), name="ray-driver-words", daemon=True)
-        listener.start()
-        fleet, orders = self._fleet, self._begin_orders(process)
-        order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip, "further": list(fleet.further)}
+        driver = PipedProcess(self._command, ray_environment(self._environ))
+        fleet, orders = self._fleet, self._begin_orders(driver)
+        order = {"address": fleet.address, "port": fleet.port, "ip": fleet.ip, "ray_options": list(fleet.ray_options)}
         orders.put(json.dumps(order).encode() + b"\n")
-        writer = threading.Thread(target=_write, args=(process, orders), name="ray-driver-orders", daemon=True)
+        writer = threading.Thread(target=_forward_orders, args=(driver, orders), name="ray-driver-orders", daemon=True)
         writer.start()
-        with cast(IO[bytes], process.stdout) as stdout:
-            for line in stdout:
-                self._hear(line)
-        code = process.wait()
+        with driver.stdout:
+            for line in driver.stdout:
+                self._handle_line(line)
+        code = driver.process.wait()
         orders.put(None)
         writer.join(_FAREWELL_S)
-        listener.join(_FAREWELL_S)
-        said = b"".join(words).decode(errors="replace").strip()
-        return said or f"it ended with code {code}"
+        return driver.last_words(_FAREWELL_S) or f"it ended with code {code}"
 
-    def _begin_orders(self, process: "subprocess.Popen[bytes]") -> "queue.SimpleQueue[bytes | None]":
+    def _begin_orders(self, driver: PipedProcess) -> "queue.SimpleQueue[bytes | None]":
         """Orders for this driver alone. They have a thread of their own: a driver that is busy telling reads nothing,
         and whoever hears it must not wait for that.
         """
         with self._lock:
-            self._process = process
+            self.driver_pid = driver.pid
             self._orders = queue.SimpleQueue()
             if self._closing.is_set():
                 self._orders.put(None)
             return self._orders
 
-    def _hang_up(self) -> None:
+    def _close_orders(self) -> None:
         """The end of its standard input ends the driver, and with it its node and every task."""
         with self._lock:
             self._orders.put(None)
 
-    def _hear(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         word, number, body = line.split(b" ", 2)
         if word == b"fleet":
-            self._take_in(json.loads(body))
+            self._update_fleet(json.loads(body))
             return
         handle = self._handles.get(number.decode())
         if handle is None:
@@ -252,12 +227,12 @@ class RayTransport:
             self._note_place(number.decode(), told)
         if word == b"over":
             self._forget(number.decode())
-        handle.hear(word.decode(), body)
+        handle.receive(word.decode(), body)
 
-    def _take_in(self, told: list[dict[str, Any]]) -> None:
+    def _update_fleet(self, told: list[dict[str, Any]]) -> None:
         members = tuple(Member(one["id"], one["labels"], one["cpu_jobs"], one["gpus"]) for one in told)
         with self._lock:
-            self._members = members
+            self.members = members
             self._room = room_of(members, self._fleet.all_conditions)
             waiting = [handle for handle in self._handles.values() if not handle.is_placed]
             stranded = [handle for handle in waiting if self._choose(handle.spec, "") is None]
@@ -275,12 +250,12 @@ class RayTransport:
         """End a job of which nothing more is to be heard."""
         self.send("kill", handle.number, {})
         self._forget(handle.number)
-        handle.hear(word, orjson.dumps(how))
-        handle.hear("over", b"{}")
+        handle.receive(word, orjson.dumps(how))
+        handle.receive("over", b"{}")
 
     def _note_place(self, number: str, told: Mapping[str, Any]) -> None:
         with self._lock:
-            if place := self._places.get(number):
+            if place := self._placements.get(number):
                 place.node = told["node"]
             self._ready = {key: nodes - {told["node"]} for key, nodes in self._ready.items()}
             for key in told["ready"]:
@@ -289,19 +264,20 @@ class RayTransport:
     def _forget(self, number: str) -> None:
         with self._lock:
             self._handles.pop(number, None)
-            self._places.pop(number, None)
+            self._placements.pop(number, None)
 
     def _lose_all(self) -> None:
         with self._lock:
-            self._members, self._room = (), {}
-            handles, self._handles, self._places = list(self._handles.values()), {}, {}
+            self.members, self._room = (), {}
+            handles, self._handles, self._placements = list(self._handles.values()), {}, {}
         for handle in handles:
-            handle.hear("lost" if handle.is_placed else "unplaced", orjson.dumps("the dispatcher lost its fleet"))
-            handle.hear("over", b"{}")
+            handle.receive("lost" if handle.is_placed else "unplaced", orjson.dumps("the dispatcher lost its fleet"))
+            handle.receive("over", b"{}")
 
 
-def _options(spec: JobSpec, choice: Choice) -> dict[str, Any]:
-    """What Ray is asked for: one whole GPU, or a place for a CPU job; where it may run, and where it had best run.
+def _options(spec: JobSpec, choice: Placement) -> dict[str, Any]:
+    """Ray's scheduling options for a job: one whole GPU, or a place for a CPU job; where it may run, and where it had
+    best run.
 
     The best machine is asked for first; where it has no room at that moment, Ray goes on to the others.
     """
@@ -313,18 +289,10 @@ def _options(spec: JobSpec, choice: Choice) -> dict[str, Any]:
     return {**needs, "label_selector": best, "fallback_strategy": [{"label_selector": selector}]}
 
 
-def _write(process: "subprocess.Popen[bytes]", orders: "queue.SimpleQueue[bytes | None]") -> None:
-    """Pass orders on until there are no more, or nobody reads them."""
-    with suppress(BrokenPipeError), cast(IO[bytes], process.stdin) as stdin:
-        while (line := orders.get()) is not None:
-            stdin.write(line)
-            stdin.flush()
-
-
-def _listen(process: "subprocess.Popen[bytes]", words: deque[bytes]) -> None:
-    with cast(IO[bytes], process.stderr) as stderr:
-        for line in stderr:
-            words.append(line[-500:])
+def _forward_orders(driver: PipedProcess, orders: "queue.SimpleQueue[bytes | None]") -> None:
+    while (line := orders.get()) is not None:
+        driver.send(line)
+    driver.close_stdin()
 
 
 class RayJobHandle:
@@ -332,7 +300,7 @@ class RayJobHandle:
 
     def __init__(self, transport: RayTransport, number: str, spec: JobSpec) -> None:
         self.spec = spec
-        self._carrier = transport
+        self._transport = transport
         self.number = number
         self._inbox: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
         self._is_asked = False
@@ -347,7 +315,7 @@ class RayJobHandle:
         try:
             yield from self._received()
             self._wait_until_over()
-        except Lost:
+        except AgentLost:
             self._wait_until_over()
             raise
         finally:
@@ -355,14 +323,14 @@ class RayJobHandle:
 
     def cancel(self) -> None:
         self._is_asked = True
-        self._carrier.send("cancel", self.number, {})
+        self._transport.send("cancel", self.number, {})
 
     def kill(self) -> None:
         self._is_asked = True
         if not self._is_over:
-            self._carrier.send("kill", self.number, {})
+            self._transport.send("kill", self.number, {})
 
-    def hear(self, word: str, body: bytes) -> None:
+    def receive(self, word: str, body: bytes) -> None:
         self.is_placed = self.is_placed or word == "placed"
         self._is_over = self._is_over or word == "over"
         self._inbox.put((word, body))
@@ -385,11 +353,11 @@ class RayJobHandle:
                 if self._is_asked:
                     yield JobEnded(self.spec.job, self.spec.try_no, _CANCELLED)
                     return
-                raise GivenBack(orjson.loads(body))
+                raise JobReturned(orjson.loads(body))
             elif word == "lost":
-                raise Lost(orjson.loads(body))
+                raise AgentLost(orjson.loads(body))
             elif word == "over":
-                raise Lost("its stream ended before its job had")
+                raise AgentLost("its stream ended before its job had")
 
     def _bear_silence(self, seconds: float) -> Iterator[Event]:
         """Until there is room a job says nothing, so we say that it waits; later a silent one is lost."""
@@ -398,18 +366,18 @@ class RayJobHandle:
             yield Provisioning(self.spec.job, self.spec.try_no, "wait", detail)
         elif seconds > _SILENCE_S:
             self.kill()
-            raise Lost(f"its machine has said nothing for {_SILENCE_S:.0f} s: cut off, or frozen")
+            raise AgentLost(f"its machine has said nothing for {_SILENCE_S:.0f} s: cut off, or frozen")
 
     def _read(self, body: bytes) -> Event:
         try:
             event = codec.load_event(body)
         except codec.BadLine as error:
             self.kill()
-            raise Lost(f"the agent said what is no event: {error}") from None
+            raise AgentLost(f"the agent said what is no event: {error}") from None
         if isinstance(event, EnvironmentReady):
-            self._carrier.note_ready(self.number)
+            self._transport.note_ready(self.number)
         if isinstance(event, JobEnded) and event.problem == _CANCELLED and not self._is_asked:
-            raise GivenBack("its worker took leave of the fleet")
+            raise JobReturned("its worker took leave of the fleet")
         return event
 
     def _wait_until_over(self) -> None:

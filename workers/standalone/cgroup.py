@@ -1,5 +1,5 @@
 # ruff: noqa: PTH102, PTH103, PTH106, PTH112, PTH119, PTH120, PTH123, PTH208
-# As in keeper: plain calls, between two looks at an arm.
+# As in supervisor: plain calls, between two looks at an arm.
 """Give each arm a control group (cgroup v2) of its own, where this host has delegated one to us.
 
 Guaranteed of an arm that has one: with all that it starts it holds at most `memory_bytes`, whoever maps them and
@@ -8,7 +8,7 @@ whole; it has at most `tasks` threads and processes; what is left of it ends at 
 may write to the host's files, below namespaces and without Landlock: there it can leave its group.
 
 Nothing is taken: a group is divided only if it was given to us, and no process but our own is moved. Standard library
-only and Python 3.9, because keepers load it too. Not here: what is counted besides (keeper).
+only and Python 3.9, because supervisors load it too. Not here: what is counted besides (supervisor).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _END_S = 10.0
 
 def own_group(groups: str = "/proc/self/cgroup", mounts: str = "/proc/self/mountinfo") -> str:
     """The folder of the group that this process is in; empty where none is to be seen."""
-    path = next((line[3:] for line in _read(groups).splitlines() if line.startswith("0::")), "..")
-    for line in _read(mounts).splitlines():
+    path = next((line[3:] for line in read(groups).splitlines() if line.startswith("0::")), "..")
+    for line in read(mounts).splitlines():
         root, place = line.split()[3:5]
         above = root.rstrip("/")
         if " - cgroup2 " in line and ".." not in path and f"{path}/".startswith(f"{above}/"):
@@ -65,9 +65,9 @@ def find_home(own: str) -> tuple[str, str]:
         return "", "no control groups (v2) are to be seen here"
     if not home:
         return "", f"the control group of this process was not delegated to it; {_ADVICE}"
-    if "memory" not in _read(f"{home}/cgroup.controllers").split():
+    if "memory" not in read(f"{home}/cgroup.controllers").split():
         return "", "the control groups (v2) of this host limit no memory"
-    if "memory" not in _read(f"{home}/cgroup.subtree_control").split():
+    if "memory" not in read(f"{home}/cgroup.subtree_control").split():
         return "", f"others run in the control group of this process; {_ADVICE}"
     return home, ""
 
@@ -95,14 +95,14 @@ def _is_marked(group: str) -> bool:
 
 
 def _enable(home: str) -> None:
-    there = _read(f"{home}/cgroup.controllers").split()
+    there = read(f"{home}/cgroup.controllers").split()
     if "memory" in there:
         _write(f"{home}/cgroup.subtree_control", " ".join(f"+{name}" for name in _CONTROLLERS if name in there))
 
 
 def _move(home: str, ours: Collection[int]) -> None:
     for _ in range(_MOVES):
-        found = [int(pid) for pid in _read(f"{home}/cgroup.procs").split()]
+        found = [int(pid) for pid in read(f"{home}/cgroup.procs").split()]
         if not found or set(found) - set(ours):
             return
         os.makedirs(f"{home}/{LEAF}", exist_ok=True)
@@ -161,7 +161,7 @@ def remove(group: str) -> bool:
     """End what is in it, and it. False where something would not die: a later sweep looks again."""
     end(group)
     until = time.monotonic() + _END_S
-    while "populated 1" in _read(f"{group}/cgroup.events") and time.monotonic() < until:
+    while "populated 1" in read(f"{group}/cgroup.events") and time.monotonic() < until:
         time.sleep(0.002)
     with contextlib.suppress(OSError):
         os.rmdir(group)
@@ -175,11 +175,11 @@ def enter(group: str) -> None:
 
 def held_bytes(group: str) -> int:
     """All that is charged to it, which the limit is for."""
-    return int(_read(f"{group}/memory.current") or 0)
+    return int(read(f"{group}/memory.current") or 0)
 
 
 def used_bytes(group: str) -> int:
-    """What is in memory for it alone: neither what it shares with the process that it was forked from, nor what the
+    """Memory of the group alone: neither what it shares with the process that it was forked from, nor what the
     kernel keeps of its files as long as there is room.
     """
     told = _table(f"{group}/memory.stat")
@@ -190,7 +190,7 @@ def over_bytes(group: str) -> int:
     """The most that it had, if the kernel ended it for that; 0 if not, or if it was the host that lacked memory."""
     told = _table(f"{group}/memory.events")
     is_over = told.get("oom", 0) and told.get("oom_kill", 0)
-    return int(_read(f"{group}/memory.peak") or _read(f"{group}/memory.max")) if is_over else 0
+    return int(read(f"{group}/memory.peak") or read(f"{group}/memory.max")) if is_over else 0
 
 
 def end(group: str) -> None:
@@ -200,10 +200,11 @@ def end(group: str) -> None:
 
 
 def _table(path: str) -> dict[str, int]:
-    return {name: int(number) for name, _, number in (line.partition(" ") for line in _read(path).splitlines())}
+    return {name: int(number) for name, _, number in (line.partition(" ") for line in read(path).splitlines())}
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """Empty where it is not there."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()

@@ -5,11 +5,11 @@
 Standard library only, Python 3.9 and newer, torch 2.1 and newer. Two ways in, one way through (`run_arm`):
 
     harness.py --arm FD ARM               a fresh interpreter is the arm
-    harness.py --zygote FD KEEPER ROOT    imports torch and Inductor once, then forks an arm for every order
+    harness.py --fork-server FD SUPERVISOR ROOT    imports torch and Inductor once, then forks an arm for every order
 
 Each observation is one line of JSON with `saw` and the monotonic time `at`; lines written before a process dies remain:
 `imported`, `started`, `probe` (first time), `probes` (final counts), then `returned`, `raised` or `left` (SystemExit).
-Not here: limits and clean-up (keeper), and what any of it means (the domain).
+Not here: limits and clean-up (supervisor), and what any of it means (the domain).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
-_TEXT_SIGNS = 64 * 1024
-_MESSAGE_SIGNS = 8 * 1024
-_VALUE_SIGNS = 4 * 1024
+_TEXT_CHARS = 64 * 1024
+_MESSAGE_CHARS = 8 * 1024
+_VALUE_CHARS = 4 * 1024
 _VALUES = 256
 
 OPERATOR = "operator:"
 
 _PR_SET_DUMPABLE = 4
 
-# Read at import by every Inductor since 2.1; without them the zygote would start a pool of compile processes.
+# Read at import by every Inductor since 2.1; without them the fork server would start a pool of compile processes.
 _NO_POOL = {"TORCH_TNT_IN_USE": "1", "TORCH_WARM_POOL": "0"}
 
 # What a first compilation imports, where that release has it. Nothing here may start a thread or touch a GPU
@@ -80,7 +80,7 @@ _PRELOAD = (
 )
 
 
-class Teller:
+class ObservationPipe:
     """The writing end of the observations' pipe. Children of the arm inherit it and are not heard."""
 
     def __init__(self, fd: int) -> None:
@@ -89,7 +89,7 @@ class Teller:
         self._pid = os.getpid()
         self._lock = threading.Lock()
 
-    def tell(self, saw: str, **what: Any) -> None:
+    def write(self, saw: str, **what: Any) -> None:
         if os.getpid() != self._pid:
             return
         line = json.dumps({"saw": saw, "at": time.monotonic(), **what}).encode() + b"\n"
@@ -98,30 +98,32 @@ class Teller:
                 line = line[os.write(self._fd, line) :]
 
 
-def run_arm(arm: Mapping[str, Any], teller: Teller) -> int:
+def run_arm(arm: Mapping[str, Any], pipe: ObservationPipe) -> int:
     """Import torch, load the script, call the arm's function; tell each. The process's exit status comes back."""
     _prepare_process(arm)
     try:
         torch = importlib.import_module("torch")
-        teller.tell("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
+        pipe.write("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
         function = getattr(_load_script(arm["script"]), arm["function"])
-        with _probes(arm["exercises"], teller):
-            teller.tell("started")
+        with _probes(arm["exercises"], pipe):
+            pipe.write("started")
             observed = function(**arm["params"])
     except SystemExit as left:
-        teller.tell("left", code=str(left.code))
+        pipe.write("left", code=str(left.code))
         raise
     except BaseException as failure:
         text = _traceback(failure)
-        teller.tell("raised", **_describe(failure, text))
+        pipe.write("raised", **_describe(failure, text))
         print(text, end="", file=sys.stderr)
         return 1
-    teller.tell("returned", observed=_as_text(observed))
+    pipe.write("returned", observed=_as_text(observed))
     return 0
 
 
 def _prepare_process(arm: Mapping[str, Any]) -> None:
-    """What `python -u -X faulthandler repro.py` would give it, and an answer to the keeper's question for stacks."""
+    """Set up as by `python -u -X faulthandler repro.py`, and with an answer to the supervisor's signal for
+    stacks.
+    """
     sys.argv = [arm["script"]]
     sys.path.insert(0, os.path.dirname(arm["script"]))
     for stream in (sys.stdout, sys.stderr):
@@ -179,8 +181,8 @@ def _describe(failure: BaseException, text: str) -> dict[str, str]:
     prefix = "" if kind.__module__ in ("builtins", "repro") else f"{kind.__module__}."
     return {
         "kind": prefix + kind.__qualname__,
-        "message": _shorten(_message(failure), _MESSAGE_SIGNS),
-        "text": _shorten(text, _TEXT_SIGNS),
+        "message": _shorten(_message(failure), _MESSAGE_CHARS),
+        "text": _shorten(text, _TEXT_CHARS),
         "marked": _mark(kind),
     }
 
@@ -200,20 +202,20 @@ def _mark(kind: type[BaseException]) -> str:
     return "not_applicable" if "NotApplicable" in names else ""
 
 
-def _shorten(text: str, signs: int) -> str:
+def _shorten(text: str, most: int) -> str:
     """The first and the last half: a traceback names its cause at either end."""
-    if len(text) <= signs:
+    if len(text) <= most:
         return text
-    half = signs // 2
+    half = most // 2
     return f"{text[:half]}\n[... {len(text) - 2 * half} signs cut ...]\n{text[-half:]}"
 
 
 def _as_text(observed: object) -> dict[str, str]:
-    """What the arm says it saw, as text; anything but a mapping says nothing."""
+    """The arm's own observations, as text; anything but a mapping says nothing."""
     if not isinstance(observed, Mapping):
         return {}
     first = list(observed.items())[:_VALUES]
-    return {_shorten(str(name), _VALUE_SIGNS): _shorten(str(value), _VALUE_SIGNS) for name, value in first}
+    return {_shorten(str(name), _VALUE_CHARS): _shorten(str(value), _VALUE_CHARS) for name, value in first}
 
 
 _After = Callable[[Any, Sequence[Any], Mapping[str, Any]], None]
@@ -223,14 +225,14 @@ _After = Callable[[Any, Sequence[Any], Mapping[str, Any]], None]
 
 
 @contextlib.contextmanager
-def _probes(wanted: Sequence[str], teller: Teller) -> Iterator[None]:
+def _probes(wanted: Sequence[str], pipe: ObservationPipe) -> Iterator[None]:
     """Count what the arm exercises, from the call of its function to its end, however that comes."""
     counts = dict.fromkeys(wanted, 0)
 
     def seen(probe: str) -> None:
         counts[probe] += 1
         if counts[probe] == 1:
-            teller.tell("probe", name=probe)
+            pipe.write("probe", name=probe)
 
     eager_calls = itertools.count()
     with contextlib.ExitStack() as stack:
@@ -246,7 +248,7 @@ def _probes(wanted: Sequence[str], teller: Teller) -> Iterator[None]:
             counts.update({probe: _safely(_READ[probe]) for probe in wanted if probe in _READ})
             if "eager" in wanted and not _dynamo_graphs():
                 counts["eager"] = next(eager_calls)
-            teller.tell("probes", counts=counts)
+            pipe.write("probes", counts=counts)
 
 
 def _safely(read: Callable[[], int]) -> int:
@@ -382,10 +384,10 @@ def _once_imported(name: str, act: Callable[[ModuleType], None]) -> None:
     if name in sys.modules:
         act(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Awaited(name, act))
+        sys.meta_path.insert(0, _ImportHook(name, act))
 
 
-class _Awaited(importlib.abc.MetaPathFinder):
+class _ImportHook(importlib.abc.MetaPathFinder):
     """Finds one module the ordinary way, and has its loader call back when the module is there."""
 
     def __init__(self, name: str, act: Callable[[ModuleType], None]) -> None:
@@ -409,14 +411,14 @@ class _Awaited(importlib.abc.MetaPathFinder):
         return spec
 
 
-# The zygote: a process that has imported torch and Inductor and does nothing but fork. An arm that is forked from it
-# differs from a fresh one in this: the hash seed is the same for all arms of a zygote; Inductor's modules are there
-# before the arm asks for them (not where a GPU is in view), and are never collected; no pool of Triton compile
+# The fork server: a process that has imported torch and Inductor and does nothing but fork. An arm that is forked from
+# it differs from a fresh one in this: the hash seed is the same for all arms of a fork server; Inductor's modules are
+# there before the arm asks for them (not where a GPU is in view), and are never collected; no pool of Triton compile
 # processes was started (one starts when first needed). A repro for which that matters gives its arms a variable in ENV:
 # those always start fresh.
 
 
-class _Become(BaseException):
+class _BecomeArm(BaseException):
     """Raised in a forked arm to unwind to the outermost frame, so that it ends as an interpreter ends."""
 
     def __init__(self, order: Mapping[str, Any], observations: int) -> None:
@@ -425,13 +427,13 @@ class _Become(BaseException):
         self.observations = observations
 
 
-def serve_forks(channel: socket.socket, keeper_path: str, root: str) -> NoReturn:
-    """Preload, tell on `channel` whether this process is fit to be forked, then fork a keeper for every order.
+def serve_forks(channel: socket.socket, supervisor_path: str, root: str) -> NoReturn:
+    """Preload, tell on `channel` whether this process is fit to be forked, then fork a supervisor for every order.
 
-    An order is one byte with the socket of its arm attached; end of file ends the zygote. `root` holds its own home,
-    caches and temporary files: paths that modules built from them are moved into each arm's own folder.
+    An order is one byte with the socket of its arm attached; end of file ends the fork server. `root` holds its own
+    home, caches and temporary files: paths that modules built from them are moved into each arm's own folder.
     """
-    keeper = _load_beside(keeper_path)
+    supervisor = _load_beside(supervisor_path)
     os.environ.update(_NO_POOL)
     for name in _preloaded(sees_gpu=bool(os.environ.get("CUDA_VISIBLE_DEVICES"))):
         with contextlib.suppress(ImportError):
@@ -441,7 +443,7 @@ def serve_forks(channel: socket.socket, keeper_path: str, root: str) -> NoReturn
     gc.collect()
     gc.freeze()  # else every arm would copy all these objects' pages, to collect them as it ends (1 s of 1.1 s)
     fitness = _fitness()
-    keeper.sandbox.be_private()
+    supervisor.sandbox.be_private()
     channel.sendall(json.dumps(fitness).encode() + b"\n")
     signal.signal(signal.SIGCHLD, _reap)
     while True:
@@ -450,21 +452,23 @@ def serve_forks(channel: socket.socket, keeper_path: str, root: str) -> NoReturn
             os._exit(0)
         if os.fork() == 0:
             channel.close()
-            keeper.keep(socket.socket(fileno=sockets[0]), lambda order, fd: _become(order, fd, root, built))
+            supervisor.supervise(
+                socket.socket(fileno=sockets[0]), lambda order, fd: _become_arm(order, fd, root, built)
+            )
             os._exit(0)
         os.close(sockets[0])
 
 
 def _preloaded(*, sees_gpu: bool) -> Iterator[str]:
-    """What the zygote imports. Where a GPU is in view Inductor is left to the arms: from torch 2.7 on importing it asks
-    CUDA what is there, and torch then refuses CUDA to every fork. That costs an arm 1 s; torch and Dynamo, 4 s, are
-    still saved (measured 2026-11).
+    """Modules that the fork server imports. Where a GPU is in view Inductor is left to the arms: from torch 2.7 on
+    importing it asks CUDA what is there, and torch then refuses CUDA to every fork. That costs an arm 1 s; torch and
+    Dynamo, 4 s, are still saved (measured 2026-11).
     """
     return (name for name in _PRELOAD if not (sees_gpu and name.startswith("torch._inductor")))
 
 
 def _load_beside(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("knowngood_keeper", path)
+    spec = importlib.util.spec_from_file_location("knowngood_supervisor", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python script")
     module = importlib.util.module_from_spec(spec)
@@ -479,7 +483,8 @@ def _reap(*_: object) -> None:
 
 
 def _fitness() -> dict[str, int]:
-    """What would make forking unsafe, counted after one fork: OpenBLAS ends its threads before the first one.
+    """Counts of everything that makes forking unsafe, taken after one fork: OpenBLAS ends its threads before the first
+    one.
 
     A CUDA context cannot be forked; a process that has begun one holds devices of the driver open. Nor can CUDA be used
     in a fork once it was asked what is there (`asked_cuda`).
@@ -542,10 +547,10 @@ def _keep_folders(root: str) -> None:
             finalizer.detach()
 
 
-def _become(
+def _become_arm(
     order: Mapping[str, Any], observations: int, root: str, built: Sequence[tuple[dict[str, Any], str, str]]
 ) -> NoReturn:
-    """In the arm's process: take its environment and places, draw chance anew, and leave the zygote's frames."""
+    """In the arm's process: take its environment and places, draw chance anew, and leave the fork server's frames."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ.clear()
     os.environ.update(order["env"])
@@ -559,7 +564,7 @@ def _become(
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
-    raise _Become(order, observations)
+    raise _BecomeArm(order, observations)
 
 
 def _set_teardown_aside(folder: str) -> None:
@@ -589,12 +594,12 @@ def main(how: str, fd: int, *rest: str) -> int:
         arm = json.loads(rest[0])
         if arm["is_private"]:
             _be_private()
-        return run_arm(arm, Teller(fd))
+        return run_arm(arm, ObservationPipe(fd))
     try:
         serve_forks(socket.socket(fileno=fd), rest[0], rest[1])
-    except _Become as become:
+    except _BecomeArm as become:
         arm, observations = become.order["arm"], become.observations
-    status = run_arm(arm, Teller(observations))
+    status = run_arm(arm, ObservationPipe(observations))
     _set_teardown_aside(os.path.dirname(arm["script"]))
     return status
 

@@ -4,8 +4,8 @@
 
 Standard library only, Python 3.9 and newer, and Linux. Two ways in:
 
-    leave(fence), then for the child enter(fence)      the keeper, which is loaded beside this file
-    sandbox.py FENCE COMMAND..                         run one command inside (probes, and what asks the host)
+    leave(spec), then for the child enter(spec)      the supervisor, which is loaded beside this file
+    sandbox.py SPEC COMMAND..                         run one command inside (probes, and what asks the host)
 
 `sandbox_spec` is JSON: `steps` names the means; `ops` says what is to be seen, in the order of mounting, parents first:
 ("show", path) read-only, ("open", path) writable, ("hide", path) an empty place, ("room", path, bytes) a writable one
@@ -88,11 +88,11 @@ def _must(step: str, result: int) -> int:
 
 
 def leave(sandbox_spec: dict[str, Any]) -> tuple[str, ...]:
-    """In the keeper: leave the host's network and, at the level of namespaces, let later children be elsewhere.
+    """In the supervisor: leave the host's network and, at the level of namespaces, let later children be elsewhere.
 
-    The keeper itself stays in the host's mounts and processes, so that it sees all of the arm. Says what was reached;
-    the network alone may be refused silently, as everywhere before, and is then missing from what is said. Raises
-    Refused for anything else. The first child after this is the init of the others: see `start_init`.
+    The supervisor itself stays in the host's mounts and processes, so that it sees all of the arm. Says what was
+    reached; the network alone may be refused silently, as everywhere before, and is then missing from what is said.
+    Raises Refused for anything else. The first child after this is the init of the others: see `start_init`.
     """
     if NAMESPACES in sandbox_spec["steps"]:
         flags = _NEWNET | _NEWPID | _NEWIPC | _NEWUTS
@@ -151,8 +151,8 @@ def _raise_loopback() -> None:
 def start_init(mount: str) -> tuple[int, int]:
     """Fork process 1 of the new namespace: it adopts orphans, and when it dies the kernel kills all the others.
 
-    Gives its number and a descriptor that holds it: once the last copy is closed, as when the keeper dies, it ends. It
-    holds no file of the keeper, its memory can be read by nobody inside, and its root is an empty folder.
+    Gives its number and a descriptor that holds it: once the last copy is closed, as when the supervisor dies, it
+    ends. It holds no file of the supervisor, its memory can be read by nobody inside, and its root is an empty folder.
     """
     ours, theirs = os.pipe()[::-1]
     pid = os.fork()
@@ -194,7 +194,7 @@ def enter(sandbox_spec: dict[str, Any]) -> None:
 
 
 def _build_root(sandbox_spec: dict[str, Any]) -> None:
-    """A new root of what the fence shows; the old one is let go."""
+    """A new root of what the specification shows; the old one is let go."""
     root = sandbox_spec["mount"]
     _mount("the host's mounts", None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("new root", "tmpfs", root, "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755,size=1m")
@@ -276,7 +276,7 @@ def _mount_proc(root: str, tasks: int) -> None:
             with open(f"{proc}/sys/kernel/pid_max", "w", encoding="ascii") as file:
                 file.write(str(tasks))
         except OSError:
-            pass  # counted for the whole host: the keeper's look at the processes is what limits them
+            pass  # counted for the whole host: the supervisor's look at the processes is what limits them
     for name in _PROC_READ_ONLY:
         path = f"{proc}/{name}"
         if os.path.exists(path):

@@ -2,14 +2,15 @@
 # Looked at ten times a second, /proc is read by plain calls: pathlib's share would show in the timings.
 """Supervise one arm: limits while it runs, evidence of how it ended, and nothing of it left alive afterwards.
 
-Standard library only, Python 3.9 and newer: it runs either as its own process of the worker's Python (`keeper.py FD`)
-or inside a child that a zygote forked with the Python of the build under test. Not here: what the evidence means.
+Standard library only, Python 3.9 and newer: it runs either as its own process of the worker's Python (`supervisor.py
+FD`) or inside a child that a fork server forked with the Python of the build under test. Not here: what the evidence
+means.
 
 Its starter speaks to it over one connected socket: the order comes in as one line of JSON, a line `cancel` may follow,
 the report goes out as one JSON document, then the socket closes. End of file on it means that the starter is gone.
 
 Why a process of its own for each arm (measured 2026-11): compile pools start grandchildren in sessions of their own,
-which outlive both their parent and a killed worker. The keeper is the reaper of everything below it, so that what
+which outlive both their parent and a killed worker. The supervisor is the reaper of everything below it, so that what
 remains can be found and killed, whatever it did to its session, its process group or its parent.
 """
 
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from knowngood.workers.standalone import cgroup, sandbox
-else:  # by their place: there is no package where the keeper runs in the build under test
+else:  # by their place: there is no package where the supervisor runs in the build under test
     for _name in ("cgroup", "sandbox"):
         _spec = importlib.util.spec_from_file_location(f"knowngood_{_name}", f"{os.path.dirname(__file__)}/{_name}.py")
         globals()[_name] = importlib.util.module_from_spec(_spec)
@@ -56,7 +57,7 @@ _OBSERVATIONS_BYTES = 1 << 20
 _OPEN_FILES = 65536
 _SPARE_FILES = 10000  # and so many more must be possible
 _SHARED_BYTES = 16 << 20  # growth of the host's shared memory from which on it is asked whose it is
-_PATH_SIGNS = 2048
+_PATH_CHARS = 2048
 _STEPS = 64
 _UNCOUNTABLE = 1 << 62
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -66,11 +67,11 @@ _page = resource.getpagesize()
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
+def supervise(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
     """Read an order from `control`, run it to its end, and report. Returns once nothing of the arm is alive.
 
     `begin(order, observations)` is called in the arm's own process and becomes the arm; it may leave by an exception
-    that is no `Exception` (a forked arm unwinds to its zygote's outermost frame that way).
+    that is no `Exception` (a forked arm unwinds to its fork server's outermost frame that way).
     """
     inherited = _plain_files(besides=control.fileno())
     line, is_cancelled = _read_order(control)
@@ -81,12 +82,12 @@ def keep(control: socket.socket, begin: Callable[[dict[str, Any], int], NoReturn
     with contextlib.suppress(PermissionError):  # it leads its group already
         os.setsid()
     try:
-        reached = ("process", *sandbox.leave(order["fence"]))
+        reached = ("process", *sandbox.leave(order["sandbox"]))
     except sandbox.Refused as refused:
         _report(control, _refusal(refused))
         return
     sandbox.be_private()
-    arm = _Arm(order, control, inherited)
+    arm = _SupervisedArm(order, control, inherited)
     arm.start(begin)
     if is_cancelled:
         arm.cancel()
@@ -105,7 +106,7 @@ def _refusal(refused: sandbox.Refused) -> dict[str, Any]:
     saw = {"saw": "unable", "at": time.monotonic(), "why": str(refused)}
     return {
         "reason": "",
-        **_end_in_words(None),
+        **_describe_end(None),
         "wall_s": 0.0,
         "peak_bytes": 0,
         "observations": json.dumps(saw),
@@ -117,7 +118,9 @@ def _refusal(refused: sandbox.Refused) -> dict[str, Any]:
 
 
 def _plain_files(besides: int) -> frozenset[int]:
-    """What a zygote's libraries hold open, which its forks need; no folder (a way out) and no socket (another's)."""
+    """Files that a fork server's libraries hold open and its forks need; no folder (a way out) and no socket
+    (another's).
+    """
     kept = set()
     for fd in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):
@@ -152,7 +155,7 @@ def die_with_parent(number: int, parent: int) -> None:
 
 
 class _Log:
-    """What the arm prints: the first and the last half of `limit` bytes are kept."""
+    """Log of an arm: the first and the last half of `limit` bytes are kept."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -178,7 +181,7 @@ class _Log:
         return (bytes(self._head) + mark + bytes(self._tail[-self._half :])).decode("utf-8", "replace")
 
 
-class _Arm:
+class _SupervisedArm:
     """One arm, from fork to the death of its last descendant."""
 
     def __init__(self, order: dict[str, Any], control: socket.socket, inherited: frozenset[int]) -> None:
@@ -200,7 +203,7 @@ class _Arm:
         self._steps: list[tuple[float, Callable[[], None]]] = []
         self._peak_bytes = 0
         self._killed_at: float | None = None
-        self._least_shared = _shared_on_host()
+        self._least_shared = _proc_bytes("meminfo", "Shmem")
         self._known: set[int] = set()
         self._began = int(time.time())
         self._walk_at = time.monotonic() + 10 * _SAMPLE_S
@@ -209,16 +212,16 @@ class _Arm:
         self._files_at_start = told.f_favail // 2
 
     def start(self, begin: Callable[[dict[str, Any], int], NoReturn]) -> None:
-        keeper = os.getpid()
+        supervisor = os.getpid()
         self._listen()
         self._started = time.monotonic()
         self._steps.append((self._started + self._limits["timeout_s"], self._time_out))
-        fence = self._order["fence"]
-        if sandbox.NAMESPACES in fence["steps"]:
-            self._init, _ = sandbox.start_init(fence["mount"])
+        spec = self._order["sandbox"]
+        if sandbox.NAMESPACES in spec["steps"]:
+            self._init, _ = sandbox.start_init(spec["mount"])
         self._pid = os.fork()
         if self._pid == 0:
-            self._become(begin, keeper)
+            self._become(begin, supervisor)
         os.close(self._log_write)
         os.close(self._observed_write)
 
@@ -235,7 +238,7 @@ class _Arm:
         self._selector.register(self._control, selectors.EVENT_READ, self._read_control)
         die_with_parent(signal.SIGTERM, os.getppid())
 
-    def _become(self, begin: Callable[[dict[str, Any], int], NoReturn], keeper: int) -> NoReturn:
+    def _become(self, begin: Callable[[dict[str, Any], int], NoReturn], supervisor: int) -> NoReturn:
         """In the child: a session of its own, its limits, its pipes; then be the arm."""
         try:
             sandbox.be_private(is_private=False)  # it may else not say who is to go first
@@ -246,15 +249,15 @@ class _Arm:
             signal.signal(DUMP_SIGNAL, signal.SIG_IGN)  # until the harness answers it, it must not kill
             os.setsid()
             if not self._init:  # else the kernel ends it with its init, and its parent has no number here
-                die_with_parent(signal.SIGKILL, keeper)
+                die_with_parent(signal.SIGKILL, supervisor)
             if self._group:
                 cgroup.enter(self._group)
             _limit("RLIMIT_CORE", 0)
             _limit("RLIMIT_NOFILE", _OPEN_FILES)
             _limit("RLIMIT_FSIZE", self._limits["file_bytes"])
-            _be_the_first_to_go()
+            _prefer_for_oom()
             self._wire()
-            sandbox.enter(self._order["fence"])
+            sandbox.enter(self._order["sandbox"])
             os.chdir(self._order["cwd"])
             begin(self._order, self._observed_write)
         except Exception as failure:  # noqa: BLE001 - the last frame of this process
@@ -300,7 +303,7 @@ class _Arm:
         self._drain()
         return {
             "reason": self._reason,
-            **_end_in_words(self._status),
+            **_describe_end(self._status),
             "wall_s": ended - self._started,
             "peak_bytes": self._peak_bytes,
             "observations": self._observations.decode("utf-8", "replace"),
@@ -343,7 +346,7 @@ class _Arm:
             self._observations += data
 
     def _take(self, fd: int) -> bytes:
-        """What is in the pipe now; an ended pipe is no longer listened to."""
+        """Bytes that are in the pipe now; an ended pipe is no longer listened to."""
         try:
             data = os.read(fd, 1 << 18)
         except BlockingIOError:
@@ -417,26 +420,26 @@ class _Arm:
             self._stop("over_disk", self._kill_now)
 
     def _unmapped_bytes(self, tree: list[int], *, shared_once: bool) -> int:
-        """What the arm holds in memory as files and segments beyond what it has mapped, which is counted already.
+        """Memory of the arm in files and segments that it has not mapped; the mapped part is counted already.
 
         Looked for where the host's shared memory has grown since it was at its least, and never more than by that.
         """
         self._known.update(tree)
-        now = _shared_on_host()
+        now = _proc_bytes("meminfo", "Shmem")
         self._least_shared = min(self._least_shared, now)
         grown = now - self._least_shared
         if grown < _SHARED_BYTES:
             return 0
-        fence = self._order["fence"]
-        rooms = [op[1] for op in fence["ops"] if op[0] == "room"] if sandbox.NAMESPACES in fence["steps"] else []
+        spec = self._order["sandbox"]
+        rooms = [op[1] for op in spec["ops"] if op[0] == "room"] if sandbox.NAMESPACES in spec["steps"] else []
         held = _bytes_in_files(tree) + _bytes_in_rooms(tree, rooms) + sum(size for _, size in self._segments())
         mapped = sum(_shared_bytes(pid, shared_once=shared_once) for pid in tree)
         return max(min(held, grown) - mapped, 0)
 
     def _segments(self) -> Iterator[tuple[int, int]]:
         """Number and bytes of each segment of System V that the arm made."""
-        is_alone = sandbox.NAMESPACES in self._order["fence"]["steps"]
-        for line in (_read("/proc/sysvipc/shm") or "").splitlines()[1:]:
+        is_alone = sandbox.NAMESPACES in self._order["sandbox"]["steps"]
+        for line in cgroup.read("/proc/sysvipc/shm").splitlines()[1:]:
             fields = line.split()
             if is_alone or (int(fields[4]) in self._known and int(fields[13]) >= self._began):
                 yield int(fields[1]), int(fields[14])
@@ -467,18 +470,18 @@ class _Arm:
 
 
 def _disk_bytes(folder: str) -> int:
-    """What the files below a folder take on its disk, holes not counted. Files come and go while it looks.
+    """Disk space of the files below a folder, holes not counted. Files come and go while it looks.
 
     A folder too deep for one path is looked at from an open one on the way to it. What is deeper than `_STEPS` of them,
     or closed to us, cannot be counted, which is more than may be: no program makes such a thing by mistake.
     """
     used = 0
-    unread: list[tuple[_Base | None, str]] = [(None, folder)]
+    unread: list[tuple[_OpenFolder | None, str]] = [(None, folder)]
     while unread:
         base, path = unread.pop()
         try:
-            if base is None or len(path) > _PATH_SIGNS:
-                base, path = _Base(base, path), "."
+            if base is None or len(path) > _PATH_CHARS:
+                base, path = _OpenFolder(base, path), "."
             if base.steps > _STEPS:
                 return _UNCOUNTABLE
             descriptor = os.open(path, _FOLDER, dir_fd=base.descriptor)
@@ -502,10 +505,10 @@ def _disk_bytes(folder: str) -> int:
     return used
 
 
-class _Base:
+class _OpenFolder:
     """An open folder, for as long as something below it is still to be looked at."""
 
-    def __init__(self, above: _Base | None, path: str) -> None:
+    def __init__(self, above: _OpenFolder | None, path: str) -> None:
         self.steps: int = 0 if above is None else above.steps + 1
         self.descriptor: int = os.open(path, _FOLDER, dir_fd=None if above is None else above.descriptor)
 
@@ -514,19 +517,14 @@ class _Base:
             os.close(self.descriptor)
 
 
-def _shared_on_host() -> int:
-    for line in (_read("/proc/meminfo") or "").splitlines():
-        if line.startswith("Shmem:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
 def _bytes_in_files(tree: list[int]) -> int:
     """Of all files in memory that these processes hold open, and the length of what they have mapped of others."""
     device = _device_of_memory()
     if device is None:
         return 0
-    devices = {device, _device_of("/dev/shm")}  # noqa: S108 - asked about, not written to
+    devices = {device}
+    with contextlib.suppress(OSError):
+        devices.add(os.stat("/dev/shm").st_dev)  # noqa: S108 - asked about, not written to
     opened: dict[tuple[int, int], int] = {}
     mapped: dict[tuple[int, int], int] = {}
     for pid in tree:
@@ -543,7 +541,7 @@ def _bytes_in_files(tree: list[int]) -> int:
 def _mapped_of(pid: int, device: int) -> dict[tuple[int, int], int]:
     number = f"{os.major(device):02x}:{os.minor(device):02x}"
     found: dict[tuple[int, int], int] = {}
-    for line in (_read(f"/proc/{pid}/maps") or "").splitlines():
+    for line in cgroup.read(f"/proc/{pid}/maps").splitlines():
         place, _, _, on, inode, *name = line.split(maxsplit=5)
         if on == number and not (name and name[0].startswith("/SYSV")):
             first, _, last = place.partition("-")
@@ -564,15 +562,8 @@ def _device_of_memory() -> int | None:
         os.close(descriptor)
 
 
-def _device_of(path: str) -> int:
-    try:
-        return os.stat(path).st_dev
-    except OSError:
-        return -1
-
-
 def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
-    """What lies in the arm's own places in memory, seen through the first process that still has them."""
+    """Bytes in the arm's own file systems in memory, seen through the first process that still has them."""
     for pid in tree:
         with contextlib.suppress(OSError):
             told = [os.statvfs(f"/proc/{pid}/root{room}") for room in rooms]
@@ -582,8 +573,8 @@ def _bytes_in_rooms(tree: list[int], rooms: list[str]) -> int:
 
 def _shared_bytes(pid: int, *, shared_once: bool) -> int:
     """Of the memory that is counted for a process, what is shared memory."""
-    share = _told_bytes(pid, "smaps_rollup", "Pss_Shmem") if shared_once else 0
-    return share or _told_bytes(pid, "status", "RssShmem")
+    share = _proc_bytes(f"{pid}/smaps_rollup", "Pss_Shmem") if shared_once else 0
+    return share or _proc_bytes(f"{pid}/status", "RssShmem")
 
 
 def _limit(name: str, wanted: int) -> None:
@@ -593,13 +584,13 @@ def _limit(name: str, wanted: int) -> None:
     resource.setrlimit(getattr(resource, name), (wanted, wanted if name == "RLIMIT_CORE" else hard))
 
 
-def _be_the_first_to_go() -> None:
+def _prefer_for_oom() -> None:
     """Where the kernel must free memory, let it take the arm and not what watches over it."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
         file.write("900")
 
 
-def _end_in_words(status: int | None) -> dict[str, Any]:
+def _describe_end(status: int | None) -> dict[str, Any]:
     """`exit_code` or the name of the `signal`; neither for a process that would not die."""
     if status is None or os.WIFEXITED(status):
         return {"exit_code": None if status is None else os.WEXITSTATUS(status), "signal": ""}
@@ -669,17 +660,17 @@ def _children(pid: int) -> list[int]:
         return []
     found: list[int] = []
     for thread in threads:
-        text = _read(f"/proc/{pid}/task/{thread}/children")
-        if text is None and thread == str(pid) and os.path.exists(f"/proc/{pid}/stat"):
+        path = f"/proc/{pid}/task/{thread}/children"
+        if thread == str(pid) and not os.path.exists(path) and os.path.exists(f"/proc/{pid}/stat"):
             return _children_by_scan(pid)
-        found += [int(child) for child in (text or "").split()]
+        found += [int(child) for child in cgroup.read(path).split()]
     return found
 
 
 def _children_by_scan(parent: int) -> list[int]:
     found = []
     for name in os.listdir("/proc"):
-        text = _read(f"/proc/{name}/stat") if name.isdigit() else None
+        text = cgroup.read(f"/proc/{name}/stat") if name.isdigit() else ""
         # The command stands in parentheses and may itself hold some: state and parent follow the last one.
         if text and text.rpartition(")")[2].split()[1] == str(parent):
             found.append(int(name))
@@ -688,7 +679,7 @@ def _children_by_scan(parent: int) -> list[int]:
 
 def _memory_bytes(pid: int) -> int:
     """Resident memory, all that it shares included."""
-    statm = (_read(f"/proc/{pid}/statm") or "").split()
+    statm = cgroup.read(f"/proc/{pid}/statm").split()
     return int(statm[1]) * _page if statm else 0
 
 
@@ -700,25 +691,18 @@ def _memory_shared_once(tree: list[int]) -> int:
     """
     used, files = 0, 0
     for pid in tree:
-        share = _told_bytes(pid, "smaps_rollup", "Pss")
-        used += share or _told_bytes(pid, "status", "RssAnon") + _told_bytes(pid, "status", "RssShmem")
-        files = max(files, 0 if share else _told_bytes(pid, "status", "RssFile"))
+        share = _proc_bytes(f"{pid}/smaps_rollup", "Pss")
+        used += share or _proc_bytes(f"{pid}/status", "RssAnon") + _proc_bytes(f"{pid}/status", "RssShmem")
+        files = max(files, 0 if share else _proc_bytes(f"{pid}/status", "RssFile"))
     return used + files
 
 
-def _told_bytes(pid: int, file: str, name: str) -> int:
-    for line in (_read(f"/proc/{pid}/{file}") or "").splitlines():
+def _proc_bytes(file: str, name: str) -> int:
+    """The number behind a name in a file of /proc, which counts in KiB."""
+    for line in cgroup.read(f"/proc/{file}").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def _read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return None
 
 
 def _execute(order: dict[str, Any], observations: int) -> NoReturn:
@@ -731,4 +715,4 @@ def _execute(order: dict[str, Any], observations: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    keep(socket.socket(fileno=int(sys.argv[1])), _execute)
+    supervise(socket.socket(fileno=int(sys.argv[1])), _execute)

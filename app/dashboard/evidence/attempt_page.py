@@ -15,7 +15,7 @@ from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import Judgement, RunRecord
 from knowngood.app.domain.verdicts.voids import Void
-from knowngood.app.store.queries import AttemptDetail, Reception
+from knowngood.app.store.queries import AttemptDetail, ReceptionDetail
 from knowngood.app.web.errors import NotFound
 from knowngood.app.web.html.markdown import marked
 from knowngood.app.web.html.status_labels import OUTCOME_WORDS, StatusLabel, sign_of_outcome
@@ -34,7 +34,7 @@ class AttemptPage:
     judgement: Judgement
     is_counted: bool
     void: Void | None
-    reception: Reception
+    reception: ReceptionDetail
     sign: StatusLabel
     word: str
     issue_title: str

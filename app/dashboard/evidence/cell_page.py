@@ -29,8 +29,8 @@ from knowngood.app.domain.verdicts.changes import CellNews
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, is_stale
-from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
+from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.changes import load_cell_news
 from knowngood.app.store.queries import AttemptDetail, AttemptRow
 from knowngood.app.web.html.grid import Choice

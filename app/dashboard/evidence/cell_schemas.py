@@ -21,7 +21,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_stale,
 )
-from knowngood.app.domain.verdicts.workaround_cost import Cost, Spent
+from knowngood.app.domain.verdicts.workaround_cost import Cost, MedianCost
 from knowngood.app.web.urls import attempt_address
 
 
@@ -184,7 +184,7 @@ def _cost(cost: Cost) -> CostBody:
     return CostBody(variant=cost.variant, workaround=_spent(cost.cure), control=_spent(cost.control))
 
 
-def _spent(spent: Spent) -> SpentBody:
+def _spent(spent: MedianCost) -> SpentBody:
     return SpentBody(seconds=spent.seconds, peak_bytes=spent.peak_bytes or None, attempts=spent.attempts)
 
 

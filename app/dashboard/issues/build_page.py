@@ -14,9 +14,9 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.inference import ground_of
-from knowngood.app.domain.verdicts.matrix import Tally, concerns_cpu_path, stale_cells, tally
+from knowngood.app.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, stale_cells, tally
 from knowngood.app.domain.verdicts.verdict import Cell, is_stale
-from knowngood.app.store.evidence.attempt_summaries import Installed, load_installed
+from knowngood.app.store.evidence.attempt_summaries import ImportedPackages, load_installed
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, StatusLabel, cures_of, partly_of, sign_of
 from knowngood.app.web.request_context import Context, RequestContext
@@ -66,7 +66,7 @@ class Section:
 class BuildPage:
     build: Build
     hardware: str
-    totals: Tally
+    totals: MatrixTotals
     counts: Mapping[StatusLabel, int]
     said: tuple[str, ...]
     sections: tuple[Section, ...]
@@ -77,7 +77,7 @@ class BuildPage:
     comparisons: tuple[Choice, ...]
     upgrade_address: str
     feed_address: str
-    installed: Installed | None
+    installed: ImportedPackages | None
     command: str
     json_address: str
 
@@ -101,7 +101,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     issues: Sequence[Issue],
     cells: Sequence[Cell],
     measured: Sequence[str],
-    installed: Installed | None,
+    installed: ImportedPackages | None,
 ) -> BuildPage:
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", measured)

@@ -24,7 +24,7 @@ from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, fold, 
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
 from knowngood.app.store.engine import reading
-from knowngood.app.store.evidence.attempt_summaries import Glance, load_glances, load_timed
+from knowngood.app.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
 from knowngood.app.store.queries import load_builds
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
@@ -120,7 +120,7 @@ class SpanLine:
 class AttemptLine:
     """`sign` is that of "not run" where the attempt does not count: it is superseded, or voided."""
 
-    attempt: Glance
+    attempt: AttemptSummary
     address: str
     sign: StatusLabel
     word: str
@@ -155,7 +155,7 @@ class IssueEvidence:
     cells: Sequence[Cell]
     chosen: Chosen
     costs: Mapping[str, Cost]
-    attempts: Sequence[Glance]
+    attempts: Sequence[AttemptSummary]
 
 
 @dataclass(frozen=True)
@@ -457,7 +457,7 @@ def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
     )
 
 
-def _attempt(context: RequestContext, one: Glance) -> AttemptLine:
+def _attempt(context: RequestContext, one: AttemptSummary) -> AttemptLine:
     sign = sign_of_outcome(one.outcome) if one.outcome else StatusLabel.NOT_RUN
     word = OUTCOME_WORDS[one.outcome] if one.outcome else "voided" if one.is_voided else "superseded"
     return AttemptLine(one, attempt_address(one.id), sign, context.say(word))

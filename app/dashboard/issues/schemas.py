@@ -10,7 +10,7 @@ from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Claim, Issue, Packages, Requires, Variant, Workaround
 from knowngood.app.domain.verdicts.claims import Standing, doubts_about, held_claims
-from knowngood.app.domain.verdicts.history import Answer, History, Release, Span
+from knowngood.app.domain.verdicts.history import Answer, FailingSpan, History, Release
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.web.urls import issue_address
 
@@ -272,7 +272,7 @@ def _history(issue: Issue, hardware: str, history: History) -> HistoryBody:
     )
 
 
-def _span(span: Span) -> SpanBody:
+def _span(span: FailingSpan) -> SpanBody:
     return SpanBody(
         first_bad=span.first_bad,
         last_bad=span.last_bad,

@@ -116,7 +116,7 @@ def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None,
     if query.stale is None:
         return cells
     stale = stale_cells(cells, {build.id: build for build in selection.all_builds}, now)
-    return [cell for cell in cells if ((cell.issue, cell.build, cell.hardware) in stale) is query.stale]
+    return [cell for cell in cells if (cell.key in stale) is query.stale]
 
 
 def _order(query: MatrixApiQuery, selection: Selection) -> Order[Cell]:

@@ -14,15 +14,14 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.app.domain.identity_key import Same, SameEach
+from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.inference import CellKey
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import (
     Columns,
-    Tally,
+    MatrixTotals,
     choose_columns,
     concerns_cpu_path,
     fold,
@@ -32,7 +31,7 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
@@ -111,7 +110,7 @@ class Row:
     signs: tuple[StatusLabel, ...]
     drawn: Markup
     sentence: str
-    tally: Tally
+    tally: MatrixTotals
     is_on_cpu: bool
 
     @property
@@ -167,7 +166,7 @@ class MatrixPage:
     """
 
     hardware: str
-    totals: Tally
+    totals: MatrixTotals
     heads: tuple[ColumnHeader, ...]
     minors: Mapping[str, Fold]
     build_count: int
@@ -311,29 +310,31 @@ def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[R
         history = selection.known.told(issue, look.hardware)
         cures = _cures(selection.known, issue.id, look.hardware)
         title = context.in_language(issue.title, issue.title_zh)
-        rows.append(_row(Same(issue), title, SameEach(cells), history, cures, look, _stale(cells, look, context.now)))
+        rows.append(
+            _row(IdentityKey(issue), title, IdentityKeys(cells), history, cures, look, _stale(cells, look, context.now))
+        )
     return tuple(rows)
 
 
-def _stale(cells: tuple[Cell, ...], look: _Look, now: datetime) -> frozenset[CellKey]:
-    fresh_until = _fresh_until(SameEach(cells), look)
+def _stale(cells: tuple[Cell, ...], look: _Look, now: datetime) -> frozenset[CellPlace]:
+    fresh_until = _fresh_until(IdentityKeys(cells), look)
     return stale_cells(cells, look.builds, now) if fresh_until and fresh_until < now else frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _fresh_until(cells: SameEach[Cell], look: _Look) -> datetime | None:
+def _fresh_until(cells: IdentityKeys[Cell], look: _Look) -> datetime | None:
     return stale_after(cells.them, look.builds)
 
 
 @lru_cache(maxsize=2048)  # rows of 60 columns, 18 kB each
 def _row(  # noqa: PLR0913 - each is part of the key
-    issue: Same[Issue],
+    issue: IdentityKey[Issue],
     title: str,
-    cells: SameEach[Cell],
+    cells: IdentityKeys[Cell],
     history: str,
     cures: int,
     look: _Look,
-    stale: frozenset[CellKey],
+    stale: frozenset[CellPlace],
 ) -> Row:
     """Kept until something in it changes, because between two pages little does. Of 100 issues x 40 builds a page after
     one cell's change took 73 ms when all rows and cells were made anew, 33 as here; of 500 x 60 441 and 105 (time of

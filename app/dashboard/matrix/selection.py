@@ -16,7 +16,7 @@ from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of, unfolded
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.knowledge.cell_cache import KeptKnown
+from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.loader import load_known_at
 from knowngood.app.query.evaluate import View, columns_left, matching, needs_cells, of_issues
 from knowngood.app.query.json_form import LONGEST as LONGEST_QUERY
@@ -114,7 +114,7 @@ def select(  # noqa: PLR0913 - each by its name
     classes: Sequence[str],
     columns: Columns,
     *,
-    kept: KeptKnown,
+    kept: KnownCache,
     now: datetime,
     folded: bool = False,
     at: datetime | None = None,

@@ -1,1 +1,1 @@
-"""What a build is, how people write its name, and which packages lie beside it."""
+"""A build, its name as people write it, and the packages installed beside it."""

@@ -148,11 +148,6 @@ class Build:
         return f"{self.build_id.version.major}.{self.build_id.version.minor}"
 
 
-def in_release_order(builds: Mapping[str, Build]) -> list[str]:
-    """Ids from oldest to newest by PEP 440; mismatched Triton and other Pythons follow the plain build."""
-    return sorted(builds, key=lambda id_: builds[id_].build_id)
-
-
 def difference(build: Build, imported: Mapping[str, str], pins: Mapping[str, str]) -> str | None:
     """Say in one sentence how what was imported differs from what was asked for; None where it does not.
 

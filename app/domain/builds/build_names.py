@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, parse_build_id
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
+from knowngood.app.domain.grouping import grouped
 
 _LONGEST, _SHOWN, _NEAREST = 200, 80, 3
 _NAME = re.compile(
@@ -32,8 +33,8 @@ _Family = tuple[Version, Version | None]
 
 @dataclass(frozen=True)
 class BuildName:
-    """What somebody wrote. `triton` is None for torch's own pin, `python` where it is left open: a build id without
-    `~py` means 3.11, a version of torch alone means none.
+    """A build's name as somebody wrote it. `triton` is None for torch's own pin, `python` where it is left open: a
+    build id without `~py` means 3.11, a version of torch alone means none.
     """
 
     text: str
@@ -162,15 +163,10 @@ class BuildNames:
         """At most three builds (of `among`), one for each torch and Triton, by the order of versions: the same release
         first, then the same minor one, then by how many releases lie between.
         """
-        by_column: dict[BuildId, list[Build]] = defaultdict(list)
-        for id_, build in self.builds.items():
-            if among is None or id_ in among:
-                by_column[build.build_id.apart_from_python].append(build)
+        allowed = (build for id_, build in self.builds.items() if among is None or id_ in among)
+        by_column = grouped(allowed, lambda build: build.build_id.apart_from_python)
         columns = [min(column, key=lambda one: apart(one.python, python)) for column in by_column.values()]
-        line = {
-            version: at
-            for at, version in enumerate(sorted({_public(torch), *(_public(one.build_id.version) for one in columns)}))
-        }
+        line = sorted({_public(torch), *(one.build_id.public_version for one in columns)})
 
         def distance(build: Build) -> tuple[object, ...]:
             version = build.build_id.version
@@ -178,7 +174,7 @@ class BuildNames:
             return (
                 version.base_version != torch.base_version,
                 version.release[:2] != torch.release[:2],
-                abs(line[_public(version)] - line[_public(torch)]),
+                abs(line.index(build.build_id.public_version) - line.index(_public(torch))),
                 is_of_other_kind,
                 not is_of_triton(build, triton),
                 between,
@@ -204,11 +200,9 @@ class BuildNames:
 
     @cached_property
     def _defaults(self) -> Mapping[Version, frozenset[Version]]:
-        found: dict[Version, set[Version]] = defaultdict(set)
-        for build in self.builds.values():
-            if build.origin == "default" and not build.is_mismatched:
-                found[build.build_id.public_version].add(build.build_id.version)
-        return {release: frozenset(torches) for release, torches in found.items()}
+        builds = (one.build_id for one in self.builds.values() if one.origin == "default" and not one.is_mismatched)
+        by_release = grouped(builds, lambda one: one.public_version)
+        return {release: frozenset(one.version for one in found) for release, found in by_release.items()}
 
 
 def preferred(family: Iterable[Build]) -> Build | None:
@@ -269,5 +263,5 @@ def _public(version: Version) -> Version:
 
 
 def _shown(text: str) -> str:
-    plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text.strip()[:_SHOWN])
+    plain = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text.strip()[:_SHOWN])
     return plain if len(text.strip()) <= _SHOWN else f"{plain}..."

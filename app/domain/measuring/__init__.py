@@ -1,1 +1,1 @@
-"""What is to be measured, by whom, at which level of isolation."""
+"""Planning measurements: what to run, on which worker, at which level of isolation."""

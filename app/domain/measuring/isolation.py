@@ -11,9 +11,9 @@ FILTERS = ("seccomp", "landlock")
 class Isolation(StrEnum):
     """In rising order; each level holds what those before it hold. docs/threat-model.md says what each one stops.
 
-    `none`: nothing was recorded. `process`: limits, and a keeper that leaves no process behind. `network`: a loopback
-    of its own and nothing else. `namespaces`: a host of its own, of which it sees its environment and its scratch
-    folder. `filtered`: the kernel refuses it besides what no repro needs.
+    `none`: nothing was recorded. `process`: limits, and a supervisor that leaves no process behind. `network`: a
+    loopback of its own and nothing else. `namespaces`: a host of its own, of which it sees its environment and its
+    scratch folder. `filtered`: the kernel refuses it besides what no repro needs.
     """
 
     NONE = "none"

@@ -1,4 +1,4 @@
-"""What travels between dispatcher and agent: a job's specification one way, its events the other way.
+"""Messages between dispatcher and agent: a job's specification one way, its events the other way.
 
 A job is one environment with the arms that share it. Everything here is JSON on the wire; nothing here holds a
 credential, an address of a database, or a path of the dispatcher's machine.
@@ -14,6 +14,15 @@ from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import RunRecord
 
 LOCAL = "local"  # the origin of attempts that were made through this store, not imported into it
+
+
+@dataclass(frozen=True)
+class PlannedArm:
+    issue: str
+    arm: str
+    variant: str
+    ordinal: int
+    binding: str
 
 
 @dataclass(frozen=True)
@@ -49,22 +58,26 @@ class JobSpec:
 
 
 @dataclass(frozen=True)
-class JobStarted:
+class JobEvent:
+    """A message of the agent's on one try of a job."""
+
     job: str
     try_no: int
+
+
+@dataclass(frozen=True)
+class JobStarted(JobEvent):
     machine: Machine
 
 
 @dataclass(frozen=True)
-class Provisioning:
+class Provisioning(JobEvent):
     """Progress of the environment. `phase` is resolve, sync, compile, probe; bytes are 0 where unknown.
 
     Phase `wait` is none of these: no worker of the fleet has room yet, others download on that host, or the environment
     is there and another job holds the GPU. `detail` says which.
     """
 
-    job: str
-    try_no: int
     phase: str
     detail: str = ""
     done_bytes: int = 0
@@ -72,14 +85,12 @@ class Provisioning:
 
 
 @dataclass(frozen=True)
-class EnvironmentReady:
+class EnvironmentReady(JobEvent):
     """`lock` is the pylock.toml as resolved (it names hosts: for the database alone), `lock_digest` its digest.
 
     `packages` is what is installed, name to version; `imported` is what a process in it reported.
     """
 
-    job: str
-    try_no: int
     lock: str
     lock_digest: str
     packages: Mapping[str, str]
@@ -89,19 +100,15 @@ class EnvironmentReady:
 
 
 @dataclass(frozen=True)
-class ArmStarted:
-    job: str
-    try_no: int
+class ArmStarted(JobEvent):
     attempt: str
     at: datetime
 
 
 @dataclass(frozen=True)
-class ArmFinished:
+class ArmFinished(JobEvent):
     """The evidence of one attempt. `log` is its output (UTF-8, limited; the middle is cut where it was longer)."""
 
-    job: str
-    try_no: int
     attempt: str
     record: RunRecord
     log: str
@@ -112,11 +119,9 @@ class ArmFinished:
 
 
 @dataclass(frozen=True)
-class JobEnded:
+class JobEnded(JobEvent):
     """The agent's last word. `problem` is empty, or says why arms of the job were left undone."""
 
-    job: str
-    try_no: int
     problem: str = ""
 
 

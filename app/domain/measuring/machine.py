@@ -1,4 +1,4 @@
-"""What a worker's host is, as far as results depend on it. The worker finds these facts; here is only their shape."""
+"""A worker's host, as far as results depend on it. The worker finds these facts; here is only their shape."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
 CPU_CLASS = "cpu-x86_64"
 
 LONGEST_WORD = 300
-"""Signs of a name, a version, the model of a processor."""
+"""Characters of a name, a version, the model of a processor."""
 
 MOST_GPUS = 64
 """Of a host; it has no more means of isolation either."""

@@ -26,8 +26,6 @@ MEMORY = "knowngood-memory-gb"
 CORES = "knowngood-cores"
 ISA = "knowngood-isa"
 
-LABELS = (RELEASE, CPU, CUDA, CAPABILITY, DRIVER, DRIVER_CUDA, GPU_MEMORY, MEMORY, CORES, ISA)
-
 _CLASS = re.compile(r"cpu-x86_64|cuda-sm_\d{2,3}[a-z]?")
 _VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _CONDITION = re.compile(r"([A-Za-z0-9._/-]+)(>=|=)(.+)")
@@ -82,7 +80,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a label must say: exactly `value`, or (`at_least`) a number or version that is not below it."""
+    """A condition on a label: exactly `value`, or (`at_least`) a number or version that is not below it."""
 
     label: str
     value: str
@@ -132,14 +130,14 @@ def room_of(members: Iterable[Member], conditions: Sequence[Condition]) -> dict[
 
 
 def needs_of(build: Build, hardware: str) -> tuple[Condition, ...]:
-    """What a build asks of a machine of its class: a driver for its CUDA's major version, as `driver_trouble` does."""
+    """A build's conditions on its machine: a driver for its CUDA's major version, as `driver_trouble` does."""
     if not hardware.startswith("cuda-") or build.cuda is None:
         return ()
     return (Condition(DRIVER_CUDA, build.cuda.split(".")[0], at_least=True),)
 
 
 @dataclass(frozen=True)
-class Choice:
+class Placement:
     """Where a job may go: machines whose labels have one of the values for each name. `best` is the one that it is to
     go to if there is room at that moment; empty where all are alike to it.
     """
@@ -156,7 +154,7 @@ def choose(
     wishes: Sequence[Condition],
     holders: Collection[str],
     busy: Mapping[str, int],
-) -> Choice | None:
+) -> Placement | None:
     """Choose among `members`; None where none can take the job.
 
     A wish counts as a condition while somebody meets it: a build that no driver of the fleet serves is tried all the
@@ -175,7 +173,7 @@ def choose(
         selector[condition.label] = tuple(sorted(told & set(selector.get(condition.label, told))))
     free = [one for one in found if one.id in holders and busy.get(one.id, 0) < one.room[hardware]]
     best = min(free, key=lambda one: (busy.get(one.id, 0), one.id), default=None)
-    return Choice(selector, best.id if best else "")
+    return Placement(selector, best.id if best else "")
 
 
 class Why(StrEnum):
@@ -207,7 +205,7 @@ class Waiting:
 def waiting_of(
     queued: Mapping[str, int], offered_until: Mapping[str, datetime], dispatcher_until: datetime | None, now: datetime
 ) -> tuple[Waiting, ...]:
-    """What of the queue cannot be done now, by class.
+    """Queued jobs that nobody can take now, by class.
 
     `offered_until` says for each class until when a dispatcher had a worker for it; later than now: it has one.
     """

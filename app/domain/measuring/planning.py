@@ -1,12 +1,14 @@
-"""What to run next: wanted cells minus what is known, grouped into jobs. Pure; the store keeps the queue."""
+"""Planning the next runs: wanted cells minus what is known, grouped into jobs. Pure; the store keeps the queue."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from math import ceil
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -21,6 +23,7 @@ from knowngood.app.domain.issue import (
     is_measured_on,
     variants_of,
 )
+from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, FAILURES, INFRASTRUCTURE, Cell, Verdict, is_stale
@@ -34,7 +37,7 @@ _Finding = tuple[str, str, str, str]  # issue, build, hardware class, variant
 
 @dataclass(frozen=True)
 class ArmKey:
-    """What an attempt is counted under: the same binding means that the same thing ran."""
+    """The key that an attempt is counted under: the same binding means that the same thing ran."""
 
     issue: str
     build: str
@@ -45,8 +48,8 @@ class ArmKey:
 
 
 @dataclass(frozen=True)
-class Known:
-    """What the store holds: counted outcomes per key, and the highest ordinal ever given out (0: none)."""
+class KnownAttempts:
+    """Stored attempts: counted outcomes per key, and the highest ordinal ever given out (0: none)."""
 
     outcomes: Mapping[ArmKey, Sequence[Outcome]] = field(default_factory=dict)
     ordinals: Mapping[ArmKey, int] = field(default_factory=dict)
@@ -54,8 +57,8 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for.
+class PlanRequest:
+    """A request for a plan.
 
     `repeat` is the number of settled attempts each arm shall have; `force` runs `repeat` more, whatever is known.
     `confirm` asks only of cells that have an answer, and there for what their claims rest on: two attempts of each
@@ -77,15 +80,6 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class PlannedArm:
-    issue: str
-    arm: str
-    variant: str
-    ordinal: int
-    binding: str
-
-
-@dataclass(frozen=True)
 class PlannedJob:
     """One environment on one hardware class, and the arms that share it in the order to run them."""
 
@@ -99,7 +93,7 @@ _Grouped = dict[tuple[EnvironmentRequest, str], list[PlannedArm]]
 
 
 def _shared(issue: Issue, build: Build) -> tuple[EnvironmentRequest, str]:
-    """What the arms of one job share: an environment, and where a repro edits its own, the issue too."""
+    """The key that arms of one job share: an environment, and where a repro edits its own, the issue too."""
     request = environment_request(issue, build)
     return request, issue.id if request.mutates else ""
 
@@ -112,8 +106,8 @@ def plan_jobs(
     issues: Iterable[Issue],
     builds: Sequence[Build],
     hardware: Collection[str],
-    known: Known,
-    wanted: Wanted,
+    known: KnownAttempts,
+    wanted: PlanRequest,
     *,
     line: Sequence[Build] = (),
 ) -> tuple[PlannedJob, ...]:
@@ -163,7 +157,7 @@ def twins_of(builds: Iterable[Build], python: str) -> Mapping[str, Build]:
 
 
 def recheck_cells(
-    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: Known, sample: Sample
+    issues: Iterable[Issue], builds: Iterable[Build], hardware: Collection[str], known: KnownAttempts, sample: Sample
 ) -> tuple[Cell, ...]:
     """Cells with an answer to ask once more, drawn by chance; fewer where there are not so many.
 
@@ -183,7 +177,7 @@ def recheck_cells(
 
 
 def recheck_jobs(
-    issues: Iterable[Issue], twins: Mapping[str, Build], chosen: Iterable[Cell], known: Known
+    issues: Iterable[Issue], twins: Mapping[str, Build], chosen: Iterable[Cell], known: KnownAttempts
 ) -> tuple[PlannedJob, ...]:
     """One more attempt of the control and the baseline of each cell, with every variant. On another Python just those
     that have no answer there: what is asked is whether it says the same, and a stopped run goes on.
@@ -202,7 +196,9 @@ def recheck_jobs(
     return tuple(jobs)
 
 
-def _once_more(issue: Issue, build: Build, hardware: str, known: Known, *, is_twin: bool) -> Iterable[PlannedArm]:
+def _once_more(
+    issue: Issue, build: Build, hardware: str, known: KnownAttempts, *, is_twin: bool
+) -> Iterable[PlannedArm]:
     request = environment_request(issue, build)
     for id_ in (CONTROL, BASELINE):
         arm = issue.arm(id_)
@@ -218,11 +214,12 @@ def missing_arms(
     issue: Issue,
     build: Build,
     hardware: str,
-    known: Known,
-    wanted: Wanted,
+    known: KnownAttempts,
+    wanted: PlanRequest,
     changes: Collection[_Finding] = (),
 ) -> list[PlannedArm]:
-    """What one cell still needs, controls first; nothing where it has its answer. The issue must apply to the build.
+    """The arms that one cell still needs, controls first; none where it has its answer. The issue must apply to the
+    build.
 
     `changes` are what `find_changes` gives, for whoever confirms.
     """
@@ -251,12 +248,15 @@ def missing_arms(
     return planned
 
 
-def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: Wanted) -> Iterator[tuple[Arm, Variant]]:
+_ORDER = {CONTROL: 0, BASELINE: 1}  # then the workarounds
+
+
+def _candidates(issue: Issue, build: Build, cell: Cell | None, wanted: PlanRequest) -> Iterator[tuple[Arm, Variant]]:
     """The arms that apply to the build with their variants, without workarounds that have to wait."""
     is_seen = cell is not None and cell.verdict in FAILING
     waits = not wanted.workarounds or (wanted.where_affected and not is_seen)
     failing = _failing_variants(cell) if wanted.where_affected else None
-    for arm in sorted(issue.arms, key=lambda arm: _rank(arm.id)):
+    for arm in sorted(issue.arms, key=lambda arm: _ORDER.get(arm.id, len(_ORDER))):
         is_cure = arm.id not in {CONTROL, BASELINE}
         if arm_inapplicable(arm, build) or (waits and is_cure):
             continue
@@ -271,11 +271,7 @@ def _failing_variants(cell: Cell | None) -> frozenset[str]:
     return frozenset(one.variant for one in found if one.verdict in FAILING)
 
 
-def _rank(arm: str) -> int:
-    return {CONTROL: 0, BASELINE: 1}.get(arm, 2)
-
-
-def _asked(arm: Arm, wanted: Wanted) -> int:
+def _asked(arm: Arm, wanted: PlanRequest) -> int:
     return max(wanted.repeat, wanted.baseline) if arm.id == BASELINE else wanted.repeat
 
 
@@ -301,24 +297,21 @@ _FAILED = FAILURES | {Outcome.TIMEOUT}
 
 
 def find_changes(
-    issues: Iterable[Issue], line: Sequence[Build], hardware: Collection[str], known: Known
+    issues: Iterable[Issue], line: Sequence[Build], hardware: Collection[str], known: KnownAttempts
 ) -> frozenset[_Finding]:
     """The findings on both sides of every change along the releases of one Python on one hardware class.
 
     A change lies between a pass and a failure (flaky ones too) with neither between them, whatever else does. Where a
     cell changes, each of its variants that says what the cell says is a side of it: a pass rests on all of them.
     """
-    releases: dict[str, list[str]] = defaultdict(list)
-    for build in line:
-        if is_release(build):
-            releases[build.python].append(build.id)
-    found: set[_Finding] = set()
-    for issue in issues:
-        for class_ in hardware:
-            for ids in releases.values():
-                places = ((issue.id, build, class_) for build in ids)
-                found |= _changes([cell for place in places if (cell := known.cells.get(place)) is not None])
-    return frozenset(found)
+    releases = grouped(filter(is_release, line), lambda build: build.python).values()
+    rows = (
+        [cell for build in builds if (cell := known.cells.get((issue.id, build.id, class_))) is not None]
+        for issue in issues
+        for class_ in hardware
+        for builds in releases
+    )
+    return frozenset(finding for row in rows for finding in _changes(row))
 
 
 def _changes(cells: Sequence[Cell]) -> set[_Finding]:
@@ -354,7 +347,7 @@ def _fails(verdict: Verdict) -> bool | None:
 
 @dataclass(frozen=True)
 class Price:
-    """What a plan costs in time. `seconds` is wall time on `slots` slots; `guessed` of the `arms` were never timed."""
+    """The time that a plan takes. `seconds` is wall time on `slots` slots; `guessed` of the `arms` were never timed."""
 
     jobs: int
     arms: int
@@ -362,6 +355,11 @@ class Price:
     guessed: int
     cells: int = 0
     environments: int = 0
+
+    @property
+    def minutes(self) -> int:
+        """Whole minutes, rounded up: an estimate, to be told with "about"."""
+        return ceil(self.seconds / 60)
 
 
 GUESS_S = 15.0  # an arm nobody timed: a trivial compile takes 8 to 18 s on a quiet core (measured 2026-11)

@@ -1,4 +1,4 @@
-"""What each machine that measures has done and does: how busy it was, and what a cell costs there."""
+"""Statistics of each machine that measures: how busy it was, and the time that a cell takes there."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Device, Issue, is_measured_on
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
 
@@ -23,7 +24,7 @@ class Window(StrEnum):
 
 
 @dataclass(frozen=True)
-class Stay:
+class AttemptStay:
     """One attempt as far as a machine's time is concerned."""
 
     machine: str
@@ -35,7 +36,7 @@ class Stay:
 
 
 @dataclass(frozen=True)
-class Tally:
+class MachineTally:
     """All that a machine ever did here, by hardware class. `origins` are where its results came from: `local`, or the
     names that bundles gave.
     """
@@ -48,7 +49,7 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Doing:
+class HeldJobProgress:
     """A job that is held now. `machine` is empty until one has begun with it; `arms` are what runs at this moment.
 
     `is_held` is False where its lease has run out: its dispatcher is gone, or is about to be missed.
@@ -96,7 +97,7 @@ class Worker:
     origins: tuple[str, ...]
     busy: float
     classes: tuple[ClassWork, ...]
-    doing: tuple[Doing, ...]
+    doing: tuple[HeldJobProgress, ...]
 
     @property
     def served(self) -> frozenset[str]:
@@ -114,27 +115,19 @@ class Unserved:
 
 
 def workers_of(
-    tallies: Iterable[Tally],
+    tallies: Iterable[MachineTally],
     machines: Mapping[str, Machine],
-    stays: Iterable[Stay],
-    doing: Sequence[Doing],
+    stays: Iterable[AttemptStay],
+    doing: Sequence[HeldJobProgress],
     *,
     since: datetime,
     now: datetime,
 ) -> tuple[Worker, ...]:
     """Whoever was seen last comes first; what is at work now was seen now."""
-    by_machine: dict[str, list[Tally]] = {}
-    for one in tallies:
-        by_machine.setdefault(one.machine, []).append(one)
-    for held in doing:
-        if held.machine:
-            by_machine.setdefault(held.machine, [])
-    spent: dict[str, list[Stay]] = {}
-    for stay in stays:
-        spent.setdefault(stay.machine, []).append(stay)
+    tallied, spent = grouped(tallies, lambda one: one.machine), grouped(stays, lambda one: one.machine)
     found = [
-        _worker(digest, machines.get(digest), by_machine[digest], spent.get(digest, []), doing, since=since, now=now)
-        for digest in by_machine
+        _worker(one, machines.get(one), tallied.get(one, []), spent.get(one, []), doing, since=since, now=now)
+        for one in {*tallied, *(held.machine for held in doing if held.machine)}
     ]
     return tuple(sorted(found, key=lambda worker: (worker.last_at, worker.digest), reverse=True))
 
@@ -142,9 +135,9 @@ def workers_of(
 def _worker(  # noqa: PLR0913 - what is known of one machine
     digest: str,
     machine: Machine | None,
-    tallies: Sequence[Tally],
-    stays: Sequence[Stay],
-    doing: Sequence[Doing],
+    tallies: Sequence[MachineTally],
+    stays: Sequence[AttemptStay],
+    doing: Sequence[HeldJobProgress],
     *,
     since: datetime,
     now: datetime,
@@ -164,7 +157,7 @@ def _worker(  # noqa: PLR0913 - what is known of one machine
     )
 
 
-def _class_work(hardware: str, stays: Sequence[Stay]) -> ClassWork:
+def _class_work(hardware: str, stays: Sequence[AttemptStay]) -> ClassWork:
     return ClassWork(
         hardware=hardware,
         arms=len(stays),

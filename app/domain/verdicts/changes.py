@@ -1,4 +1,4 @@
-"""What changed in the matrix, made readable: one entry per cause, however many cells it turned and however many steps
+"""Changes of the matrix, made readable: one entry per cause, however many cells it turned and however many steps
 each of them took.
 
 While a run goes on, a cell passes through `not_run` and `inconclusive` on its way to an answer, and an import brings
@@ -12,15 +12,15 @@ from datetime import datetime
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import parse_build_id
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import OfCell, Verdict, WorkaroundVerdict
 
 Place = tuple[str, str, str]
 """Issue, hardware class, build."""
 
 
 class Cause(StrEnum):
-    """What made cells change: a run here, an imported bundle, an edit of the catalogue, what somebody said of a cell,
-    that all results of a worker were voided or count again, or that they were derived anew by other rules.
+    """A cause that makes cells change: a run here, an imported bundle, an edit of the catalogue, what somebody said of
+    a cell, that all results of a worker were voided or count again, or that they were derived anew by other rules.
     """
 
     RUN = "run"
@@ -33,7 +33,7 @@ class Cause(StrEnum):
 
 
 class CureNews(StrEnum):
-    """What it means to whoever uses a workaround that its verdict is another one."""
+    """The meaning of a workaround's new verdict for whoever uses it."""
 
     NO_LONGER_NEEDED = "no_longer_needed"
     STOPPED_WORKING = "stopped_working"
@@ -80,12 +80,27 @@ class CellNews:
         return (self.issue, self.hardware, self.build)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Earlier:
-    """The last verdicts that cells and their workarounds had before the news begin; who is not in it had none."""
+    """The last verdicts that cells and their workarounds had; what is not in it had none."""
 
-    verdicts: Mapping[Place, Verdict] = field(default_factory=dict)
-    workarounds: Mapping[tuple[Place, str], WorkaroundVerdict] = field(default_factory=dict)
+    verdicts: dict[Place, Verdict] = field(default_factory=dict)
+    workarounds: dict[tuple[Place, str], WorkaroundVerdict] = field(default_factory=dict)
+
+    def learn(
+        self,
+        place: Place,
+        verdicts: Iterable[Verdict | None],
+        workarounds: Mapping[str, Iterable[WorkaroundVerdict | None]],
+    ) -> None:
+        """Take in one step of a cell, in the order of steps. What says that nothing was measured is passed over."""
+        for verdict in verdicts:
+            if verdict not in {None, Verdict.NOT_RUN}:
+                self.verdicts[place] = verdict
+        for id_, findings in workarounds.items():
+            for finding in findings:
+                if finding not in {None, WorkaroundVerdict.UNVERIFIED}:
+                    self.workarounds[place, id_] = finding
 
 
 @dataclass(frozen=True)
@@ -98,16 +113,13 @@ class CureTurn:
 
 
 @dataclass(frozen=True)
-class CellTurn:
+class CellTurn(OfCell):
     """A cell before and after a cause. `at` is when it came to be so, `reason` why it is so.
 
     Where it was not run before, because its repro had become another one, `earlier` is the last verdict it had; None
     where there was none.
     """
 
-    issue: str
-    build: str
-    hardware: str
     before: Verdict
     after: Verdict
     reason: str
@@ -128,7 +140,7 @@ class CellTurn:
 
 @dataclass(frozen=True)
 class Change:
-    """What one cause did; `key` names it for good. `turns` stand by issue, then class, then release."""
+    """The cells turned by one cause; `key` names it for good. `turns` stand by issue, then class, then release."""
 
     key: str
     at: datetime
@@ -148,10 +160,10 @@ def changes_of(news: Iterable[CellNews], earlier: Earlier | None = None, *, firs
     So are first measurements, of cells and of workarounds, unless `first` asks for them.
     """
     grouped: dict[str, _Steps] = {}
-    known = _Known(earlier or Earlier())
+    known = Earlier(dict(earlier.verdicts), dict(earlier.workarounds)) if earlier else Earlier()
     for one in news:
         grouped.setdefault(one.belongs_to, _Steps()).add(one, known)
-        known.learn(one)
+        known.learn(one.place, (one.before, one.after), one.workarounds)
     found = (steps.change(key, first=first) for key, steps in grouped.items())
     told = [change for change in found if change.turns]
     return tuple(sorted(told, key=lambda change: (change.at, change.key), reverse=True))
@@ -160,7 +172,7 @@ def changes_of(news: Iterable[CellNews], earlier: Earlier | None = None, *, firs
 def only(
     changes: Iterable[Change], *, issues: Collection[str] | None = None, hardware: Collection[str] = ()
 ) -> tuple[Change, ...]:
-    """What of them concerns these issues (None: all) on these hardware classes (none: on any)."""
+    """The part of each that concerns these issues (None: all) on these hardware classes (none: on any)."""
     kept = (_only(change, issues, hardware) for change in changes)
     return tuple(change for change in kept if change.turns)
 
@@ -174,42 +186,19 @@ def _only(change: Change, issues: Collection[str] | None, hardware: Collection[s
     return replace(change, turns=turns)
 
 
-class _Known:
-    """The last verdict of everything, as of the step that is being looked at."""
-
-    def __init__(self, earlier: Earlier) -> None:
-        self._verdicts = dict(earlier.verdicts)
-        self._workarounds = dict(earlier.workarounds)
-
-    def verdict(self, place: Place) -> Verdict | None:
-        return self._verdicts.get(place)
-
-    def workaround(self, place: Place, id_: str) -> WorkaroundVerdict | None:
-        return self._workarounds.get((place, id_))
-
-    def learn(self, one: CellNews) -> None:
-        for verdict in (one.before, one.after):
-            if verdict not in {None, Verdict.NOT_RUN}:
-                self._verdicts[one.place] = verdict
-        for id_, turned in one.workarounds.items():
-            for finding in turned:
-                if finding not in {None, WorkaroundVerdict.UNVERIFIED}:
-                    self._workarounds[one.place, id_] = finding
-
-
 class _Steps:
-    """What one cause did, step by step, and what was known of each cell when it began."""
+    """The steps of one cause, and what was known of each cell when it began."""
 
     def __init__(self) -> None:
         self._cells: dict[Place, list[CellNews]] = {}
         self._verdicts: dict[Place, Verdict | None] = {}
         self._workarounds: dict[tuple[Place, str], WorkaroundVerdict | None] = {}
 
-    def add(self, one: CellNews, known: _Known) -> None:
+    def add(self, one: CellNews, known: Earlier) -> None:
         self._cells.setdefault(one.place, []).append(one)
-        self._verdicts.setdefault(one.place, known.verdict(one.place))
+        self._verdicts.setdefault(one.place, known.verdicts.get(one.place))
         for id_ in one.workarounds:
-            self._workarounds.setdefault((one.place, id_), known.workaround(one.place, id_))
+            self._workarounds.setdefault((one.place, id_), known.workarounds.get((one.place, id_)))
 
     def change(self, key: str, *, first: bool) -> Change:
         places = sorted(self._cells, key=lambda place: (place[0], place[1], parse_build_id(place[2])))

@@ -15,6 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Claim, Issue
 from knowngood.app.domain.verdicts.history import FAILING, Fix, History, is_release, listed
 from knowngood.app.domain.verdicts.known import Known
@@ -52,10 +53,8 @@ class MeasuredClaim:
 
 def held_claims(issue: Issue, cells: Iterable[tuple[Build, Cell]]) -> tuple[MeasuredClaim, ...]:
     """Every claim of an issue, in its order; `cells` are its own, of any hardware class, in any order."""
-    by_class: dict[str, list[tuple[Build, Cell]]] = {}
-    for build, cell in cells:
-        if cell.verdict in ANSWERS:
-            by_class.setdefault(cell.hardware, []).append((build, cell))
+    answered = ((build, cell) for build, cell in cells if cell.verdict in ANSWERS)
+    by_class = grouped(answered, lambda pair: pair[1].hardware)
     return tuple(
         MeasuredClaim(claim, _on_every_class(claim, by_class) if can_be_wrong(claim) else ()) for claim in issue.claims
     )
@@ -132,12 +131,12 @@ def named(builds: Iterable[Build]) -> str:
 
 
 def doubts_about(issue: Issue, history: History) -> tuple[str, ...]:
-    """What upstream says against a history on one hardware class, a clause each, to be put after its sentence."""
+    """Upstream's claims against a history on one hardware class, a clause each, to be put after its sentence."""
     return tuple(_doubts(issue, history, history.fails_on))
 
 
 def doubts_about_fix(issue: Issue, fix: Fix, known: Known, hardware: str) -> tuple[str, ...]:
-    """What speaks against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
+    """Reasons against going to where an issue passes again, a clause each: `but upstream says that 2.12.0 and
     2.13.0 are affected (pytorch/pytorch#193183, the report, 2026-08-12; not measured here)`, and that it was measured
     to come back.
     """

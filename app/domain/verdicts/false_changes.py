@@ -11,26 +11,27 @@ where a verdict changes along the releases or is mixed (`run --confirm`), which 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import sqrt
-from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     INFRASTRUCTURE,
     Cell,
+    CellKey,
     Judged,
+    OfCell,
     Verdict,
     derive_cell,
     judge_variant,
 )
 
-_K = TypeVar("_K", bound=tuple[str, ...])
 _Z = 1.959963984540054  # of the normal distribution, for 95 %
 
 
@@ -57,12 +58,9 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(OfCell):
     """An attempt that counts, of a control or a baseline, with what it was bound to and where it ran."""
 
-    issue: str
-    build: str
-    hardware: str
     binding: str
     lock: str
     ordinal: int
@@ -70,15 +68,12 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Pair:
+class RepeatedPair(OfCell):
     """One variant of one cell, asked twice on one machine. The ids are of the attempts that stand for each pass.
 
     `times` counts the attempts of the later pass.
     """
 
-    issue: str
-    build: str
-    hardware: str
     variant: str
     first: Verdict
     later: Verdict
@@ -91,27 +86,25 @@ class Pair:
         return self.first is not self.later
 
 
-def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[Pair, ...]:
+def pairs_of(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[RepeatedPair, ...]:
     """Every (cell, variant) that was asked twice with nothing changed, in the order of cells.
 
     Left out are pairs of which neither pass gave an answer. A control that ran once stands beside both passes, for the
     planner repeats baselines alone.
     """
-    found: list[Pair] = []
+    found: list[RepeatedPair] = []
     for (issue, *_), of_cell in _by_cell(issues, trials):
-        for of_place in _grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values():
+        for of_place in grouped(of_cell, lambda one: (one.judged.machine, one.lock)).values():
             found += _pairs(issues[issue], of_place)
     return tuple(found)
 
 
-def _by_cell(
-    issues: Collection[str], trials: Iterable[Trial]
-) -> Iterable[tuple[tuple[str, str, str], Sequence[Trial]]]:
+def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple[CellKey, Sequence[Trial]]]:
     said = (one for one in trials if one.issue in issues and one.judged.outcome not in INFRASTRUCTURE)
-    return sorted(_grouped(said, lambda one: (one.issue, one.build, one.hardware)).items())
+    return sorted(grouped(said, lambda one: one.key).items())
 
 
-def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[Pair]:
+def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
     """Of one cell, one machine and one lock."""
     controls = [_passes(group) for group in _of_arm(trials, CONTROL).values()]
     before = [one.judged for first, _ in controls for one in first]
@@ -124,13 +117,14 @@ def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[Pair]:
         if CONCLUSIVE.isdisjoint(verdicts):
             continue
         against = next((one for one in later if one.judged.outcome is not first[0].judged.outcome), later[-1])
-        place = (group[0].issue, group[0].build, group[0].hardware)
-        yield Pair(*place, variant, *verdicts, first[0].judged.attempt, against.judged.attempt, len(later))
+        yield RepeatedPair(
+            *group[0].key, variant, *verdicts, first[0].judged.attempt, against.judged.attempt, len(later)
+        )
 
 
 def _of_arm(trials: Iterable[Trial], arm: str) -> dict[tuple[str, str], list[Trial]]:
     """By variant and binding."""
-    return _grouped((one for one in trials if one.judged.arm == arm), lambda one: (one.judged.variant, one.binding))
+    return grouped((one for one in trials if one.judged.arm == arm), lambda one: (one.judged.variant, one.binding))
 
 
 def _passes(trials: Sequence[Trial]) -> tuple[Sequence[Trial], Sequence[Trial]]:
@@ -143,12 +137,9 @@ def _verdict(issue: Issue, variant: str, baseline: Sequence[Trial], control: Seq
 
 
 @dataclass(frozen=True)
-class Compared:
+class MachineComparison(OfCell):
     """One variant of one cell as several machines of its class answer it: by machine (digest), its verdict."""
 
-    issue: str
-    build: str
-    hardware: str
     variant: str
     verdicts: Mapping[str, Verdict]
 
@@ -158,35 +149,28 @@ class Compared:
         return len(set(self.verdicts.values())) > 1 and Verdict.FLAKY not in self.verdicts.values()
 
 
-def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[Compared, ...]:
+def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[MachineComparison, ...]:
     """Every (cell, variant) with an answer of more than one machine, each machine by its own attempts alone."""
     found = []
     for (issue, build, hardware), of_cell in _by_cell(issues, trials):
         answers: dict[str, dict[str, Verdict]] = defaultdict(dict)
-        for machine, own in _grouped(of_cell, lambda one: (one.judged.machine,)).items():
+        for machine, own in grouped(of_cell, lambda one: (one.judged.machine,)).items():
             control = [one.judged for one in own if one.judged.arm == CONTROL]
             for (variant, _), group in _of_arm(own, BASELINE).items():
                 verdict = _verdict(issues[issue], variant, group, control)
                 if verdict in CONCLUSIVE:
                     answers[variant][machine[0]] = verdict
         found += [
-            Compared(issue, build, hardware, variant, by_machine)
+            MachineComparison(issue, build, hardware, variant, by_machine)
             for variant, by_machine in answers.items()
             if len(by_machine) > 1
         ]
     return tuple(found)
 
 
-def _grouped(trials: Iterable[Trial], key: Callable[[Trial], _K]) -> dict[_K, list[Trial]]:
-    groups: dict[_K, list[Trial]] = defaultdict(list)
-    for one in trials:
-        groups[key(one)].append(one)
-    return dict(groups)
-
-
 @dataclass(frozen=True)
-class Took:
-    """What one attempt took, in seconds: its whole process, and `own_s` of it between `import torch` and the end.
+class AttemptTime:
+    """The time of one attempt, in seconds: its whole process, and `own_s` of it between `import torch` and the end.
 
     `is_told` is False where the process could not say where its time went: it died, hung, or never had torch.
     """
@@ -197,7 +181,7 @@ class Took:
 
 
 @dataclass(frozen=True)
-class Spent:
+class TimeSpent:
     """Where wall time went, in seconds, over `attempts`. Starting is Python's start, `import torch` and the exit."""
 
     attempts: int
@@ -211,11 +195,11 @@ class Spent:
         return self.starting_s + self.arms_s + self.untold_s
 
 
-def spent(took: Iterable[Took]) -> Spent:
+def spent(took: Iterable[AttemptTime]) -> TimeSpent:
     took = tuple(took)
     told = [one for one in took if one.is_told]
     untold = [one for one in took if not one.is_told]
-    return Spent(
+    return TimeSpent(
         attempts=len(took),
         starting_s=sum(max(0.0, one.wall_s - one.own_s) for one in told),
         arms_s=sum(min(one.wall_s, one.own_s) for one in told),
@@ -225,7 +209,7 @@ def spent(took: Iterable[Took]) -> Spent:
 
 
 @dataclass(frozen=True)
-class Provisioned:
+class ProvisioningTime:
     """Seconds that `environments` took to be ready, beside the processes of the `attempts` that then ran in them."""
 
     environments: int = 0
@@ -240,7 +224,7 @@ def infrastructure_rate(outcomes: Mapping[Outcome, int]) -> Rate:
 
 
 class Again(StrEnum):
-    """What asking a cell once more came to."""
+    """The result of asking a cell once more."""
 
     STAYED = "stayed"
     CHANGED = "changed"
@@ -248,12 +232,9 @@ class Again(StrEnum):
 
 
 @dataclass(frozen=True)
-class Rechecked:
+class Rechecked(OfCell):
     """A cell before and as its new attempts alone tell it; `reason` and `evidence` are of the latter."""
 
-    issue: str
-    build: str
-    hardware: str
     before: Verdict
     after: Verdict
     again: Again

@@ -20,6 +20,7 @@ from itertools import groupby
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.verdicts.verdict import Verdict
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
@@ -27,7 +28,7 @@ _PASSES = Verdict.NOT_AFFECTED
 
 
 class Answer(StrEnum):
-    """What a release says of an issue on one hardware class: that it fails or passes, or why it says neither."""
+    """A release's answer on an issue and a hardware class: that it fails or passes, or why it says neither."""
 
     FAILS = "fails"
     PASSES = "passes"
@@ -75,7 +76,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Span:
+class FailingSpan:
     """A run of failing releases; `good_before` and `good_after` are the nearest measured passes (None: none).
 
     The others are releases that neither pass nor fail: `before` and `after` those inside `broke_in` and `fixed_in`
@@ -131,7 +132,7 @@ class History:
     catalogue, oldest first, without those at either end to which the issue does not apply.
     """
 
-    spans: tuple[Span, ...]
+    spans: tuple[FailingSpan, ...]
     measured: int
     sentence: str
     releases: tuple[Release, ...] = ()
@@ -141,7 +142,8 @@ class History:
         return hash(self.sentence)
 
     def fails_on(self, release: Version) -> bool | None:
-        """What the intervals, read as people read them, say of any release; None inside an interval, or of nothing.
+        """Whether the intervals, read as people read them, say that a release fails; None inside an interval, or of
+        nothing.
 
         A run of failures that nothing ends goes on; where nothing failed, everything passes.
         """
@@ -233,10 +235,8 @@ def _history(builds: tuple[Build, ...], verdicts: tuple[Verdict, ...]) -> Histor
 @lru_cache(maxsize=1024)  # the rows of a matrix ask for the same few lines, and versions are slow to compare
 def _line(builds: tuple[Build, ...]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     """The releases among `builds`, oldest first, and at which places of it their Pythons stand."""
-    places: dict[str, list[int]] = {}
-    for at in sorted(range(len(builds)), key=lambda at: builds[at].build_id):
-        if is_release(builds[at]):
-            places.setdefault(builds[at].torch, []).append(at)
+    releases = (at for at, build in enumerate(builds) if is_release(build))
+    places = grouped(sorted(releases, key=lambda at: builds[at].build_id), lambda at: builds[at].torch)
     return tuple((builds[found[0]].build_id.release, tuple(found)) for found in places.values())
 
 
@@ -246,7 +246,7 @@ def _release(builds: Sequence[Build], verdicts: Iterable[Verdict]) -> Release:
 
 
 def _answer(verdicts: set[Verdict]) -> Answer:
-    """What the Pythons of one release say together."""
+    """The answer of all Pythons of one release together."""
     fails, passes = not FAILING.isdisjoint(verdicts), _PASSES in verdicts
     if fails or passes:
         return Answer.PYTHONS_DISAGREE if fails and passes else Answer.FAILS if fails else Answer.PASSES
@@ -258,7 +258,7 @@ def _where_it_applies(line: Sequence[Release]) -> tuple[Release, ...]:
     return tuple(line[places[0] : places[-1] + 1]) if places else ()
 
 
-def _spans(releases: Sequence[Release]) -> Iterator[Span]:
+def _spans(releases: Sequence[Release]) -> Iterator[FailingSpan]:
     told = [at for at, one in enumerate(releases) if one.fails is not None]
     runs = [(fails, list(places)) for fails, places in groupby(told, key=lambda at: releases[at].fails)]
     for at, (fails, places) in enumerate(runs):
@@ -266,7 +266,7 @@ def _spans(releases: Sequence[Release]) -> Iterator[Span]:
             first, last = places[0], places[-1]
             before = runs[at - 1][1][-1] if at > 0 else -1
             after = runs[at + 1][1][0] if at + 1 < len(runs) else len(releases)
-            yield Span(
+            yield FailingSpan(
                 first_bad=releases[first].name,
                 last_bad=releases[last].name,
                 good_before=releases[before].name if before >= 0 else None,
@@ -277,7 +277,7 @@ def _spans(releases: Sequence[Release]) -> Iterator[Span]:
             )
 
 
-def _sentence(spans: Sequence[Span], releases: Sequence[Release]) -> str:
+def _sentence(spans: Sequence[FailingSpan], releases: Sequence[Release]) -> str:
     said = [one for one in releases if one.fails is not None]
     vain = [one for one in releases if one.answer in _MEASURED_IN_VAIN]
     if not said:

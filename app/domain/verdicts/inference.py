@@ -1,4 +1,4 @@
-"""What may be claimed of (issue, build, hardware class): what was measured there, else what one written rule infers.
+"""Claims about (issue, build, hardware class): what was measured there, else what one written rule infers.
 
 Every sentence, number, colour and exit code of the product about a cell comes from here. A claim is a cell: what was
 measured stands as it is; where nothing was, another measured cell may stand in for it, by at most one of two rules, and
@@ -7,19 +7,19 @@ Source: design 10, rules 1 to 3 and 8.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
-from knowngood.app.domain.identity_key import Same
+from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.identity_key import IdentityKey
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.false_changes import Rate
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell, CellPlace, Verdict
 
-CellKey = tuple[str, str, str]  # issue, build, hardware class
 Pythons = tuple[str, str]
 
 AGREEMENT = 0.95
@@ -30,7 +30,7 @@ PYTHON_RULE, DEVICE_RULE, VARIANT_RULE = "python", "device", "variant"
 
 @dataclass(frozen=True)
 class Claims:
-    """What is claimed of every cell of a store: `cells` are all that it holds.
+    """Claims about every cell of a store: `cells` are all that it holds.
 
     A function of the store: which builds, classes or issues somebody asks for changes no answer. What follows from the
     store alone is worked out once; keep one of these for as long as the store stands still.
@@ -38,9 +38,9 @@ class Claims:
 
     issues: Mapping[str, Issue]
     builds: Mapping[str, Build]
-    cells: Mapping[CellKey, Cell]
+    cells: Mapping[CellPlace, Cell]
     infers: bool = True
-    _made: dict[CellKey, Cell] = field(default_factory=dict, compare=False, repr=False)
+    _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
@@ -64,7 +64,7 @@ class Claims:
         if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
             ground = self.cells.get((issue.id, build.id, CPU_CLASS))
             if ground is not None and ground.verdict in CONCLUSIVE:
-                return _standing_in(Same(ground), build, hardware, DEVICE_RULE, self.device_agreement)
+                return _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
             return None
         return self._from_another_python(issue, build, hardware)
 
@@ -83,7 +83,7 @@ class Claims:
         if not holding:
             return None
         rate, ground = min(holding, key=lambda pair: (-pair[0].interval[0], *_preferred(self.builds[pair[1].build])))
-        return _standing_in(Same(ground), build, hardware, PYTHON_RULE, rate)
+        return _standing_in(IdentityKey(ground), build, hardware, PYTHON_RULE, rate)
 
     def agreement_of(self, python: str, other: str) -> Rate:
         """How many of the pairs that were measured on both Pythons agree; `Rate(0, 0)` where none was."""
@@ -105,12 +105,9 @@ class Claims:
 
         Cells of rows that name a Python are no pairs: they are there because Pythons differ.
         """
-        found: dict[Pythons, list[bool]] = defaultdict(list)
-        for one, other in self.pairs:
-            found[_pair(self.builds[one.build].python, self.builds[other.build].python)].append(
-                one.verdict is other.verdict
-            )
-        return {pythons: Rate(sum(said), len(said)) for pythons, said in sorted(found.items(), key=_by_pythons)}
+        builds = self.builds
+        found = grouped(self.pairs, lambda pair: _pair(builds[pair[0].build].python, builds[pair[1].build].python))
+        return {pythons: _agreeing(pairs) for pythons, pairs in sorted(found.items(), key=_by_pythons)}
 
     @cached_property
     def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
@@ -136,8 +133,7 @@ class Claims:
     @cached_property
     def device_agreement(self) -> Rate:
         """The same over `device_pairs`."""
-        said = [one.verdict is other.verdict for one, other in self.device_pairs]
-        return Rate(sum(said), len(said))
+        return _agreeing(self.device_pairs)
 
     @cached_property
     def device_pairs(self) -> tuple[tuple[Cell, Cell], ...]:
@@ -159,10 +155,12 @@ class Claims:
 
     @cached_property
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:
-        families: dict[BuildId, list[Build]] = defaultdict(list)
-        for build in self.builds.values():
-            families[build.build_id.apart_from_python].append(build)
+        families = grouped(self.builds.values(), lambda build: build.build_id.apart_from_python)
         return defaultdict(tuple, {key: tuple(found) for key, found in families.items()})
+
+
+def _agreeing(pairs: Sequence[tuple[Cell, Cell]]) -> Rate:
+    return Rate(sum(one.verdict is other.verdict for one, other in pairs), len(pairs))
 
 
 def holds(rate: Rate) -> bool:
@@ -201,7 +199,7 @@ def _blank(issue: str, requires: Requires, build: Build, hardware: str) -> Cell:
 
 
 @lru_cache(maxsize=65_536)
-def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate: Rate) -> Cell:
+def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str, rate: Rate) -> Cell:
     """The cell of (build, hardware) as its ground has it. No attempt of it was made."""
     ground = same.it
     basis = Basis(rule, ground.build, ground.hardware, rate.part, rate.whole)
@@ -218,7 +216,7 @@ def _standing_in(same: Same[Cell], build: Build, hardware: str, rule: str, rate:
 
 
 def ground_of(basis: Basis) -> str:
-    """What an inferred claim is inferred from, in a word: the other Python's build, or the CPU class."""
+    """The ground of an inferred claim, in a word: the other Python's build, or the CPU class."""
     return basis.hardware if basis.rule == DEVICE_RULE else basis.build
 
 

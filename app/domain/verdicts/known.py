@@ -7,12 +7,13 @@ from datetime import datetime
 from functools import cached_property, lru_cache
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.issue_selectors import Names, names_of
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import Fix, History, first_fix, history_of, releases_of
-from knowngood.app.domain.verdicts.inference import CellKey, Claims
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.inference import Claims
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 
 _NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
 
@@ -28,7 +29,7 @@ class Known:
 
     issues: Mapping[str, Issue]
     builds: Mapping[str, Build]
-    cells: Mapping[CellKey, Cell]
+    cells: Mapping[CellPlace, Cell]
     hardware: tuple[str, ...]
     as_of: datetime
     infers: bool = True
@@ -42,7 +43,7 @@ class Known:
         return Claims(self.issues, self.builds, self.cells, infers=self.infers)
 
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
-        """What is claimed of a cell: measured, inferred, or not known."""
+        """The claim about a cell: measured, inferred, or not known."""
         return self.claims.of(issue, build, hardware)
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
@@ -108,12 +109,10 @@ class Known:
     @cached_property
     def _places(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
         """Builds by issue and class, from the keys alone: decoding a cell costs 50 us when it is first looked at."""
-        found: dict[tuple[str, str], list[str]] = defaultdict(list)
         ranks = {id_: rank for rank, id_ in enumerate(sorted(self.builds, key=lambda id_: self.builds[id_].build_id))}
-        for issue, build, hardware in self.cells:
-            if build in ranks:
-                found[issue, hardware].append(build)
-        return defaultdict(tuple, {key: tuple(sorted(ids, key=ranks.__getitem__)) for key, ids in found.items()})
+        in_order = sorted((place for place in self.cells if place[1] in ranks), key=lambda place: ranks[place[1]])
+        found = grouped(in_order, lambda place: (place[0], place[2]))
+        return defaultdict(tuple, {key: tuple(build for _, build, _ in places) for key, places in found.items()})
 
     @cached_property
     def _columns(self) -> frozenset[tuple[str, str]]:
@@ -146,7 +145,7 @@ class Known:
 
 @lru_cache(maxsize=4096)  # a page of the matrix asks this of every row
 def _unmeasured(requires: Requires, line: tuple[Build, ...], hardware: str) -> tuple[tuple[Build, Verdict], ...]:
-    """What is known of each build without a measurement."""
+    """The verdict of each build without a measurement."""
     return tuple(
         (build, Verdict.NOT_APPLICABLE if unmet(requires, build, hardware) else Verdict.NOT_RUN) for build in line
     )

@@ -11,12 +11,12 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import CPU_PATH, Issue
 from knowngood.app.domain.verdicts.history import is_release
-from knowngood.app.domain.verdicts.inference import CellKey
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, stale_before, stays_fresh
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
 
 
 class Columns(StrEnum):
@@ -30,7 +30,7 @@ class Columns(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """What stands under one head: builds that differ in Python alone. First the one that names it: the default Python,
+    """A column of the matrix: builds that differ in Python alone. First the one that names it: the default Python,
     or another where only that was measured; then the lower ones. Where it is unfolded it has one build.
     """
 
@@ -54,9 +54,8 @@ def choose_columns(builds: Iterable[Build], measured: Collection[str], columns: 
 @lru_cache(maxsize=64)  # one view asks five times for the same builds, and versions are slow to compare
 def _families(builds: tuple[Build, ...]) -> tuple[Column, ...]:
     """All Pythons of one torch with one Triton together, in release order."""
-    families: dict[BuildId, list[Build]] = {}
-    for build in sorted(builds, key=lambda build: build.build_id):
-        families.setdefault(build.build_id.apart_from_python, []).append(build)
+    in_order = sorted(builds, key=lambda build: build.build_id)
+    families = grouped(in_order, lambda build: build.build_id.apart_from_python)
     return tuple(
         Column(tuple(sorted(family, key=lambda build: build.python != DEFAULT_PYTHON))) for family in families.values()
     )
@@ -80,12 +79,8 @@ def _chosen(families: Sequence[Column], measured: Collection[str], columns: Colu
         return releases
     if columns is Columns.MEASURED:
         return [family for family in releases if family.head.id in known] or releases
-    newest: dict[str, Column] = {}
-    for family in releases:
-        best = newest.get(family.head.minor)
-        if best is None or _rank(family.head) > _rank(best.head):
-            newest[family.head.minor] = family
-    return list(newest.values())
+    minors = grouped(releases, lambda family: family.head.minor).values()
+    return [max(minor, key=lambda family: _rank(family.head)) for minor in minors]
 
 
 def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
@@ -146,20 +141,15 @@ def _apart(family: Column, hardware: Collection[str], known: Known) -> tuple[Col
 
 def newest_of(columns: Sequence[Column], minors: Collection[str]) -> tuple[int, ...]:
     """Places of the columns that are left where each of `minors` shows its newest patch alone."""
-    newest: dict[str, int] = {}
-    for at, column in enumerate(columns):
-        best = newest.get(column.head.minor)
-        if best is None or _rank(column.head) > _rank(columns[best].head):
-            newest[column.head.minor] = at
-    return tuple(
-        at for at, column in enumerate(columns) if column.head.minor not in minors or newest[column.head.minor] == at
-    )
+    by_minor = grouped(range(len(columns)), lambda at: columns[at].head.minor).values()
+    newest = {max(places, key=lambda at: _rank(columns[at].head)) for places in by_minor}
+    return tuple(at for at, column in enumerate(columns) if column.head.minor not in minors or at in newest)
 
 
 def complete(
     issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], known: Known
-) -> dict[CellKey, Cell]:
-    """What is claimed of every cell of the selection: measured, inferred, not_applicable with its reason, or not_run.
+) -> dict[CellPlace, Cell]:
+    """The claim about every cell of the selection: measured, inferred, not_applicable with its reason, or not_run.
 
     Keys come in the order hardware, issue, build.
     """
@@ -212,8 +202,8 @@ def concerns_cpu_path(cells: Collection[Cell]) -> bool:
 
 
 @dataclass(frozen=True)
-class Tally:
-    """What a selection adds up to: `measured` cells have an attempt that ran, `unsure` of them give no answer; others
+class MatrixTotals:
+    """The totals of a selection: `measured` cells have an attempt that ran, `unsure` of them give no answer; others
     are `inferred`.
     """
 
@@ -225,13 +215,11 @@ class Tally:
     newest: datetime | None
 
 
-def stale_cells(cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime) -> frozenset[CellKey]:
+def stale_cells(cells: Iterable[Cell], builds: Mapping[str, Build], now: datetime) -> frozenset[CellPlace]:
     """Keys of the cells whose evidence is too old to lean on; `builds` holds the build of each."""
     limits = {id_: stale_before(build, now) for id_, build in builds.items()}
     return frozenset(
-        (cell.issue, cell.build, cell.hardware)
-        for cell in cells
-        if cell.measured_at is not None and cell.measured_at < limits[cell.build]
+        cell.key for cell in cells if cell.measured_at is not None and cell.measured_at < limits[cell.build]
     )
 
 
@@ -240,13 +228,13 @@ def stale_after(cells: Iterable[Cell], builds: Mapping[str, Build]) -> datetime 
     return min((cell.measured_at + stays_fresh(builds[cell.build]) for cell in cells if cell.measured_at), default=None)
 
 
-def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
+def tally(cells: Iterable[Cell], stale: Collection[CellPlace]) -> MatrixTotals:
     """`stale` are the stale ones among `cells`."""
     cells = list(cells)
     counts = Counter(cell.verdict for cell in cells)
     applicable = len(cells) - counts[Verdict.NOT_APPLICABLE]
     inferred = sum(1 for cell in cells if cell.basis is not None)
-    return Tally(
+    return MatrixTotals(
         applicable=applicable,
         measured=applicable - counts[Verdict.NOT_RUN] - inferred,
         inferred=inferred,
@@ -256,10 +244,10 @@ def tally(cells: Iterable[Cell], stale: Collection[CellKey]) -> Tally:
     )
 
 
-def total(tallies: Iterable[Tally]) -> Tally:
-    """What several selections, none of which shares a cell with another, add up to together."""
+def total(tallies: Iterable[MatrixTotals]) -> MatrixTotals:
+    """The totals of several selections, none of which shares a cell with another."""
     parts = list(tallies)
-    return Tally(
+    return MatrixTotals(
         applicable=sum(part.applicable for part in parts),
         measured=sum(part.measured for part in parts),
         inferred=sum(part.inferred for part in parts),

@@ -1,11 +1,11 @@
-"""What people say of a cell: beside the evidence, never instead of it."""
+"""Notes of people on a cell: beside the evidence, never instead of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Cell, OfCell, Verdict, WorkaroundFinding, WorkaroundVerdict
 
 
 class NoteKind(StrEnum):
@@ -18,12 +18,9 @@ class NoteKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Note:
+class Note(OfCell):
     """One thing said of the cell (issue, build, hardware); `reason` is a person's own words."""
 
-    issue: str
-    build: str
-    hardware: str
     kind: NoteKind
     reason: str
     actor: str

@@ -1,4 +1,4 @@
-"""What one attempt means. `classify` is the only place where a record becomes an outcome."""
+"""From one attempt's record to its outcome. `classify` is the only place where a record becomes an outcome."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from enum import StrEnum
 from knowngood.app.domain.builds.build import Build, difference
 from knowngood.app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
-from knowngood.app.domain.timed_search import LIMIT_S, LINE_SIGNS, Searched, digest_of, search
+from knowngood.app.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, digest_of, search
 
 
 class Outcome(StrEnum):
@@ -39,7 +39,7 @@ class Ending(StrEnum):
 
 
 class TroubleCode(StrEnum):
-    """What a structured probe found wrong with the environment or the host. Never guessed from text."""
+    """A fault of the environment or the host, found by a structured probe. Never guessed from text."""
 
     NO_BUILD = "no_build"
     INDEX_UNREACHABLE = "index_unreachable"
@@ -182,7 +182,7 @@ def _never_measured(record: RunRecord) -> Judgement | None:
 
 
 def _wrong_environment(record: RunRecord, issue: Issue, build: Build) -> Judgement | None:
-    """What was imported is checked, not what was asked for."""
+    """The versions imported are checked, not those asked for."""
     if not record.imported:
         if record.trouble:
             return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
@@ -201,26 +201,23 @@ def _returned(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
     missing = [probe for probe in wanted if not record.probes.get(probe)]
     if missing:
         return Judgement(Outcome.HARNESS_ERROR, f"returned, but nothing shows that it exercised {', '.join(missing)}")
-    proof = ", ".join(f"{_probe_in_words(probe)} {record.probes[probe]}x" for probe in wanted)
+    proof = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {record.probes[probe]}x" for probe in wanted)
     return Judgement(Outcome.PASS, f"passed; path proven ({proof})")
 
 
-def _probe_in_words(probe: str) -> str:
-    return probe.removeprefix(OPERATOR_PROBE) if probe.startswith(OPERATOR_PROBE) else probe
+_OVER = {
+    Ending.OVER_MEMORY: "used more memory than this worker allows an arm",
+    Ending.OVER_PROCESSES: "started more processes than this worker allows an arm",
+    Ending.OVER_DISK: "wrote more to disk than this worker allows an arm, or than its disk had left",
+}
 
 
 def _trouble(record: RunRecord) -> Judgement | None:
     """Infrastructure: never the issue, never a pass."""
     if record.trouble:
         return Judgement(Outcome.ENV_ERROR, record.trouble.sentence)
-    if record.ending is Ending.OVER_MEMORY:
-        return Judgement(Outcome.ENV_ERROR, "used more memory than this worker allows an arm")
-    if record.ending is Ending.OVER_PROCESSES:
-        return Judgement(Outcome.ENV_ERROR, "started more processes than this worker allows an arm")
-    if record.ending is Ending.OVER_DISK:
-        return Judgement(
-            Outcome.ENV_ERROR, "wrote more to disk than this worker allows an arm, or than its disk had left"
-        )
+    if record.ending in _OVER:
+        return Judgement(Outcome.ENV_ERROR, _OVER[record.ending])
     if record.ending is Ending.SIGNALLED and record.signal == "SIGKILL":
         return Judgement(
             Outcome.ENV_ERROR, "killed from outside (SIGKILL), most likely by the kernel for want of memory"
@@ -239,7 +236,7 @@ def _trouble(record: RunRecord) -> Judgement | None:
 def _searched(
     record: RunRecord, signature: Signature, log: str, kept: Searched | None, limit_s: float
 ) -> Searched | None:
-    """What looking for the signature came to; None where this failure cannot be the issue's.
+    """The result of the search for the signature; None where this failure cannot be the issue's.
 
     An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
     """
@@ -307,4 +304,4 @@ def _other_exception(raised: Raised | None) -> Judgement:
 
 
 def _first_line(text: str) -> str:
-    return text.strip().partition("\n")[0][:LINE_SIGNS]
+    return text.strip().partition("\n")[0][:LINE_CHARACTERS]

@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -137,8 +139,33 @@ class Basis:
     compared: int = 0
 
 
+CellPlace = tuple[str, str, str]
+"""(issue, build, hardware class)."""
+
+
+class CellKey(NamedTuple):
+    """A `CellPlace` whose parts have names."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
 @dataclass(frozen=True)
-class Cell:
+class OfCell:
+    """Whatever is said of one cell."""
+
+    issue: str
+    build: str
+    hardware: str
+
+    @property
+    def key(self) -> CellKey:
+        return CellKey(self.issue, self.build, self.hardware)
+
+
+@dataclass(frozen=True)
+class Cell(OfCell):
     """(issue, build, hardware class) and what is known of it now.
 
     `attempts` counts the baseline's outcomes; `control` is the control arm's worst outcome, one that says nothing only
@@ -148,9 +175,6 @@ class Cell:
     it is inferred from (None: it is what was measured here); a stored cell never has one.
     """
 
-    issue: str
-    build: str
-    hardware: str
     verdict: Verdict
     reason: str
     measured_at: datetime | None = None
@@ -368,12 +392,10 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
     """Whether each machine always says the same, and not all machines the same."""
-    said: dict[str, set[Outcome]] = {}
-    for one in attempts:
-        if _says_something(one.outcome):
-            said.setdefault(one.machine, set()).add(one.outcome)
-    agrees_with_itself = all(len(outcomes) == 1 for outcomes in said.values())
-    return agrees_with_itself and len(set().union(*said.values())) > 1
+    telling = [one for one in attempts if _says_something(one.outcome)]
+    pairs = {(one.machine, one.outcome) for one in telling}
+    agrees_with_itself = len(pairs) == len({one.machine for one in telling})
+    return agrees_with_itself and len({one.outcome for one in telling}) > 1
 
 
 def _attempts(n: int) -> str:
@@ -458,7 +480,8 @@ def _workaround(
     absent = arm_inapplicable(issue.arm(arm), build) or _nothing_to_try(issue, arm, attempts)
     if absent:
         return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, f"does not apply to this build: {absent}", applies=False)
-    trials = [_trial(issue, one, _with(attempts, arm, one.variant)) for one in findings]
+    own = grouped((one for one in attempts if one.arm == arm), lambda one: one.variant)
+    trials = [_trial(issue, one, own.get(one.variant, [])) for one in findings]
     harm = next((one for one in trials if one.verdict is WorkaroundVerdict.HARMFUL), None)
     failing = [one for one in trials if one.baseline.verdict in _SEEN]
     found = _over_failing(issue, failing) if failing else _over_passing(trials)
@@ -476,10 +499,6 @@ class _Trial:
     verdict: WorkaroundVerdict
     note: str = ""
     runs: int = 0
-
-
-def _with(attempts: Sequence[Judged], arm: str, variant: str) -> list[Judged]:
-    return [one for one in attempts if one.arm == arm and one.variant == variant]
 
 
 def _over_failing(issue: Issue, failing: Sequence[_Trial]) -> WorkaroundFinding:
@@ -528,7 +547,7 @@ def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     said = [one for one in applicable if one.note != _NOT_RUN]
     unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
     if unsure or not said:
-        return _unverified(unsure.note if unsure else _NOT_RUN)
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, unsure.note if unsure else _NOT_RUN)
     return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
 
 
@@ -547,10 +566,6 @@ def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str |
     return said[-1].reason
 
 
-def _unverified(note: str) -> WorkaroundFinding:
-    return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note)
-
-
 def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Trial:
     verdict = mixture({one.outcome for one in arm})
     failing = next((one for one in reversed(arm) if one.outcome in FAILURES), None)
@@ -566,17 +581,16 @@ def _trial(issue: Issue, baseline: VariantFinding, arm: Sequence[Judged]) -> _Tr
         return _Trial(baseline, WorkaroundVerdict.UNVERIFIED, _reason(verdict, arm))
     if not is_seen:
         return _Trial(baseline, WorkaroundVerdict.HARMFUL, f"the baseline passes, with it: {failing.reason}")
-    found = _still_failing(issue, failing)
-    return _Trial(baseline, found.verdict, found.note)
+    return _still_failing(issue, baseline, failing)
 
 
-def _still_failing(issue: Issue, failing: Judged) -> WorkaroundFinding:
+def _still_failing(issue: Issue, baseline: VariantFinding, failing: Judged) -> _Trial:
     quiet = issue.signature.kind is SignatureKind.WRONG_RESULT
     if not quiet and failing.marked == "wrong_result":
-        return WorkaroundFinding(WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers")
+        return _Trial(baseline, WorkaroundVerdict.HARMFUL, "a loud failure becomes silent wrong numbers")
     if quiet and failing.marked != "wrong_result":
-        return WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
-    return WorkaroundFinding(WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+        return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
+    return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
 
 
 def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
@@ -585,7 +599,7 @@ def is_stale(cell: Cell, build: Build, now: datetime) -> bool:
 
 
 def stale_before(build: Build, now: datetime) -> datetime:
-    """What was measured on `build` before this moment is stale `now`."""
+    """The moment before which a measurement on `build` is stale `now`."""
     return now - stays_fresh(build)
 
 

@@ -25,7 +25,7 @@ class Clock(StrEnum):
 
 
 @dataclass(frozen=True)
-class Span:
+class VoidSpan:
     """Which results: of the machine with this digest, of what came through the token with this id, or (both given) of
     that machine through that token; finished (or received, by `clock`) from `since` (None: ever) to `until`, both
     included.
@@ -51,7 +51,7 @@ class Void:
     """
 
     id: int
-    span: Span
+    span: VoidSpan
     reason: str
     actor: str
     at: datetime
@@ -68,7 +68,7 @@ def checked_reason(text: str) -> str:
     return said
 
 
-def checked_span(span: Span, now: datetime) -> Span:
+def checked_span(span: VoidSpan, now: datetime) -> VoidSpan:
     """Raises BadRequest for one that means nobody, everybody, or no time at all."""
     if not span.machine and not span.token:
         raise BadRequest("say whose results: the digest of a machine, a token, or both; nobody means everybody's")

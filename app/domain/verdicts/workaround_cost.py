@@ -1,4 +1,4 @@
-"""What a workaround costs, as far as attempts tell: one whole call with it, beside the control's.
+"""The cost of a workaround, as far as attempts tell: one whole call with it, beside the control's.
 
 The control is the same computation without the suspect path, so that it is what the call would cost if the bug were
 not there to be avoided. Both numbers are of a first call in a fresh process: what is compiled is compiled in it, and a
@@ -31,7 +31,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Spent:
+class MedianCost:
     """Medians over `attempts`; `peak_bytes` is 0 where it was not recorded."""
 
     seconds: float
@@ -44,8 +44,8 @@ class Cost:
     """With the workaround and without the suspect path, both with `variant`."""
 
     variant: str
-    cure: Spent
-    control: Spent
+    cure: MedianCost
+    control: MedianCost
 
 
 _Place = tuple[str, str, str, bool]  # variant, machine, lock, forked or not
@@ -75,6 +75,6 @@ def _cost(
     return Cost(best[0], _spent(places[best]), _spent(control[best]))
 
 
-def _spent(timed: Sequence[Timed]) -> Spent:
+def _spent(timed: Sequence[Timed]) -> MedianCost:
     peaks = [one.peak_bytes for one in timed if one.peak_bytes]
-    return Spent(median(one.own_s for one in timed), round(median(peaks)) if peaks else 0, len(timed))
+    return MedianCost(median(one.own_s for one in timed), round(median(peaks)) if peaks else 0, len(timed))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from knowngood.app.cli.context import opened, operator, read_settings
-from knowngood.app.domain.verdicts.voids import Clock, Span, Void
+from knowngood.app.domain.verdicts.voids import Clock, Void, VoidSpan
 
 if TYPE_CHECKING:
     from knowngood.app.store.engine import Engine
@@ -38,7 +38,7 @@ def void(  # noqa: PLR0913 - a command has as many arguments as it has options
 ) -> None:
     """Keep all results of a worker in a span of time from counting. They stay visible; every cell follows at once."""
     from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.evidence.voids import known_worker, rehearse_void, void_results
+    from knowngood.app.store.evidence.voids import known_worker, void_results
     from knowngood.app.web.datetime_parameters import first_moment, last_moment
 
     engine = opened(read_settings())
@@ -48,9 +48,9 @@ def void(  # noqa: PLR0913 - a command has as many arguments as it has options
     now = datetime.now(UTC)
     begins = first_moment(since, "--from", now) if since else None
     ends = last_moment(until, "--to", now) if until else now
-    with unit_of_work(engine) as s:
-        span = Span(*known_worker(s, machine, token), begins, ends, clock)
-        report = (rehearse_void if dry_run else void_results)(s, span, reason, by=operator(), now=now)
+    with unit_of_work(engine, dry_run=dry_run) as s:
+        span = VoidSpan(*known_worker(s, machine, token), begins, ends, clock)
+        report = void_results(s, span, reason, by=operator(), now=now)
     _tell(report, "would be voided" if dry_run else f"voided, as void {report.void.id}", as_json=as_json)
 
 
@@ -63,11 +63,10 @@ def unvoid(
 ) -> None:
     """Let what was voided count again: every cell is then as it would be had it never been said."""
     from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.evidence.voids import rehearse_unvoid, unvoid_results
+    from knowngood.app.store.evidence.voids import unvoid_results
 
-    with unit_of_work(opened(read_settings())) as s:
-        act = rehearse_unvoid if dry_run else unvoid_results
-        report = act(s, id_, reason, by=operator(), now=datetime.now(UTC))
+    with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
+        report = unvoid_results(s, id_, reason, by=operator(), now=datetime.now(UTC))
     _tell(report, "would be voided no more" if dry_run else "voided no more", as_json=as_json)
 
 

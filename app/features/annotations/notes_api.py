@@ -11,8 +11,9 @@ from knowngood.app.dashboard.evidence.service import load_cell_evidence
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.store.engine import Session, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.auth.principal import RequireScope
 from knowngood.app.web.request_context import Context, RequestContext
@@ -56,7 +57,7 @@ class NotesBody(BaseModel):
 
 @router.get("/cells/{issue}/{build}/notes", response_model=NotesBody)
 def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    """What people say of one cell, the oldest first."""
+    """The notes on one cell, the oldest first."""
     with context.reading() as session:
         key = _found(context, session, issue, build, hardware)
         said = load_notes(session, [key])[key]
@@ -78,7 +79,7 @@ def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChan
 
 def _found(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
     cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
-    return CellKey(cell.issue, cell.build, cell.hardware)
+    return cell.key
 
 
 def _body(note: Note) -> NoteBody:

@@ -15,7 +15,7 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.store.engine import reading, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey, load_notes
+from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.forms import Form
@@ -79,7 +79,7 @@ def say(
         return _shown(context, issue, build, hardware, reason=reason, problem="choose what to say of the cell")
     try:
         with unit_of_work(context.state.engine) as s:
-            key = _key(load_cell_evidence(s, context.known(s), issue, build, hardware).cell)
+            key = load_cell_evidence(s, context.known(s), issue, build, hardware).cell.key
             add_note(s, key, NoteKind(kind), reason, by=by, now=context.now)
     except BadRequest as problem:
         return _shown(context, issue, build, hardware, kind, reason, str(problem))
@@ -87,16 +87,12 @@ def say(
     return RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
-def _key(cell: Cell) -> CellKey:
-    return CellKey(cell.issue, cell.build, cell.hardware)
-
-
 def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     context: RequestContext, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(context.state.engine) as s:
         cell = load_cell_evidence(s, context.known(s), issue, build, hardware).cell
-        said = load_notes(s, [_key(cell)])[_key(cell)]
+        said = load_notes(s, [cell.key])[cell.key]
     may_say = (
         bool(context.principal.session)
         and context.principal.may(Scope.TRIAGE)

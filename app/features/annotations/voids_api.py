@@ -10,14 +10,12 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import LONGEST_REASON, Clock, Span, UnknownVoid, Void
+from knowngood.app.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, Void, VoidSpan
 from knowngood.app.store.engine import Session, reading, unit_of_work
 from knowngood.app.store.evidence.voids import (
     VoidReport,
     known_worker,
     load_voids,
-    rehearse_unvoid,
-    rehearse_void,
     unvoid_results,
     void_results,
 )
@@ -123,11 +121,10 @@ def void(context: Context, administrator: Administrator, change: VoidChange) -> 
     """Keep all results of a worker in a span from counting; the cells they are in are derived anew at once."""
     since = first_moment(change.since, "body.from", context.now) if change.since else None
     until = last_moment(change.until, "body.to", context.now) if change.until else context.now
-    act = rehearse_void if change.dry_run else void_results
-    with unit_of_work(context.state.engine) as session:
+    with unit_of_work(context.state.engine, dry_run=change.dry_run) as session:
         machine, token = _known(session, change)
-        span = Span(machine, token, since, until, change.clock)
-        report = act(session, span, change.reason, by=administrator, now=context.now)
+        span = VoidSpan(machine, token, since, until, change.clock)
+        report = void_results(session, span, change.reason, by=administrator, now=context.now)
     return _answer(context, _report(report, is_rehearsal=change.dry_run))
 
 
@@ -136,10 +133,9 @@ def end(
     context: Context, administrator: Administrator, void: Annotated[int, Path(ge=1, le=2**62)], change: VoidEnd
 ) -> Response:
     """Let voided results count again: the cells are then what they would be had it never been said."""
-    act = rehearse_unvoid if change.dry_run else unvoid_results
-    with unit_of_work(context.state.engine) as session:
+    with unit_of_work(context.state.engine, dry_run=change.dry_run) as session:
         try:
-            report = act(session, void, change.reason, by=administrator, now=context.now)
+            report = unvoid_results(session, void, change.reason, by=administrator, now=context.now)
         except UnknownVoid as error:
             raise NotFound(str(error)) from None
     return _answer(context, _report(report, is_rehearsal=change.dry_run))

@@ -12,7 +12,7 @@ from knowngood.app.cli.context import make_data_dir, operator, read_settings
 from knowngood.app.domain.errors import BadRequest
 
 if TYPE_CHECKING:
-    from knowngood.app.features.backup.format import Checked
+    from knowngood.app.features.backup.format import CheckedBackup
 
 AsJson = Annotated[bool, typer.Option("--json", help="For programs: rows and SHA-256 of every table.")]
 
@@ -74,7 +74,7 @@ def _for_owner_only(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-def _tell(held: "Checked", before: str, after: str, *, as_json: bool) -> None:
+def _tell(held: "CheckedBackup", before: str, after: str, *, as_json: bool) -> None:
     if as_json:
         from orjson import OPT_INDENT_2, dumps
 

@@ -23,6 +23,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from knowngood.app.domain.errors import BadBackup
+from knowngood.app.serialization.codec import first_problem
 
 FORMAT = "knowngood-backup"
 PRODUCT = "knowngood"
@@ -36,7 +37,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Header:
+class BackupHeader:
     """`release` made the backup, of tables at the migration `schema`, in a database of the kind `database`."""
 
     taken_at: datetime
@@ -50,7 +51,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Total:
-    """What a table came to. `last_id` is the last id that its counter gave out, if it has one and gave one."""
+    """The totals of a table. `last_id` is the last id that its counter gave out, if it has one and gave one."""
 
     rows: int
     sha256: str
@@ -65,11 +66,11 @@ class TableHead:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedBackup:
     """A backup that was read to its end and holds what it says."""
 
     path: Path
-    header: Header
+    header: BackupHeader
     tables: Mapping[str, Total]
     sha256: str
 
@@ -84,12 +85,12 @@ class _Footer:
     sha256: str
 
 
-_HEADER = TypeAdapter(Header)
+_HEADER = TypeAdapter(BackupHeader)
 _TABLE = TypeAdapter(TableHead)
 _FOOTER = TypeAdapter(_Footer)
 
 
-class Tally:
+class RowTally:
     """Counts and digests the rows of one table."""
 
     def __init__(self, last_id: int | None = None) -> None:
@@ -110,7 +111,9 @@ def row_line(row: Row) -> bytes:
     return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def write_backup(out: BinaryIO, header: Header, tables: Iterable[tuple[TableHead, Iterable[Row]]]) -> Checked:
+def write_backup(
+    out: BinaryIO, header: BackupHeader, tables: Iterable[tuple[TableHead, Iterable[Row]]]
+) -> CheckedBackup:
     """Write a whole backup; tell what it holds. `path` of what is told is empty."""
     totals: dict[str, Total] = {}
     with gzip.GzipFile(filename="", fileobj=out, mode="wb", mtime=0, compresslevel=_COMPRESSION) as file:
@@ -123,7 +126,7 @@ def write_backup(out: BinaryIO, header: Header, tables: Iterable[tuple[TableHead
         put(_marked("header", _HEADER.dump_json(header)))
         for head, rows in tables:
             put(_marked("table", _TABLE.dump_json(head)))
-            tally = Tally(head.last_id)
+            tally = RowTally(head.last_id)
             for row in rows:
                 line = row_line(row)
                 tally.add(line)
@@ -131,21 +134,21 @@ def write_backup(out: BinaryIO, header: Header, tables: Iterable[tuple[TableHead
             totals[head.name] = tally.total()
         sha256 = written.hexdigest()
         file.write(_marked("footer", _FOOTER.dump_json(_Footer(totals, sha256))))
-    return Checked(Path(), header, totals, sha256)
+    return CheckedBackup(Path(), header, totals, sha256)
 
 
 def _marked(kind: str, fields: bytes) -> bytes:
     return b'{"kind":"%s",%s\n' % (kind.encode(), fields[1:])
 
 
-def check_backup(path: Path) -> Checked:
+def check_backup(path: Path) -> CheckedBackup:
     """Read a backup to its end and believe it, or raise BadBackup with a sentence that says what is wrong."""
     lines = _lines(path)
     first = next(lines, b"")
     header = _header(path, first)
     read = hashlib.sha256(first)
     totals: dict[str, Total] = {}
-    name, tally = "", Tally()
+    name, tally = "", RowTally()
     for number, line in enumerate(lines, start=2):
         if line.startswith(b"["):
             tally.add(line)
@@ -156,23 +159,23 @@ def check_backup(path: Path) -> Checked:
             if kind == "footer":
                 return _checked(path, header, totals, read.hexdigest(), fields, lines)
             head = _valid(path, number, _TABLE.validate_python, fields)
-            name, tally = head.name, Tally(head.last_id)
+            name, tally = head.name, RowTally(head.last_id)
         read.update(line)
     raise _cut_off(path)
 
 
 def _checked(
-    path: Path, header: Header, totals: Mapping[str, Total], sha256: str, fields: object, rest: Iterator[bytes]
-) -> Checked:
+    path: Path, header: BackupHeader, totals: Mapping[str, Total], sha256: str, fields: object, rest: Iterator[bytes]
+) -> CheckedBackup:
     if next(rest, None) is not None:
         raise BadBackup(f"{path.name} goes on after its last line; it was put together from several files")
     footer = _valid(path, 0, _FOOTER.validate_python, fields)
     if footer.sha256 != sha256 or footer.tables != totals:
         raise BadBackup(f"{path.name} was changed after it was written: its rows are not those it was made of")
-    return Checked(path, header, totals, sha256)
+    return CheckedBackup(path, header, totals, sha256)
 
 
-def read_tables(checked: Checked) -> Iterator[tuple[TableHead, Iterator[Row]]]:
+def read_tables(checked: CheckedBackup) -> Iterator[tuple[TableHead, Iterator[Row]]]:
     """The tables of a backup that was checked, each with its rows. A table's rows are to be taken before the next."""
     lines = enumerate(_lines(checked.path), start=1)
     following: list[TableHead] = []
@@ -214,8 +217,8 @@ def _cut_off(path: Path) -> BadBackup:
     return BadBackup(f"{path.name} ends in the middle: it was cut off when it was written or copied; take another")
 
 
-def _header(path: Path, line: bytes) -> Header:
-    """What the backup says of itself, once it is sure to be one that this release reads."""
+def _header(path: Path, line: bytes) -> BackupHeader:
+    """The backup's header, once it is sure to be one that this release reads."""
     kind, fields = _parsed(path, 1, line or b"{}")
     if kind != "header" or fields.get("format") != FORMAT or fields.get("product") != PRODUCT:
         raise BadBackup(f"{path.name} is no backup of Known Good; bundles of results are for `knowngood import`")
@@ -241,6 +244,4 @@ def _valid(path: Path, number: int, validate: Callable[[object], _T], fields: ob
     try:
         return validate(fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadBackup(f"{path.name}, line {number or 'last'}: {where}: {first['msg']}") from None
+        raise BadBackup(f"{path.name}, line {number or 'last'}: {first_problem(error)}") from None

@@ -17,11 +17,11 @@ from sqlalchemy.exc import DBAPIError
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBackup, StoreUnusable
 from knowngood.app.features.backup.format import (
-    Checked,
-    Header,
+    BackupHeader,
+    CheckedBackup,
     Row,
+    RowTally,
     TableHead,
-    Tally,
     Total,
     check_backup,
     read_tables,
@@ -51,7 +51,7 @@ _VERSIONS = "alembic_version"
 _MADE_BY_ITSELF = {"meta", "issues", "issue_revisions", "builds", "cells", "events", "leases"}
 
 
-def back_up(engine: Engine, out: BinaryIO, *, now: datetime, release: str) -> Checked:
+def back_up(engine: Engine, out: BinaryIO, *, now: datetime, release: str) -> CheckedBackup:
     """Write all rows as of one moment, while others go on writing; tell what was written.
 
     Raises StoreUnusable where there is no store, or one of a release that this one does not know.
@@ -62,13 +62,13 @@ def back_up(engine: Engine, out: BinaryIO, *, now: datetime, release: str) -> Ch
         revision = revision_of(connection)
         if revision is None:
             raise StoreUnusable(f"the database {name_of(engine)} has no tables: there is nothing to back up")
-        header = Header(now, release, revision, engine.dialect.name)
+        header = BackupHeader(now, release, revision, engine.dialect.name)
         return write_backup(
             out, header, ((_head(connection, one), _rows(connection, one)) for one in _tables(connection))
         )
 
 
-def restore(engine: Engine, path: Path, *, by: Actor, now: datetime, force: bool = False) -> Checked:
+def restore(engine: Engine, path: Path, *, by: Actor, now: datetime, force: bool = False) -> CheckedBackup:
     """Make the store what a backup holds, in one transaction; tell what was restored.
 
     What was written is read again and compared with the backup before it counts. A store that holds anything of
@@ -102,7 +102,7 @@ def restore(engine: Engine, path: Path, *, by: Actor, now: datetime, force: bool
 
 
 def _tables(connection: Connection) -> list[sa.Table]:
-    """What there is, what is referred to first."""
+    """The tables that there are, those that are referred to first."""
     found = sa.MetaData()
     found.reflect(connection)
     return [table for table in found.sorted_tables if table.name != _VERSIONS]
@@ -198,7 +198,7 @@ def _count(connection: Connection, table: sa.Table) -> int:
     return connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
 
 
-def _fill(connection: Connection, checked: Checked) -> None:
+def _fill(connection: Connection, checked: CheckedBackup) -> None:
     """Put every row where it was."""
     tables = {table.name: table for table in _tables(connection)}
     if tables.keys() != checked.tables.keys():
@@ -238,7 +238,7 @@ def _insert(connection: Connection, table: sa.Table, rows: Iterable[Row]) -> Non
 
 
 def _reader(dialect: str, column: sa.Column[Any]) -> Callable[[Any], object] | None:
-    """What makes of a value of the file what the driver takes; PostgreSQL reads times and JSON by itself."""
+    """A function that turns a value of the file into the driver's form; PostgreSQL reads times and JSON by itself."""
     if isinstance(column.type, sa.LargeBinary):
         return b64decode
     if isinstance(column.type, sa.DateTime) and dialect == "sqlite":
@@ -265,10 +265,10 @@ def _count_on(connection: Connection, table: sa.Table, last_id: int | None) -> N
     connection.execute(sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), at)
 
 
-def _compare(connection: Connection, checked: Checked) -> None:
+def _compare(connection: Connection, checked: CheckedBackup) -> None:
     """Read everything again: what the database keeps is what the backup holds."""
     for table in _tables(connection):
-        tally = Tally(_last_id(connection, table))
+        tally = RowTally(_last_id(connection, table))
         for row in _rows(connection, table):
             tally.add(row_line(row))
         if tally.total() != checked.tables[table.name]:
@@ -282,7 +282,7 @@ def _told(total: Total) -> str:
     return f"{total.rows} rows with SHA-256 {total.sha256[:12]}"
 
 
-def _move_on(connection: Connection, checked: Checked, by: Actor, now: datetime) -> None:
+def _move_on(connection: Connection, checked: CheckedBackup, by: Actor, now: datetime) -> None:
     """Leave behind every generation that any process or browser may have seen of this store or of the one before.
 
     Milliseconds since 1970: a store that writes less than a thousand times a second stays below them.

@@ -10,16 +10,16 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import BuildNames, minor_python
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue, inapplicable, is_measured_on
-from knowngood.app.domain.measuring.planning import CONFIRMING, Known, PlannedJob, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import CONFIRMING, KnownAttempts, PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.inference import Claims
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, is_stale
 from knowngood.app.features.bisect.search import (
-    Answer,
-    Ask,
-    Change,
-    Kind,
+    ChangePoint,
+    NextBuild,
     Point,
     Search,
+    SearchOutcome,
+    SearchResult,
     answer_of,
     line_between,
     needed_attempts,
@@ -36,15 +36,15 @@ Measure = Callable[[tuple[PlannedJob, ...]], None]
 """Runs jobs to their end, as `run` does, and stores what came."""
 
 CODES = {
-    Kind.FOUND: Exit.OK,
-    Kind.NOT_MONOTONE: Exit.FINDING,
-    Kind.ENDS_AGREE: Exit.INSUFFICIENT,
-    Kind.CANNOT_SAY: Exit.INSUFFICIENT,
+    SearchOutcome.FOUND: Exit.OK,
+    SearchOutcome.NOT_MONOTONE: Exit.FINDING,
+    SearchOutcome.ENDS_AGREE: Exit.INSUFFICIENT,
+    SearchOutcome.CANNOT_SAY: Exit.INSUFFICIENT,
 }
 
 
 @dataclass(frozen=True)
-class Question:
+class BisectQuestion:
     """`line` holds all known builds from one end to the other, oldest first. Without `can_ask` only what is stored is
     looked at: no worker here serves the hardware class.
     """
@@ -59,7 +59,7 @@ class Question:
 class BisectResult:
     """`asked` are the builds that jobs were run for, in that order; `confirmed` those asked again to be sure."""
 
-    answer: Answer
+    answer: SearchResult
     asked: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     is_stopped: bool = False
@@ -87,13 +87,15 @@ def choose_hardware(
     raise BadRequest(f"{issue.id} exists on no hardware here ({reason}); name a class with --hardware")
 
 
-def search_of(question: Question, known: Known, now: datetime, *, full: bool, asked: Sequence[str] = ()) -> Search:
-    """What is known of the question now; `asked` are the builds that were asked for it already."""
+def search_of(
+    question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool, asked: Sequence[str] = ()
+) -> Search:
+    """The state of the question now; `asked` are the builds that were asked for it already."""
     points = tuple(_point(question, build, known, now, was_asked=build.id in asked) for build in question.line)
     return Search(points, jobs=len(asked), full=full)
 
 
-def _point(question: Question, build: Build, known: Known, now: datetime, *, was_asked: bool) -> Point:
+def _point(question: BisectQuestion, build: Build, known: KnownAttempts, now: datetime, *, was_asked: bool) -> Point:
     cell = Claims({}, {}, known.cells, infers=False).of(question.issue, build, question.hardware)
     is_old = is_stale(cell, build, now)
     may_ask = question.can_ask and not was_asked and (is_old or cell.verdict not in CONCLUSIVE)
@@ -101,15 +103,17 @@ def _point(question: Question, build: Build, known: Known, now: datetime, *, was
     return Point(build, cell, is_open=is_open, is_stale=is_old)
 
 
-def jobs_for(question: Question, build: Build, known: Known, now: datetime, *, baseline: int) -> tuple[PlannedJob, ...]:
+def jobs_for(
+    question: BisectQuestion, build: Build, known: KnownAttempts, now: datetime, *, baseline: int
+) -> tuple[PlannedJob, ...]:
     """The one job that asks this build: its control once, its baseline `baseline` times; none where `run` asks none."""
-    wanted = Wanted(baseline=baseline, workarounds=False, now=now)
+    wanted = PlanRequest(baseline=baseline, workarounds=False, now=now)
     return plan_jobs([question.issue], [build], [question.hardware], known, wanted)
 
 
 def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
     engine: "Engine",
-    question: Question,
+    question: BisectQuestion,
     measure: Measure,
     stop: Callable[[], bool],
     *,
@@ -128,7 +132,7 @@ def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
     while True:
         known, now = _known(engine), clock()
         step = next_step(search_of(question, known, now, full=full, asked=asked))
-        if isinstance(step, Answer):
+        if isinstance(step, SearchResult):
             jobs = _confirming(question, step, known, now, done=confirmed) if confirm and question.can_ask else {}
             if not jobs or stop():
                 return BisectResult(step, tuple(asked), tuple(confirmed), is_stopped=stop())
@@ -144,10 +148,10 @@ def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
 
 
 def _confirming(
-    question: Question, answer: Answer, known: Known, now: datetime, *, done: Sequence[str]
+    question: BisectQuestion, answer: SearchResult, known: KnownAttempts, now: datetime, *, done: Sequence[str]
 ) -> dict[str, tuple[PlannedJob, ...]]:
     """By build: the jobs that the sides of the one change still need."""
-    if answer.kind is not Kind.FOUND or not answer.changes[0].missing:
+    if answer.kind is not SearchOutcome.FOUND or not answer.changes[0].missing:
         return {}
     change = answer.changes[0]
     wanted = needed_attempts(change)
@@ -156,7 +160,7 @@ def _confirming(
     return {build: jobs for build, jobs in planned.items() if jobs}
 
 
-def _known(engine: "Engine") -> Known:
+def _known(engine: "Engine") -> KnownAttempts:
     from knowngood.app.store.engine import reading
     from knowngood.app.store.queries import load_known_attempts
 
@@ -167,7 +171,7 @@ def _known(engine: "Engine") -> Known:
 # -- told --------------------------------------------------------------------------------------------------------------
 
 
-def print_found(console: "Console", question: Question, found: BisectResult) -> None:
+def print_found(console: "Console", question: BisectQuestion, found: BisectResult) -> None:
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
@@ -203,7 +207,7 @@ def _effort(found: BisectResult) -> str:
     return f"{ran}{sure}; {known} answers were known and not asked again"
 
 
-def as_json(question: Question, found: BisectResult) -> dict[str, Any]:
+def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
     answer, search = found.answer, found.answer.search
     return {
         "issue": question.issue.id,
@@ -212,7 +216,7 @@ def as_json(question: Question, found: BisectResult) -> dict[str, Any]:
         "to": question.line[-1].id,
         "answer": answer.kind.value,
         "sentences": list(sentences(answer)),
-        "boundary": _change(answer.changes[0]) if answer.kind is Kind.FOUND else None,
+        "boundary": _change(answer.changes[0]) if answer.kind is SearchOutcome.FOUND else None,
         "changes": [_change(change) for change in answer.changes],
         "points": [_point_body(point, found) for point in search.points],
         "jobs": len(found.asked),
@@ -222,7 +226,7 @@ def as_json(question: Question, found: BisectResult) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> Mapping[str, object]:
+def _change(change: ChangePoint) -> Mapping[str, object]:
     return {
         "kind": "broke" if change.breaks else "fixed",
         "interval": change.interval,
@@ -248,31 +252,31 @@ def _point_body(point: Point, found: BisectResult) -> Mapping[str, object]:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is known before anything is run, and what would be done first; `jobs` is that first one."""
+    """The state before anything is run, and what would be done first; `jobs` is that first one."""
 
     search: Search
-    step: Ask | Answer
+    step: NextBuild | SearchResult
     jobs: tuple[PlannedJob, ...] = ()
 
     @property
     def first(self) -> str | None:
-        return self.search.points[self.step.at].build.id if isinstance(self.step, Ask) else None
+        return self.search.points[self.step.at].build.id if isinstance(self.step, NextBuild) else None
 
 
-def outlook(question: Question, known: Known, now: datetime, *, full: bool) -> Outlook:
+def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool) -> Outlook:
     search = search_of(question, known, now, full=full)
     step = next_step(search)
-    if isinstance(step, Answer):
+    if isinstance(step, SearchResult):
         return Outlook(search, step)
     return Outlook(search, step, jobs_for(question, question.line[step.at], known, now, baseline=CONFIRMING))
 
 
-def print_outlook(console: "Console", question: Question, outlook: Outlook) -> None:
-    """What is known, and what would be run first."""
+def print_outlook(console: "Console", question: BisectQuestion, outlook: Outlook) -> None:
+    """The state of the search, and what would be run first."""
     told = sum(1 for point in outlook.search.points if point.is_settled)
     where = f"{question.issue.id} on {question.hardware}"
     console.print(f"{where}: {len(question.line)} builds, {told} of which are known", markup=False, soft_wrap=True)
-    if isinstance(outlook.step, Answer):
+    if isinstance(outlook.step, SearchResult):
         console.print("nothing would be run; what is known says:", markup=False)
         for sentence in sentences(outlook.step):
             console.print(sentence, markup=False, soft_wrap=True)
@@ -283,7 +287,7 @@ def print_outlook(console: "Console", question: Question, outlook: Outlook) -> N
     )
 
 
-def outlook_as_json(question: Question, outlook: Outlook) -> dict[str, Any]:
+def outlook_as_json(question: BisectQuestion, outlook: Outlook) -> dict[str, Any]:
     """As `as_json`, of what is known so far; where a job would be run there is no answer yet."""
     known = as_json(question, BisectResult(answer_of(outlook.search)))
     if outlook.first is None:

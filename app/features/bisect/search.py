@@ -22,7 +22,7 @@ from knowngood.app.features.compare.comparison import passes_needed
 _ENDS = 2  # both are asked, whatever lies between
 
 
-class Kind(StrEnum):
+class SearchOutcome(StrEnum):
     FOUND = "found"
     """One change is known, and nothing between its two sides is left to ask."""
     NOT_MONOTONE = "not_monotone"
@@ -46,7 +46,7 @@ class Point:
 
     @property
     def fails(self) -> bool | None:
-        """What the cell says: flaky is failing, for the issue is there. None where it does not tell."""
+        """Whether the cell fails: flaky is failing, for the issue is there. None where it does not tell."""
         if self.cell.verdict in FAILING:
             return True
         return False if self.cell.verdict is Verdict.NOT_AFFECTED else None
@@ -93,7 +93,7 @@ def most_jobs(builds: int) -> int:
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangePoint:
     """Two builds with opposite answers; what lies `between` them does not tell."""
 
     before: Point
@@ -110,7 +110,7 @@ class Change:
 
     @property
     def missing(self) -> str:
-        """What its two sides still need before it counts as confirmed, in words; empty where it does.
+        """The attempts that its two sides still need before it counts as confirmed, in words; empty where it does.
 
         Three attempts on both sides, as `run --confirm` asks for; ten where one is flaky, and beside a flaky failure so
         many passes that they are no luck.
@@ -127,24 +127,24 @@ class Change:
         return ""
 
 
-def needed_attempts(change: Change) -> int:
+def needed_attempts(change: ChangePoint) -> int:
     is_flaky = Verdict.FLAKY in {change.before.cell.verdict, change.after.cell.verdict}
     return SETTLING if is_flaky else CONFIRMING
 
 
 @dataclass(frozen=True)
-class Ask:
+class NextBuild:
     """The build to ask next, by its place on the line."""
 
     at: int
 
 
 @dataclass(frozen=True)
-class Answer:
+class SearchResult:
     """`changes` are all that the evidence knows, oldest first. Where there is one it is what was looked for."""
 
-    kind: Kind
-    changes: tuple[Change, ...]
+    kind: SearchOutcome
+    changes: tuple[ChangePoint, ...]
     search: Search
 
     @property
@@ -156,13 +156,13 @@ class Answer:
         return self.search.points[: told[0]] + self.search.points[told[-1] + 1 :]
 
 
-def next_step(search: Search) -> Ask | Answer:
-    """What to do next. Guarantees, held by properties in tests: at most `most_jobs` asks; no point is asked that is
-    settled; a change is named only between two builds with opposite answers, with all that lies between them.
+def next_step(search: Search) -> NextBuild | SearchResult:
+    """The next step of the search. Guarantees, held by properties in tests: at most `most_jobs` asks; no point is asked
+    that is settled; a change is named only between two builds with opposite answers, with all that lies between them.
     """
     is_over = search.is_over or search.jobs >= search.most_jobs
     at = None if is_over else _next(search)
-    return Ask(at) if at is not None else answer_of(search)
+    return NextBuild(at) if at is not None else answer_of(search)
 
 
 def _next(search: Search) -> int | None:
@@ -183,7 +183,8 @@ def _next(search: Search) -> int | None:
 
 
 def _near_end(points: Sequence[Point], places: Sequence[int]) -> int | None:
-    """What to ask so that one end of the line tells; `places` go inwards from it. None where it does, or nothing can.
+    """The point to ask so that one end of the line tells; `places` go inwards from it. None where it does, or nothing
+    can.
 
     Where the end gives no answer the steps inwards double, up to half of what is left: often a whole stretch of builds
     gives none, because a package has no wheels for them.
@@ -215,24 +216,24 @@ def _settled(points: Sequence[Point]) -> list[int]:
     return [at for at, point in enumerate(points) if point.is_settled]
 
 
-def _changes(places: Sequence[int], points: Sequence[Point]) -> tuple[Change, ...]:
+def _changes(places: Sequence[int], points: Sequence[Point]) -> tuple[ChangePoint, ...]:
     """Where neighbours among `places`, which all tell, contradict each other."""
     return tuple(
-        Change(points[one], points[other], tuple(points[one + 1 : other]))
+        ChangePoint(points[one], points[other], tuple(points[one + 1 : other]))
         for one, other in pairwise(places)
         if points[one].fails != points[other].fails
     )
 
 
-def answer_of(search: Search) -> Answer:
-    """What all that is known says, were nothing more to be asked. Old evidence too: it may show a second change."""
+def answer_of(search: Search) -> SearchResult:
+    """The answer of all that is known, were nothing more to be asked. Old evidence too: it may show a second change."""
     told = [at for at, point in enumerate(search.points) if point.fails is not None]
     changes = _changes(told, search.points)
     if len(changes) > 1:
-        return Answer(Kind.NOT_MONOTONE, changes, search)
+        return SearchResult(SearchOutcome.NOT_MONOTONE, changes, search)
     if changes:
-        return Answer(Kind.FOUND, changes, search)
-    return Answer(Kind.ENDS_AGREE if len(told) >= _ENDS else Kind.CANNOT_SAY, (), search)
+        return SearchResult(SearchOutcome.FOUND, changes, search)
+    return SearchResult(SearchOutcome.ENDS_AGREE if len(told) >= _ENDS else SearchOutcome.CANNOT_SAY, (), search)
 
 
 def line_between(builds: Sequence[Build], one: Build, other: Build) -> tuple[Build, ...]:
@@ -271,34 +272,34 @@ def _attempts(count: int) -> str:
 # -- in words ----------------------------------------------------------------------------------------------------------
 
 
-def sentences(answer: Answer) -> tuple[str, ...]:
+def sentences(answer: SearchResult) -> tuple[str, ...]:
     """The answer for people: first what was found, then what limits it, then what to do."""
     said = _said(answer)
-    where = "" if answer.kind is Kind.CANNOT_SAY else " outside it"
-    silent = _silent(answer.silent_ends, where, answer.search, is_wanted=answer.kind is not Kind.FOUND)
+    where = "" if answer.kind is SearchOutcome.CANNOT_SAY else " outside it"
+    silent = _silent(answer.silent_ends, where, answer.search, is_wanted=answer.kind is not SearchOutcome.FOUND)
     old = [point.label for point in answer.search.points if point.is_stale and point.fails is not None]
     stale = [f"the evidence of {', '.join(old)} is old"] if old else []
     return (*said, *silent, *stale)
 
 
-def _said(answer: Answer) -> list[str]:
+def _said(answer: SearchResult) -> list[str]:
     match answer.kind:
-        case Kind.FOUND:
+        case SearchOutcome.FOUND:
             return [_found(answer.changes[0]), *_limits(answer.changes[0], answer.search)]
-        case Kind.NOT_MONOTONE:
+        case SearchOutcome.NOT_MONOTONE:
             listed = "; ".join(_found(change) for change in answer.changes)
             more = "" if answer.search.full else ", or ask every build with --full"
             return [
                 f"not monotone: {len(answer.changes)} changes are known: {listed}",
                 f"bisect one of them with a narrower --from and --to{more}",
             ]
-        case Kind.ENDS_AGREE:
+        case SearchOutcome.ENDS_AGREE:
             return [_agree(answer)]
-        case Kind.CANNOT_SAY:
+        case SearchOutcome.CANNOT_SAY:
             return ["fewer than two builds of this line give an answer, so that there is nothing between them to find"]
 
 
-def _found(change: Change) -> str:
+def _found(change: ChangePoint) -> str:
     what = "breaks" if change.breaks else "is fixed"
     return f"{what} in {change.interval}: {_in_words(change.before)}, {_in_words(change.after)}"
 
@@ -308,7 +309,7 @@ def _in_words(point: Point) -> str:
     return f"{word} on {point.label}"
 
 
-def _limits(change: Change, search: Search) -> list[str]:
+def _limits(change: ChangePoint, search: Search) -> list[str]:
     said = []
     if not change.between:
         first = "first bad" if change.breaks else "first fixed"
@@ -320,8 +321,8 @@ def _limits(change: Change, search: Search) -> list[str]:
 
 
 def _silent(points: Sequence[Point], where: str, search: Search, *, is_wanted: bool) -> list[str]:
-    """What points without an answer are: asked in vain, each with its reason, or not asked. With `is_wanted` they would
-    have been asked.
+    """Sentences on points without an answer: asked in vain, each with its reason, or not asked. With `is_wanted` they
+    would have been asked.
     """
     vain = [point for point in points if not point.is_open]
     said = [f"{point.label} gives no answer ({point.cell.verdict}: {point.cell.reason}){where}" for point in vain]
@@ -334,7 +335,7 @@ def _silent(points: Sequence[Point], where: str, search: Search, *, is_wanted: b
     return [*said, f"{unasked}{where}: not asked{why}{again}"]
 
 
-def _agree(answer: Answer) -> str:
+def _agree(answer: SearchResult) -> str:
     told = [point for point in answer.search.points if point.fails is not None]
     word = "fail" if told[0].fails else "pass"
     unknown = [point for point in answer.search.points if point.fails is None and point.is_open]

@@ -138,7 +138,7 @@ def _refusal(address: str, file: Path, error: HTTPError) -> KnownGoodError:
 
 
 def _detail(error: HTTPError) -> str:
-    """What a problem says in its detail, and for anything else the status in words."""
+    """The detail of a problem, and for anything else the status in words."""
     try:
         return str(json.loads(error.read(100_000))["detail"])
     except (ValueError, TypeError, KeyError, OSError):

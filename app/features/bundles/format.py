@@ -40,8 +40,9 @@ from knowngood.app.serialization.bounds import (
     machine_problem,
     record_problem,
 )
+from knowngood.app.serialization.codec import first_problem
 from knowngood.app.serialization.lock_keys import (
-    Environment,
+    InstalledEnvironment,
     environment_key,
     joined,
     text_key,
@@ -64,7 +65,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
-class Header:
+class BundleHeader:
     """`origin` names where the evidence was made; `catalogue` the issues it was made with, id to revision."""
 
     created_at: datetime
@@ -77,26 +78,26 @@ class Header:
 
 
 @dataclass(frozen=True)
-class Lock:
+class DigestedText:
+    digest: str
+    text: str
+
+
+class LockText(DigestedText):
     """A pylock.toml under the digest of its full text; the text here names files where that named addresses. Whoever
-    reads it cannot check the digest: see `Checked.locks`.
+    reads it cannot check the digest: see `CheckedBundle.locks`.
     """
 
-    digest: str
-    text: str
+
+class LogText(DigestedText):
+    """The output of an attempt."""
+
+
+Item = Machine | LockText | InstalledEnvironment | LogText | Attempt
 
 
 @dataclass(frozen=True)
-class Log:
-    digest: str
-    text: str
-
-
-Item = Machine | Lock | Environment | Log | Attempt
-
-
-@dataclass(frozen=True)
-class Checked:
+class CheckedBundle:
     """A bundle that was read to its end: what it says of itself, and how many items of each kind it holds.
 
     `locks` are, by the digest that the bundle names a lock by, the one that its contents have (`lock_key`). `lines` are
@@ -105,31 +106,31 @@ class Checked:
     """
 
     path: Path
-    header: Header
+    header: BundleHeader
     counts: Mapping[str, int]
     sha256: str
     locks: Mapping[str, str] = field(default_factory=dict)
     lines: tuple[bytes, ...] | None = None
 
 
-_HEADER = TypeAdapter(Header)
+_HEADER = TypeAdapter(BundleHeader)
 _KINDS: dict[str, TypeAdapter[Item]] = {
     "machine": TypeAdapter(Machine),
-    "lock": TypeAdapter(Lock),
-    "environment": TypeAdapter(Environment),
-    "log": TypeAdapter(Log),
+    "lock": TypeAdapter(LockText),
+    "environment": TypeAdapter(InstalledEnvironment),
+    "log": TypeAdapter(LogText),
     "attempt": TypeAdapter(Attempt),
 }
 _KIND_OF: dict[type, str] = {
     Machine: "machine",
-    Lock: "lock",
-    Environment: "environment",
-    Log: "log",
+    LockText: "lock",
+    InstalledEnvironment: "environment",
+    LogText: "log",
     Attempt: "attempt",
 }
 
 
-def write_bundle(out: BinaryIO, header: Header, items: Iterable[Item]) -> Mapping[str, int]:
+def write_bundle(out: BinaryIO, header: BundleHeader, items: Iterable[Item]) -> Mapping[str, int]:
     """Write a whole bundle; tell how many items of each kind. The same items give the same bytes."""
     with gzip.GzipFile(filename="", fileobj=out, mode="wb", mtime=0) as file:
         written = hashlib.sha256()
@@ -153,7 +154,7 @@ def write_bundle(out: BinaryIO, header: Header, items: Iterable[Item]) -> Mappin
 _READ_JSON = {kind: adapter.validator.validate_json for kind, adapter in _KINDS.items()}
 
 
-def check_bundle(path: Path) -> Checked:
+def check_bundle(path: Path) -> CheckedBundle:
     """Read a bundle to its end and believe that it is what was written, or raise BadBundle with a sentence that says
     where it is not; more lines than are taken are no bundle of ours either. What its items say is looked at by
     `read_items`, so that nothing is decoded twice.
@@ -185,7 +186,7 @@ def check_bundle(path: Path) -> Checked:
 
 
 class _Locks:
-    """What a bundle says of each lock: at most one text and one environment."""
+    """A bundle's words on each lock: at most one text and one environment."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -194,9 +195,9 @@ class _Locks:
 
     def add(self, number: int, item: Item) -> None:
         match item:
-            case Lock():
+            case LockText():
                 self._put(number, self._texts, item.digest, text_key(item.text))
-            case Environment():
+            case InstalledEnvironment():
                 self._put(number, self._environments, item.lock_digest, environment_key(item))
             case _:
                 pass
@@ -232,7 +233,7 @@ class _Kept:
         return tuple(self._lines) if self._lines is not None else None
 
 
-def read_items(checked: Checked) -> Iterator[Item]:
+def read_items(checked: CheckedBundle) -> Iterator[Item]:
     """The items of a bundle that was checked, in its order.
 
     Raises BadBundle at the first that could not be stored or shown as it is; those before it were given out by then.
@@ -252,7 +253,7 @@ def _named(path: Path) -> str:
     return "the bundle" if path.parent == _UNNAMED else path.name
 
 
-def read_in_steps(checked: Checked, step_bytes: int, look: Callable[[Item], None]) -> Iterator[tuple[Item, ...]]:
+def read_in_steps(checked: CheckedBundle, step_bytes: int, look: Callable[[Item], None]) -> Iterator[tuple[Item, ...]]:
     """The items of a bundle that is too large to be held, each looked at before the first is given out: attempts, one
     cell after the other, in tuples of about so many bytes as they stand in the file, and in each of these all that its
     attempts refer to, so that nothing depends on what came before. What no attempt refers to is left out.
@@ -289,7 +290,12 @@ class _Unpacked:
         self._file = file
         self._end = 0
         self._attempts: list[int] = []
-        self._referred: dict[type[Item], dict[str, int]] = {Machine: {}, Lock: {}, Environment: {}, Log: {}}
+        self._referred: dict[type[Item], dict[str, int]] = {
+            Machine: {},
+            LockText: {},
+            InstalledEnvironment: {},
+            LogText: {},
+        }
 
     def put(self, item: Item, line: bytes) -> None:
         match item:
@@ -297,8 +303,8 @@ class _Unpacked:
                 column, row = f"{item.build} {item.hardware}".encode(), item.issue.encode()
                 cell = zlib.crc32(column) << 32 | zlib.crc32(row)
                 self._attempts.append(cell << 64 | self._end)
-            case Environment():
-                self._referred[Environment].setdefault(item.lock_digest, self._end)
+            case InstalledEnvironment():
+                self._referred[InstalledEnvironment].setdefault(item.lock_digest, self._end)
             case _:
                 self._referred[type(item)].setdefault(item.digest, self._end)
         self._file.write(line)
@@ -378,8 +384,8 @@ def _too_large(path: Path) -> BadBundle:
     return BadBundle(f"{_named(path)} holds more than any bundle of ours would; nothing of it was imported")
 
 
-def _header(path: Path, line: bytes) -> Header:
-    """What the bundle says of itself, once it is sure to be one that this release reads."""
+def _header(path: Path, line: bytes) -> BundleHeader:
+    """The bundle's header, once it is sure to be one that this release reads."""
     try:
         fields = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -397,7 +403,7 @@ def _header(path: Path, line: bytes) -> Header:
     try:
         header = _HEADER.validate_python(fields)
     except ValidationError as error:
-        raise BadBundle(f"{_named(path)}, line 1: {_first(error)}") from None
+        raise BadBundle(f"{_named(path)}, line 1: {first_problem(error)}") from None
     problem = None if _ORIGIN.match(header.origin) else f'"{header.origin[:40]}" is no origin'
     if problem or len(header.catalogue) > _MOST_ISSUES:
         raise BadBundle(f"{_named(path)}, line 1: {problem or f'it names more than {_MOST_ISSUES} issues'}")
@@ -418,14 +424,16 @@ def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str
     return fields.pop("kind"), fields
 
 
-def _checked(path: Path, header: Header, counts: Counter[str], sha256: str, footer: Mapping[str, Any]) -> Checked:
+def _checked(
+    path: Path, header: BundleHeader, counts: Counter[str], sha256: str, footer: Mapping[str, Any]
+) -> CheckedBundle:
     if footer.get("sha256") != sha256:
         raise BadBundle(
             f"{_named(path)} is not what was written: its contents do not have the checksum in its last line"
         )
     if footer.get("counts") != counts:
         raise BadBundle(f"{_named(path)} is not what was written: its last line counts other items than it holds")
-    return Checked(path=path, header=header, counts=dict(counts), sha256=sha256)
+    return CheckedBundle(path=path, header=header, counts=dict(counts), sha256=sha256)
 
 
 _BEGINS = re.compile(rb'\{"kind":"([a-z]{1,20})",')
@@ -438,9 +446,9 @@ def _valid(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any])
     except ValidationError as error:
         if error.errors(include_url=False, include_context=False)[0]["type"] == "json_invalid":
             raise BadBundle(
-                f"{_named(path)}, line {number} is no JSON ({_first(error)}); the file is damaged"
+                f"{_named(path)}, line {number} is no JSON ({first_problem(error)}); the file is damaged"
             ) from None
-        raise BadBundle(f"{_named(path)}, line {number}, {kind}: {_first(error)}") from None
+        raise BadBundle(f"{_named(path)}, line {number}, {kind}: {first_problem(error)}") from None
 
 
 def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) -> Item:
@@ -449,11 +457,6 @@ def _item(path: Path, number: int, kind: str, found: bytes | Mapping[str, Any]) 
     if problem:
         raise BadBundle(f"{_named(path)}, line {number}, {kind}: {problem}")
     return item
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_context=False)[0]
-    return f"{'.'.join(str(part) for part in found['loc'])[:80]}: {found['msg'][:200]}"
 
 
 _DIGEST = re.compile(r"[0-9a-f]{32}\Z")
@@ -470,13 +473,13 @@ def _problem(item: Item) -> str | None:
             return _attempt_problem(item)
         case Machine():
             return machine_problem(item)
-        case Log():
+        case LogText():
             return _text_problem(item.text) or (
                 None if digest(item.text) == item.digest else f"{item.digest} is not the digest of its text"
             )
-        case Lock():
+        case LockText():
             return _text_problem(item.text) or _digest_problem(item.digest)
-        case Environment():
+        case InstalledEnvironment():
             found = entries_problem(item.packages) or entries_problem(item.imported)
             return _digest_problem(item.lock_digest) or found
 
@@ -510,7 +513,7 @@ def _attempt_problem(attempt: Attempt) -> str | None:
 
 @lru_cache(maxsize=65_536)  # more than a catalogue has: attempts of one place are strewn over a bundle
 def _place_problem(issue: str, arm: str, variant: str, hardware: str, build: str) -> str | None:
-    """What is the same in many attempts of a bundle, looked at once."""
+    """Fields that are the same in many attempts of a bundle, looked at once."""
     for what, name in (("issue", issue), ("arm", arm), ("variant", variant)):
         if not _NAME.match(name):
             return f'{what} "{name[:40]}" is no name'

@@ -21,14 +21,14 @@ from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import MOST_LINES, MOST_LOCKS
-from knowngood.app.serialization.lock_keys import Environment, without_addresses
+from knowngood.app.serialization.lock_keys import InstalledEnvironment, without_addresses
 from knowngood.app.store import audit_log, bulk_insert, unreadable
 from knowngood.app.store.counters import count
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.evidence import attempt_codec, collisions
 from knowngood.app.store.evidence.cells import (
     IMPORTED,
-    Catalogue,
+    StoredCatalogue,
     announce,
     insert_missing,
     load_keys_of_logs,
@@ -37,7 +37,8 @@ from knowngood.app.store.evidence.cells import (
 )
 from knowngood.app.store.evidence.incoming_attempts import IncomingAttempts, cell_of, look
 from knowngood.app.store.evidence.voids import load_standing_voids, void_over
-from knowngood.app.store.records import ArmState, CellChange, Clash, ImportReport, Selection
+from knowngood.app.store.records import ArmState, CellChange, Clash, ExportSelection, ImportReport
+from knowngood.app.store.statements import among, number_of, pieces, place_of
 from knowngood.app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
 
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -57,7 +58,7 @@ def export_bundle(
     *,
     now: datetime,
     origin: str,
-    selection: Selection | None = None,
+    selection: ExportSelection | None = None,
 ) -> Mapping[str, int]:
     """Write evidence as a bundle, all of it or a selection; tell how many items of each kind.
 
@@ -65,18 +66,18 @@ def export_bundle(
     `origin` names this store to whoever imports it. Addresses in locks are cut to file names. Raises BadRequest before
     anything is written where it would be more than an import takes.
     """
-    chosen = _where(selection or Selection())
+    chosen = _where(selection or ExportSelection())
     _refuse_too_much(s, chosen)
-    header = bundles_format.Header(created_at=now, origin=origin, catalogue=_revisions(s))
+    header = bundles_format.BundleHeader(created_at=now, origin=origin, catalogue=_revisions(s))
     return bundles_format.write_bundle(out, header, _items(s, chosen))
 
 
 def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
-    of_locks = _number(s, _referring(locks.c.digest, attempts.c.lock_digest, chosen))
-    of_locks += _number(s, _referring(environments.c.lock_digest, attempts.c.lock_digest, chosen))
-    lines = of_locks + _number(s, sa.select(attempts.c.id).where(chosen))
-    lines += _number(s, _referring(machines.c.digest, attempts.c.machine, chosen))
-    lines += _number(s, _referring(logs.c.digest, attempts.c.log_digest, chosen))
+    of_locks = number_of(s, _referring(locks.c.digest, attempts.c.lock_digest, chosen))
+    of_locks += number_of(s, _referring(environments.c.lock_digest, attempts.c.lock_digest, chosen))
+    lines = of_locks + number_of(s, sa.select(attempts.c.id).where(chosen))
+    lines += number_of(s, _referring(machines.c.digest, attempts.c.machine, chosen))
+    lines += number_of(s, _referring(logs.c.digest, attempts.c.log_digest, chosen))
     if lines > MOST_LINES or of_locks > MOST_LOCKS:
         raise BadRequest(
             f"this would be a bundle of {lines:,} lines, {of_locks:,} of them of locks, and an import takes at most "
@@ -84,27 +85,15 @@ def _refuse_too_much(s: Session, chosen: sa.ColumnElement[bool]) -> None:
         )
 
 
-def _number(s: Session, query: sa.Select[Any]) -> int:
-    n: int = s.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-    return n
-
-
 def _referring(key: sa.Column[str], by: sa.Column[str], chosen: sa.ColumnElement[bool]) -> sa.Select[str]:
     """The keys of a table that chosen attempts refer to."""
     return sa.select(key).where(key.in_(sa.select(by).where(chosen)))
 
 
-def _where(selection: Selection) -> sa.ColumnElement[bool]:
-    chosen = [attempts.c.void.is_(None)]
-    if selection.only_counted:
-        chosen.append(attempts.c.counts_as.is_not(None))
-    if selection.issues is not None:
-        chosen.append(attempts.c.issue.in_(sorted(selection.issues)))
-    if selection.builds is not None:
-        chosen.append(attempts.c.build.in_(sorted(selection.builds)))
-    if selection.hardware is not None:
-        chosen.append(attempts.c.hardware.in_(sorted(selection.hardware)))
-    return sa.and_(sa.true(), *chosen)
+def _where(selection: ExportSelection) -> sa.ColumnElement[bool]:
+    counted = [attempts.c.counts_as.is_not(None)] if selection.only_counted else []
+    words = (selection.issues, selection.builds, selection.hardware)
+    return sa.and_(attempts.c.void.is_(None), *counted, *among(*zip(place_of(attempts), words, strict=True)))
 
 
 def _revisions(s: Session) -> dict[str, str]:
@@ -117,11 +106,11 @@ def _items(s: Session, chosen: sa.ColumnElement[bool]) -> Iterator[bundles_forma
     described = ((row["digest"], row["doc"]) for row in machine_rows)
     yield from unreadable.readable("machines", described, codec.MACHINE.validate_json)
     for row in _referred(s, locks, locks.c.digest, attempts.c.lock_digest, chosen):
-        yield bundles_format.Lock(row["digest"], without_addresses(attempt_codec.unpack(row["zlib"])))
+        yield bundles_format.LockText(row["digest"], without_addresses(attempt_codec.unpack(row["zlib"])))
     for row in _referred(s, environments, environments.c.lock_digest, attempts.c.lock_digest, chosen):
-        yield Environment(row["lock_digest"], row["packages"], row["imported"])
+        yield InstalledEnvironment(row["lock_digest"], row["packages"], row["imported"])
     for row in _referred(s, logs, logs.c.digest, attempts.c.log_digest, chosen):
-        yield bundles_format.Log(row["digest"], attempt_codec.unpack(row["zlib"]))
+        yield bundles_format.LogText(row["digest"], attempt_codec.unpack(row["zlib"]))
     attempt_rows = _streamed(s, sa.select(attempts).where(chosen).order_by(attempts.c.id))
     yield from unreadable.readable("attempts", ((row["id"], row) for row in attempt_rows), attempt_codec.parse_attempt)
 
@@ -156,7 +145,7 @@ def take_in_bundle(
     bundle that came over the network is known by that alone.
     """
     try:
-        coming = _Coming.of(bundles_format.check_bundle(path), now, by, vouched=vouched)
+        coming = _Coming(bundles_format.check_bundle(path), by, now, vouched)
         with unit_of_work(engine) as s:
             if _is_known(s, coming.checked.sha256):
                 return _known_already(s, coming)
@@ -171,17 +160,20 @@ def take_in_bundle(
 
 @dataclass(frozen=True)
 class _Coming:
-    """A bundle on its way in, who brings it and when."""
+    """A bundle on its way in, who brings it and when. `vouched` where they came over the network, through `token`."""
 
-    checked: bundles_format.Checked
-    sender: "_Sender"
+    checked: bundles_format.CheckedBundle
     by: Actor
     now: datetime
+    vouched: bool
 
-    @classmethod
-    def of(cls, checked: bundles_format.Checked, now: datetime, by: Actor, *, vouched: bool) -> "_Coming":
-        origin, token = (by.name, by.token) if vouched else (checked.header.origin, "")
-        return cls(checked, _Sender(origin, token, vouched=vouched), by, now)
+    @property
+    def origin(self) -> str:
+        return self.by.name if self.vouched else self.checked.header.origin
+
+    @property
+    def token(self) -> str:
+        return self.by.token if self.vouched else ""
 
 
 def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
@@ -194,7 +186,7 @@ def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
 
 @dataclass(frozen=True)
 class _Step:
-    """What comes in in one transaction, with what can be known of it before that begins: whoever writes meanwhile does
+    """Items of one transaction, with what can be known of them before that begins: whoever writes meanwhile does
     not wait for it. `packed` are the logs as they are kept.
     """
 
@@ -204,9 +196,9 @@ class _Step:
 
     @classmethod
     def of(cls, engine: Engine, items: tuple[bundles_format.Item, ...]) -> "_Step":
-        texts = {item.digest: item.text for item in items if isinstance(item, bundles_format.Log)}
+        texts = {item.digest: item.text for item in items if isinstance(item, bundles_format.LogText)}
         with reading(engine) as s:
-            searched = look(Catalogue(s), [item for item in items if isinstance(item, Attempt)], texts)
+            searched = look(StoredCatalogue(s), [item for item in items if isinstance(item, Attempt)], texts)
         return cls(items, searched, {digest: attempt_codec.pack(text) for digest, text in texts.items()})
 
 
@@ -219,15 +211,15 @@ def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> Impo
             ids.append(item.id)
         if len(ids) == _IDS_AT_ONCE:
             with reading(engine) as s:
-                _refuse_planned(s, coming.sender, ids)
+                _refuse_planned(s, coming, ids)
             ids.clear()
 
-    total = ImportReport(coming.sender.origin, added=0, known=0, unknown=0, superseded=0, voided=0, changed=())
+    total = ImportReport(coming.origin, added=0, known=0, unknown=0, superseded=0, voided=0, changed=())
     for number, items in enumerate(bundles_format.read_in_steps(coming.checked, _STEP_BYTES, look_at)):
         step = _Step.of(engine, items)
         with unit_of_work(engine) as s:
             if number == 0:
-                _refuse_planned(s, coming.sender, ids)
+                _refuse_planned(s, coming, ids)
                 _note(s, coming, "results.begin", attempts=coming.checked.counts["attempt"])
             total = _sum(total, _take_in(s, coming, step))
         time.sleep(pause_s)
@@ -242,9 +234,9 @@ def _take_in(s: Session, coming: _Coming, step: _Step) -> ImportReport:
         intake.take(item)
     changed = intake.end()
     if intake.came:
-        announce(s, IMPORTED, coming.now, origin=coming.sender.origin, added=intake.added, changed=len(changed))
+        announce(s, IMPORTED, coming.now, origin=coming.origin, added=intake.added, changed=len(changed))
     return ImportReport(
-        origin=coming.sender.origin,
+        origin=coming.origin,
         added=intake.added,
         known=intake.came - intake.added - len(intake.refused),
         unknown=intake.arrivals.unknown,
@@ -271,7 +263,7 @@ def _end(s: Session, coming: _Coming, report: ImportReport) -> None:
 
 
 def _known_already(s: Session, coming: _Coming) -> ImportReport:
-    n, origin = coming.checked.counts.get("attempt", 0), coming.sender.origin
+    n, origin = coming.checked.counts.get("attempt", 0), coming.origin
     _note(s, coming, "results.import", origin=origin, added=0, known=n)
     return ImportReport(origin, added=0, known=n, unknown=0, superseded=0, voided=0, changed=())
 
@@ -291,26 +283,17 @@ def _refuse_future(attempt: Attempt, now: datetime) -> None:
         raise BadBundle(f"attempt {attempt.id} finished at {attempt.finished_at}, which is still to come")
 
 
-def _refuse_planned(s: Session, sender: "_Sender", ids: Collection[str]) -> None:
-    """What a dispatcher of ours is to measure has its number already, and everybody can read it in the events: a
+def _refuse_planned(s: Session, coming: _Coming, ids: Collection[str]) -> None:
+    """An attempt that our own dispatcher is to make has its number already, and everybody can read it in the events: a
     result that comes first under that number would be taken for the measured one.
     """
-    if not sender.vouched or not ids:
+    if not coming.vouched or not ids:
         return
     given = bulk_insert.given(s, ["id"], [(id_,) for id_ in sorted(ids)])
     planned = sa.select(arms.c.attempt).join_from(given, arms, arms.c.attempt == given.c.id)
     found = s.execute(planned.where(arms.c.state != ArmState.DONE).limit(1)).scalar()
     if found is not None:
         raise BadBundle(f"attempt {found} is planned here and its result is still to come from our own dispatcher")
-
-
-@dataclass(frozen=True)
-class _Sender:
-    """Who brings a bundle. `vouched` where they came over the network, through this token."""
-
-    origin: str
-    token: str
-    vouched: bool
 
 
 class _Intake:
@@ -320,11 +303,9 @@ class _Intake:
 
     def __init__(self, s: Session, coming: _Coming, step: _Step) -> None:
         self._s = s
-        self._sender = coming.sender
-        self._lock_keys = coming.checked.locks
-        self._now = coming.now
+        self._coming = coming
         self._step = step
-        self._catalogue = Catalogue(s)
+        self._catalogue = StoredCatalogue(s)
         self._catalogue.read_ahead({cell_of(item) for item in step.items if isinstance(item, Attempt)})
         self._voids: tuple[Void, ...] | None = None
         self._held: dict[type[bundles_format.Item], dict[str, bundles_format.Item]] = {}
@@ -337,24 +318,22 @@ class _Intake:
     def take(self, item: bundles_format.Item) -> None:
         item = self._under_its_own_key(item)
         if isinstance(item, Attempt):
-            _refuse_future(item, self._now)
+            _refuse_future(item, self._coming.now)
             self.came += 1
         self._held.setdefault(type(item), {}).setdefault(_key_of(item), item)
-        self._held_bytes += _ITEM_BYTES + (
-            len(item.text) if isinstance(item, bundles_format.Lock | bundles_format.Log) else 0
-        )
+        self._held_bytes += _ITEM_BYTES + (len(item.text) if isinstance(item, bundles_format.DigestedText) else 0)
         if self._held_bytes >= _BATCH_BYTES:
             self._store()
 
     def _under_its_own_key(self, item: bundles_format.Item) -> bundles_format.Item:
         """A lock is kept under what its contents say, and so is what was found by it: not under what a bundle says."""
         match item:
-            case Attempt() if item.lock_digest in self._lock_keys:
-                return replace(item, lock_digest=self._lock_keys[item.lock_digest])
-            case bundles_format.Lock():
-                return replace(item, digest=self._lock_keys[item.digest])
-            case Environment():
-                return replace(item, lock_digest=self._lock_keys[item.lock_digest])
+            case Attempt() if item.lock_digest in self._coming.checked.locks:
+                return replace(item, lock_digest=self._coming.checked.locks[item.lock_digest])
+            case bundles_format.LockText():
+                return replace(item, digest=self._coming.checked.locks[item.digest])
+            case InstalledEnvironment():
+                return replace(item, lock_digest=self._coming.checked.locks[item.lock_digest])
             case _:
                 return item
 
@@ -362,7 +341,7 @@ class _Intake:
         """Write the rest and derive the cells of all that was new; tell which came out differently."""
         self._store()
         count(self._s, self.arrivals.counters)
-        return rederive(self._s, self.arrivals.keys, self._now, self._catalogue, arrived=self.arrivals.arrived)
+        return rederive(self._s, self.arrivals.keys, self._coming.now, self._catalogue, arrived=self.arrivals.arrived)
 
     def _store(self) -> None:
         """Write what has gathered and is not here yet, what is referred to before what refers to it."""
@@ -373,7 +352,7 @@ class _Intake:
             items = self._held.pop(kind, {})
             known = self._known(table, items)
             if kind is Attempt:
-                _refuse_planned(self._s, self._sender, items.keys() - known)
+                _refuse_planned(self._s, self._coming, items.keys() - known)
                 known -= self._settle([items[id_] for id_ in sorted(known)])
             # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
             bulk_insert.insert(self._s, table, self._rows([item for id_, item in items.items() if id_ not in known]))
@@ -383,9 +362,11 @@ class _Intake:
         """Of attempts whose number is taken, those that take the place of what stands under it, which is gone."""
         some = [one for one in came if isinstance(one, Attempt)]
         voided = {
-            one.id for one in some if void_over(one, self._sender.token, self._now, self._voids or ()) is not None
+            one.id
+            for one in some
+            if void_over(one, self._coming.token, self._coming.now, self._voids or ()) is not None
         }
-        settled = collisions.settle(self._s, some, token=self._sender.token, voided=voided)
+        settled = collisions.settle(self._s, some, token=self._coming.token, voided=voided)
         self.arrivals.keys |= settled.left
         self.refused += settled.refused
         self.replaced += len(settled.replaced)
@@ -402,23 +383,24 @@ class _Intake:
         """The rows of new items of one kind."""
         came = [item for item in new if isinstance(item, Attempt)]
         if came:
-            some = (came[start : start + _ROWS_AT_ONCE] for start in range(0, len(came), _ROWS_AT_ONCE))
-            return [row for each in some for row in self._attempt_rows(each)]
+            return [row for some in pieces(came, _ROWS_AT_ONCE) for row in self._attempt_rows(some)]
         rows = [self._row(item) for item in new if not isinstance(item, Attempt)]
-        of_logs = [row for item, row in zip(new, rows, strict=True) if isinstance(item, bundles_format.Log)]
+        of_logs = [row for item, row in zip(new, rows, strict=True) if isinstance(item, bundles_format.LogText)]
         self._logs.keep(of_logs)
         self.arrivals.keys |= load_keys_of_logs(self._s, [digest for digest, _ in of_logs])
         return rows
 
-    def _row(self, item: Machine | bundles_format.Lock | bundles_format.Log | Environment) -> bulk_insert.Row:
+    def _row(
+        self, item: Machine | bundles_format.LockText | bundles_format.LogText | InstalledEnvironment
+    ) -> bulk_insert.Row:
         match item:
             case Machine():
                 return (item.digest, codec.MACHINE.dump_json(item).decode())
-            case Environment():
+            case InstalledEnvironment():
                 return (item.lock_digest, item.packages, item.imported)
-            case bundles_format.Log():
+            case bundles_format.LogText():
                 return (item.digest, self._step.packed[item.digest])
-            case bundles_format.Lock():
+            case bundles_format.LockText():
                 return (item.digest, attempt_codec.pack(item.text))
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk_insert.Row]:
@@ -428,11 +410,11 @@ class _Intake:
 
     def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> bulk_insert.Row:
         """The row of a new attempt, which is judged."""
-        sender = self._sender
-        void = void_over(attempt, sender.token, self._now, self._voids or ())
-        row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(self._now, sender.token, void))
-        if sender.vouched or attempt.origin == LOCAL:
-            row["origin"] = sender.origin
+        coming = self._coming
+        void = void_over(attempt, coming.token, self._coming.now, self._voids or ())
+        row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(coming.now, coming.token, void))
+        if coming.vouched or attempt.origin == LOCAL:
+            row["origin"] = coming.origin
         kept = self._step.searched.get((attempt.id, attempt.log_digest))
         row |= vars(self.arrivals.take(attempt, texts, is_voided=void is not None, kept=kept))
         self.added += 1
@@ -457,14 +439,14 @@ class _Logs:
     def find(self, digests: Collection[str]) -> Mapping[str, str]:
         """Their texts by digest, as far as they are here by now."""
         held = {digest: attempt_codec.unpack(self._packed[digest]) for digest in digests if digest in self._packed}
-        return held | attempt_codec.load_logs(self._s, sorted(set(digests) - held.keys() - {""}))
+        return held | attempt_codec.load_texts(self._s, logs, sorted(set(digests) - held.keys() - {""}))
 
 
 _TABLES: dict[type[bundles_format.Item], sa.Table] = {
     Machine: machines,
-    bundles_format.Lock: locks,
-    Environment: environments,
-    bundles_format.Log: logs,
+    bundles_format.LockText: locks,
+    InstalledEnvironment: environments,
+    bundles_format.LogText: logs,
     Attempt: attempts,
 }
 _COLUMNS: Callable[[Mapping[str, Any]], bulk_insert.Row] = itemgetter(*attempts.columns.keys())
@@ -474,7 +456,7 @@ def _key_of(item: bundles_format.Item) -> str:
     match item:
         case Attempt():
             return item.id
-        case Environment():
+        case InstalledEnvironment():
             return item.lock_digest
         case _:
             return item.digest

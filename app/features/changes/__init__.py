@@ -1,1 +1,1 @@
-"""What changed since when: page, API, feed."""
+"""Changes of verdicts: page, API, feed."""

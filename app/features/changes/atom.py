@@ -121,17 +121,15 @@ _WORTH_A_TITLE = frozenset(
 
 def cure_words(id_: str, turn: CureTurn) -> str:
     """`workaround flags stopped working (does harm)`."""
-    match turn.news:
-        case CureNews.NO_LONGER_NEEDED:
-            return f"workaround {id_} is no longer needed"
-        case CureNews.STOPPED_WORKING:
-            return f"workaround {id_} stopped working ({_WORKAROUND_WORDS[turn.after]})"
-        case CureNews.NOW_WORKS:
-            return f"workaround {id_} works now"
-        case CureNews.NOW_HELPS_IN_PART:
-            return f"workaround {id_} helps in part now"
-        case _:
-            return f"workaround {id_} {_WORKAROUND_WORDS[turn.after]}"
+    return f"workaround {id_} {_NEWS_WORDS.get(turn.news, '{after}').format(after=_WORKAROUND_WORDS[turn.after])}"
+
+
+_NEWS_WORDS = {
+    CureNews.NO_LONGER_NEEDED: "is no longer needed",
+    CureNews.STOPPED_WORKING: "stopped working ({after})",
+    CureNews.NOW_WORKS: "works now",
+    CureNews.NOW_HELPS_IN_PART: "helps in part now",
+}
 
 
 def _counted(verdicts: Iterable[Verdict]) -> list[str]:
@@ -163,22 +161,19 @@ def _content(change: Change, issues: Mapping[str, Issue], links: Links) -> Itera
 
 
 def because(change: Change) -> str:
-    """What made it so, as a phrase."""
-    match change.cause:
-        case Cause.RUN:
-            return f"measured here, run {change.run}"
-        case Cause.IMPORT:
-            return f"results imported from {change.origin}"
-        case Cause.CATALOGUE:
-            return "derived anew from the stored evidence after an edit of the catalogue"
-        case Cause.NOTE:
-            return "voided or restored by a person"
-        case Cause.VOID:
-            return "results of a worker were voided"
-        case Cause.UNVOID:
-            return "voided results of a worker count again"
-        case Cause.DERIVED:
-            return "derived anew from the stored evidence by other rules"
+    """The cause of the change, as a phrase."""
+    return _CAUSE_WORDS[change.cause].format(run=change.run, origin=change.origin)
+
+
+_CAUSE_WORDS: Mapping[Cause, str] = {
+    Cause.RUN: "measured here, run {run}",
+    Cause.IMPORT: "results imported from {origin}",
+    Cause.CATALOGUE: "derived anew from the stored evidence after an edit of the catalogue",
+    Cause.NOTE: "voided or restored by a person",
+    Cause.VOID: "results of a worker were voided",
+    Cause.UNVOID: "voided results of a worker count again",
+    Cause.DERIVED: "derived anew from the stored evidence by other rules",
+}
 
 
 def _told(turn: CellTurn) -> str:

@@ -1,4 +1,4 @@
-"""What changed lately: the same question for the page, its JSON twin and every feed."""
+"""Recent changes: the same question for the page, its JSON twin and every feed."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ class News:
 
 
 def load_changes(session: Session, query: ChangesQuery) -> News:
-    """Raises BadQuestion for names we do not have, NotHere for a watch list there is not."""
+    """Raises InvalidParameter for names we do not have, NotFound for a watch list there is not."""
     issues = {issue.id: issue for issue in load_issues(session)}
     query = query.model_copy(update={"issues": _named(query.issues, issues)})
     if query.component:

@@ -14,7 +14,8 @@ from datetime import datetime
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, Severity, environment_request
+from knowngood.app.domain.issue import Issue, environment_request
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.known import Known
@@ -22,7 +23,7 @@ from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, Work
 
 
 class Transition(StrEnum):
-    """What became of one issue from one build to another. Gravest first."""
+    """The change of one issue from one build to another. Most severe first."""
 
     REGRESSED = "regressed"  # passed; fails, with the issue's signature or differently
     CHANGED_FAILURE = "changed_failure"  # fails on both, not in the same way
@@ -37,8 +38,8 @@ class Transition(StrEnum):
     ABSENT = "absent"  # can exist, or be built, on neither
 
 
-class Standing(StrEnum):
-    """What one side of a pair says, as far as a transition goes."""
+class SideStanding(StrEnum):
+    """One side of a pair, as far as a transition goes."""
 
     PASSES = "passes"
     FAILS = "fails"
@@ -47,24 +48,27 @@ class Standing(StrEnum):
     ABSENT = "absent"
 
 
-def standing_of(cell: Cell | None) -> Standing:
+def standing_of(cell: Cell | None) -> SideStanding:
     """None is no cell at all: the issue or the hardware class was not there to be asked."""
-    if cell is None:
-        return Standing.ABSENT
-    match cell.verdict:
-        case Verdict.NOT_AFFECTED:
-            return Standing.PASSES
-        case Verdict.AFFECTED | Verdict.FLAKY:
-            return Standing.FAILS
-        case Verdict.DIFFERENT_FAILURE:
-            return Standing.FAILS_DIFFERENTLY
-        case Verdict.INCONCLUSIVE | Verdict.NOT_RUN:
-            return Standing.UNKNOWN
-        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
-            return Standing.ABSENT
+    return _STANDINGS[cell.verdict] if cell else SideStanding.ABSENT
 
 
-_FAILS = frozenset({Standing.FAILS, Standing.FAILS_DIFFERENTLY})
+_STANDINGS: Mapping[Verdict, SideStanding] = {
+    Verdict.NOT_AFFECTED: SideStanding.PASSES,
+    Verdict.AFFECTED: SideStanding.FAILS,
+    Verdict.FLAKY: SideStanding.FAILS,
+    Verdict.DIFFERENT_FAILURE: SideStanding.FAILS_DIFFERENTLY,
+    Verdict.INCONCLUSIVE: SideStanding.UNKNOWN,
+    Verdict.NOT_RUN: SideStanding.UNKNOWN,
+    Verdict.NOT_APPLICABLE: SideStanding.ABSENT,
+    Verdict.NO_BUILD: SideStanding.ABSENT,
+}
+# Where it is said on both sides, before only, after only; an absence outweighs an unknown.
+_SILENT = {
+    SideStanding.ABSENT: (Transition.ABSENT, Transition.APPEARED, Transition.DISAPPEARED),
+    SideStanding.UNKNOWN: (Transition.STILL_UNKNOWN, Transition.WAS_UNKNOWN, Transition.NOW_UNKNOWN),
+}
+_FAILS = frozenset({SideStanding.FAILS, SideStanding.FAILS_DIFFERENTLY})
 
 
 def transition_of(before: Cell | None, after: Cell | None) -> Transition:
@@ -78,13 +82,12 @@ def transition_of(before: Cell | None, after: Cell | None) -> Transition:
     was, now = standing_of(before), standing_of(after)
     if _by_two_rules(before, after):
         return Transition.STILL_UNKNOWN
-    if Standing.ABSENT in {was, now}:
-        return _of_absence(was, now)
-    if Standing.UNKNOWN in {was, now}:
-        return _of_unknown(was, now)
-    if was is Standing.PASSES:
-        return Transition.STILL_OK if now is Standing.PASSES else _unless_luck(after, before, Transition.REGRESSED)
-    if now is Standing.PASSES:
+    for silent, (on_both, before_only, after_only) in _SILENT.items():
+        if silent in {was, now}:
+            return on_both if was is now else before_only if was is silent else after_only
+    if was is SideStanding.PASSES:
+        return Transition.STILL_OK if now is SideStanding.PASSES else _unless_luck(after, before, Transition.REGRESSED)
+    if now is SideStanding.PASSES:
         return _unless_luck(before, after, Transition.FIXED)
     return Transition.STILL_AFFECTED if _fails_alike(before, after) else Transition.CHANGED_FAILURE
 
@@ -125,23 +128,11 @@ def _to_rule_out_luck(rate: float) -> int:
     return needed
 
 
-def _of_absence(was: Standing, now: Standing) -> Transition:
-    if was is now:
-        return Transition.ABSENT
-    return Transition.APPEARED if was is Standing.ABSENT else Transition.DISAPPEARED
-
-
-def _of_unknown(was: Standing, now: Standing) -> Transition:
-    if was is now:
-        return Transition.STILL_UNKNOWN
-    return Transition.WAS_UNKNOWN if was is Standing.UNKNOWN else Transition.NOW_UNKNOWN
-
-
 def _fails_alike(before: Cell | None, after: Cell | None) -> bool:
     """Whether two failing cells fail in the same way: both with the issue's signature, or both with one other text."""
     if standing_of(before) is not standing_of(after):
         return False
-    if before is None or after is None or standing_of(before) is Standing.FAILS:
+    if before is None or after is None or standing_of(before) is SideStanding.FAILS:
         return True
     return _masked(own_reason(before)) == _masked(own_reason(after))
 
@@ -155,7 +146,7 @@ def _masked(text: str) -> str:
 
 
 class WorkaroundTurn(StrEnum):
-    """What became of one workaround from one build to another. What asks for something to be done stands first."""
+    """The change of one workaround from one build to another. Those that ask for something to be done stand first."""
 
     STOPPED_WORKING = "stopped_working"  # helped there; here the issue fails in spite of it
     HARMFUL = "harmful"  # breaks what passes here, or turns a loud failure into silent wrong numbers
@@ -180,15 +171,12 @@ def workaround_turn(before: Cell | None, after: Cell | None, workaround: str) ->
         return _where_it_helps(before, helped=helped)
     if not helped:
         return None
-    if has is WorkaroundVerdict.INEFFECTIVE or (after is not None and _fails_with_some(after, workaround)):
+    finding = after.workarounds.get(workaround) if after else None
+    if finding and (finding.verdict is WorkaroundVerdict.INEFFECTIVE or finding.failed):
         return WorkaroundTurn.STOPPED_WORKING
     if after is not None and after.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}:
         return WorkaroundTurn.NO_LONGER_NEEDED
     return WorkaroundTurn.NO_LONGER_VERIFIED
-
-
-def _fails_with_some(cell: Cell, workaround: str) -> bool:
-    return bool(cell.workarounds[workaround].failed) if workaround in cell.workarounds else False
 
 
 def _where_it_helps(before: Cell | None, *, helped: bool) -> WorkaroundTurn:
@@ -219,7 +207,7 @@ def has_workaround(cell: Cell) -> bool:
 
 
 @dataclass(frozen=True)
-class Pair:
+class IssuePair:
     """One issue on both builds. `builds` are those that are compared. `old` says of either side whether its evidence is
     stale.
     """
@@ -229,12 +217,12 @@ class Pair:
     after: Cell
     builds: tuple[Build, Build]
     transition: Transition
-    workarounds: Mapping[str, WorkaroundTurn]
+    turns: Mapping[str, WorkaroundTurn]
     old: tuple[bool, bool] = (False, False)
 
     @property
     def packages(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the issue installs beside torch on either side."""
+        """The packages that the issue installs beside torch on either side."""
         before, after = self.builds
         return environment_request(self.issue, before).packages, environment_request(self.issue, after).packages
 
@@ -249,7 +237,7 @@ class Pair:
     @property
     def sides(self) -> tuple[Cell, ...]:
         """The cells that can have an answer: what cannot exist, or not be built, needs none."""
-        return tuple(cell for cell in (self.before, self.after) if standing_of(cell) is not Standing.ABSENT)
+        return tuple(cell for cell in (self.before, self.after) if standing_of(cell) is not SideStanding.ABSENT)
 
     @property
     def assurance(self) -> Assurance:
@@ -263,7 +251,7 @@ class Pair:
 
 
 class Group(StrEnum):
-    """What a reader does with a pair, in the order in which it is told.
+    """The group of a pair by what a reader does with it, in the order in which it is told.
 
     Each pair is in one group, so that the counts of a comparison add up.
     """
@@ -295,13 +283,13 @@ _GROUPS = {
 }
 
 
-def _group(pair: Pair) -> Group:
+def _group(pair: IssuePair) -> Group:
     if pair.transition in _GROUPS:
         return _GROUPS[pair.transition]
     now = standing_of(pair.after)
     if now in _FAILS:
         return Group.NEW
-    return Group.PASSES_NEW if now is Standing.PASSES else Group.NOT_KNOWN_NOW
+    return Group.PASSES_NEW if now is SideStanding.PASSES else Group.NOT_KNOWN_NOW
 
 
 PAIRING_WORDS = (
@@ -318,14 +306,14 @@ PAIRING_WORDS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """`pairs` stand in the order of groups, the gravest of each first."""
+    """`pairs` stand in the order of groups, the most severe of each first."""
 
     before: Build
     after: Build
     hardware: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[IssuePair, ...]
 
-    def of(self, group: Group) -> tuple[Pair, ...]:
+    def of(self, group: Group) -> tuple[IssuePair, ...]:
         return tuple(pair for pair in self.pairs if pair.group is group)
 
     @property
@@ -337,7 +325,7 @@ class Comparison:
     @property
     def is_blind(self) -> bool:
         """Whether there is no issue of which both builds say anything: then nothing was compared."""
-        silent = {Standing.UNKNOWN, Standing.ABSENT}
+        silent = {SideStanding.UNKNOWN, SideStanding.ABSENT}
         return all({standing_of(pair.before), standing_of(pair.after)} & silent for pair in self.pairs)
 
 
@@ -347,15 +335,13 @@ def compare(
     """Pair what is claimed of each issue on two builds. Without `now` nothing is called old."""
     pairs = [_pair(issue, before, after, hardware, known) for issue in issues]
     if now is not None:
-        pairs = [replace(pair, old=_old(pair, now)) for pair in pairs]
-    return Comparison(before, after, hardware, tuple(sorted(pairs, key=gravity)))
+        pairs = [
+            replace(one, old=(is_stale(one.before, before, now), is_stale(one.after, after, now))) for one in pairs
+        ]
+    return Comparison(before, after, hardware, tuple(sorted(pairs, key=most_severe_first)))
 
 
-def _old(pair: Pair, now: datetime) -> tuple[bool, bool]:
-    return is_stale(pair.before, pair.builds[0], now), is_stale(pair.after, pair.builds[1], now)
-
-
-def gravity(pair: Pair) -> tuple[int, bool, bool, bool, int, str]:
+def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]:
     """Sorts by group; of one group what fails comes first, then wrong numbers without an error, then what has no
     workaround, then severity.
     """
@@ -364,24 +350,23 @@ def gravity(pair: Pair) -> tuple[int, bool, bool, bool, int, str]:
         standing_of(pair.after) not in _FAILS,
         not pair.issue.silent,
         pair.has_workaround,
-        -_SEVERITIES[pair.issue.severity],
+        -SEVERITY_RANK[pair.issue.severity],
         pair.issue.id,
     )
 
 
 _RANKS = {group: rank for rank, group in enumerate(Group)}
-_SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
 
 
-def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> Pair:
+def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> IssuePair:
     cells = known.cell(issue, before, hardware), known.cell(issue, after, hardware)
-    return Pair(
+    return IssuePair(
         issue=issue,
         before=cells[0],
         after=cells[1],
         builds=(before, after),
         transition=transition_of(*cells),
-        workarounds=workaround_turns(*cells),
+        turns=workaround_turns(*cells),
     )
 
 
@@ -399,7 +384,7 @@ QUIET_WORDS = ("({n} gives wrong numbers without an error)", "({n} give wrong nu
 OLD_WORDS = ("({n} by old evidence)", "({n} by old evidence)", "")
 HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
 
-_REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[Pair], bool]], ...]] = {
+_REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[IssuePair], bool]], ...]] = {
     Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
     Group.NEWLY_BROKEN: (
         (QUIET_WORDS, lambda pair: pair.issue.silent),

@@ -17,12 +17,12 @@ from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
     Group,
-    Pair,
+    IssuePair,
     Transition,
     joined,
     phrases,
 )
-from knowngood.app.features.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of, why
+from knowngood.app.features.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of
 from knowngood.app.features.compare.service import CompareOptions, CompareQuery, comparison_of, load_options
 from knowngood.app.features.exports.service import links_at
 from knowngood.app.store.queries import load_measured_builds
@@ -251,7 +251,7 @@ def _sections(context: RequestContext, query: ComparePageQuery, compared: Compar
 
 _SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
 
-_KEYS: Mapping[Sorting, Callable[[Pair], Any]] = {
+_KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
     Sorting.ISSUE: lambda pair: pair.issue.id,
     Sorting.COMPONENT: lambda pair: (pair.issue.component.casefold(), pair.issue.id),
     Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.issue.silent, pair.issue.id),
@@ -262,7 +262,7 @@ _KEYS: Mapping[Sorting, Callable[[Pair], Any]] = {
 _EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE})
 
 
-def _line(context: RequestContext, pair: Pair) -> PairLine:
+def _line(context: RequestContext, pair: IssuePair) -> PairLine:
     issue = pair.issue
     return PairLine(
         issue=issue.id,
@@ -275,7 +275,7 @@ def _line(context: RequestContext, pair: Pair) -> PairLine:
         after=_mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
         notes=tuple(_note(context, words, values) for words, values in notes_of(pair)),
-        reason=why(pair) if pair.group in _EXPLAINED else "",
+        reason=pair.after.reason if pair.group in _EXPLAINED else "",
     )
 
 

@@ -4,23 +4,21 @@ The words for groups and turns stand here, so that page, terminal and Markdown c
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from textwrap import wrap
 
 from knowngood.app.domain.verdicts.inference import in_words
 from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
     Group,
-    Pair,
-    Standing,
-    Transition,
+    IssuePair,
+    SideStanding,
     WorkaroundTurn,
     passes_needed,
     sentence,
     standing_of,
 )
 from knowngood.app.features.exports.extract import Links
-from knowngood.app.features.gate.renderers.common import one_line
+from knowngood.app.features.gate.renderers.common import one_line, wrapped
 from knowngood.app.features.gate.renderers.markdown import escaped
 from knowngood.app.serialization.marks import in_text
 
@@ -62,20 +60,6 @@ TURN_WORDS = {
     WorkaroundTurn.STILL_WORKS: "still helps: {names}",
 }
 
-TRANSITION_WORDS = {
-    Transition.REGRESSED: "newly broken",
-    Transition.CHANGED_FAILURE: "fails in another way",
-    Transition.STILL_AFFECTED: "still fails",
-    Transition.APPEARED: "appeared",
-    Transition.WAS_UNKNOWN: "was not known",
-    Transition.NOW_UNKNOWN: "no answer any more",
-    Transition.STILL_UNKNOWN: "no answer on either",
-    Transition.FIXED: "fixed",
-    Transition.DISAPPEARED: "left behind",
-    Transition.STILL_OK: "still passes",
-    Transition.ABSENT: "applies to neither",
-}
-
 NOTE_WORDS = {
     "luck": "flaky on {build}: the passes beside it may be luck ({needed} in a row would tell)",
     "packages": "with {before}, then {after}",
@@ -88,21 +72,20 @@ MARK_WORDS = {"once": "1 run", "inferred": "inferred", "old": "old evidence"}
 # Of these a line each would bury the answer.
 _NAMED_ONLY = frozenset({Group.STILL_PASSES, Group.NOWHERE, Group.PASSES_NEW, Group.GONE})
 
-_WIDTH = 96
 _INDENT = "      "
 
 
-def grouped_turns(pair: Pair) -> Mapping[WorkaroundTurn, tuple[str, ...]]:
+def grouped_turns(pair: IssuePair) -> Mapping[WorkaroundTurn, tuple[str, ...]]:
     """Workarounds (ids) by what became of them; what asks for something to be done first."""
     return {
         turn: names
         for turn in WorkaroundTurn
-        if (names := tuple(id_ for id_, one in pair.workarounds.items() if one is turn))
+        if (names := tuple(id_ for id_, one in pair.turns.items() if one is turn))
     }
 
 
-def marks_of(pair: Pair) -> Iterator[str]:
-    """What a claim rests on, where it is little: words of MARK_WORDS."""
+def marks_of(pair: IssuePair) -> Iterator[str]:
+    """The marks of a claim that rests on little: words of MARK_WORDS."""
     if any(cell.runs == 1 for cell in pair.sides):
         yield MARK_WORDS["once"]
     if any(cell.basis for cell in pair.sides):
@@ -111,12 +94,12 @@ def marks_of(pair: Pair) -> Iterator[str]:
         yield MARK_WORDS["old"]
 
 
-def notes_of(pair: Pair) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """What is to be said of a pair beside its verdicts: words, and what stands in their places."""
+def notes_of(pair: IssuePair) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Notes on a pair beside its verdicts: words, and the values of their places."""
     for turn, names in grouped_turns(pair).items():
         yield TURN_WORDS[turn], {"names": ", ".join(names)}
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
-        if standing_of(passing) is Standing.PASSES and (needed := passes_needed(flaky, passing)):
+        if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
             yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}
     inferred = {cell.build: in_words(cell.basis) for cell in pair.sides if cell.basis}
     for build, ground in inferred.items():
@@ -132,50 +115,39 @@ def _listed(packages: tuple[str, ...]) -> str:
     return " ".join(packages) or "nothing beside torch"
 
 
-def why(pair: Pair) -> str:
-    """One sentence of the evidence, for a pair whose verdicts alone do not tell enough."""
-    return pair.after.reason
-
-
 def comparison_text(compared: Comparison) -> str:
-    """The answer in the first line, then the groups, gravest first."""
-    lines = _wrapped(f"{sentence(compared)}.")
+    """The answer in the first line, then the groups in their order."""
+    lines = wrapped(f"{sentence(compared)}.", later="  ")
     for group, pairs in _groups(compared).items():
         lines += ["", f"{HEADINGS[group]} ({len(pairs)})"]
         if group in _NAMED_ONLY:
-            lines += _wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
+            lines += wrapped("; ".join(one_line(_title(pair)) for pair in pairs), "  ", "  ")
             continue
         for pair in pairs:
             lines += pair_lines(pair)
             if group is Group.NOT_KNOWN_NOW:
-                lines += _wrapped(one_line(why(pair)), _INDENT, _INDENT)
+                lines += wrapped(one_line(pair.after.reason), _INDENT, _INDENT)
             for words, values in notes_of(pair):
-                lines += _wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
+                lines += wrapped(one_line(words.format(**values)), _INDENT, _INDENT + "  ")
     if compared.is_blind:
-        lines += ["", *_wrapped(_advice(compared))]
+        lines += ["", *wrapped(_advice(compared), later="  ")]
     return "\n".join(lines) + "\n"
 
 
-def pair_lines(pair: Pair) -> Iterable[str]:
-    """One issue for a terminal: its signs on both builds, its title and its marks."""
+def pair_lines(pair: IssuePair) -> Iterable[str]:
+    """One issue for a terminal: its marks on both builds, its title and its marks."""
     silent = "; ∆ wrong numbers, no error" if pair.issue.silent else ""
     marks = "".join(f"; {mark}" for mark in marks_of(pair))
-    return _wrapped(f"{_signs(pair)}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
+    return wrapped(f"{_signs(pair)}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
 
 
-def _title(pair: Pair) -> str:
+def _title(pair: IssuePair) -> str:
     return f"{pair.issue.title} ({pair.issue.id})"
 
 
-def _signs(pair: Pair) -> str:
+def _signs(pair: IssuePair) -> str:
     key = "'" if pair.has_workaround else ""
     return f"{in_text(pair.before.verdict).sign} → {in_text(pair.after.verdict).sign}{key}"
-
-
-def _wrapped(text: str, first: str = "", later: str = "  ") -> list[str]:
-    return wrap(
-        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def _advice(compared: Comparison) -> str:
@@ -183,7 +155,7 @@ def _advice(compared: Comparison) -> str:
     return f"No issue answers on both builds. To measure them: knowngood run --builds {builds}"
 
 
-def _groups(compared: Comparison) -> Mapping[Group, tuple[Pair, ...]]:
+def _groups(compared: Comparison) -> Mapping[Group, tuple[IssuePair, ...]]:
     return {group: pairs for group in Group if (pairs := compared.of(group))}
 
 
@@ -208,12 +180,12 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
     return "\n\n".join(blocks) + "\n"
 
 
-def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
+def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     title = escaped(_title(pair))
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
     silent = " (∆ wrong numbers, no error)" if pair.issue.silent else ""
     notes = [*marks_of(pair), *(words.format(**values) for words, values in notes_of(pair))]
-    said = [why(pair), *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
+    said = [pair.after.reason, *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
     return (
         f"{name}{silent}",
         _verdict(pair, links, is_old=pair.old[0], after=False),
@@ -222,7 +194,7 @@ def _cells(pair: Pair, links: Links | None) -> tuple[str, ...]:
     )
 
 
-def _verdict(pair: Pair, links: Links | None, *, is_old: bool, after: bool) -> str:
+def _verdict(pair: IssuePair, links: Links | None, *, is_old: bool, after: bool) -> str:
     cell = pair.after if after else pair.before
     sign, word = in_text(cell.verdict)
     helped = ", has a workaround" if after and pair.has_workaround else ""

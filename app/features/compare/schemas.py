@@ -13,7 +13,7 @@ from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
     Group,
-    Pair,
+    IssuePair,
     Transition,
     WorkaroundTurn,
     sentence,
@@ -85,7 +85,7 @@ def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | 
     )
 
 
-def pair_body(pair: Pair, now: datetime) -> PairBody:
+def pair_body(pair: IssuePair, now: datetime) -> PairBody:
     before, after = pair.packages
     first, second = pair.builds
     return PairBody(
@@ -100,7 +100,7 @@ def pair_body(pair: Pair, now: datetime) -> PairBody:
         runs=pair.runs,
         before=cell_body(pair.before, first, now),
         after=cell_body(pair.after, second, now),
-        workarounds=dict(pair.workarounds),
+        workarounds=dict(pair.turns),
         packages=PackagesBody(before=list(before), after=list(after)),
         url=issue_address(pair.issue.id, build=second.id, hardware=pair.after.hardware),
     )

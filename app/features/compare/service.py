@@ -56,7 +56,9 @@ class CompareQuery(Narrowed):
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """What there is to compare: all builds and issues, the measured classes, and what was measured on the one shown."""
+    """The choices of a comparison: all builds and issues, the measured classes, and what was measured on the one
+    shown.
+    """
 
     builds: tuple[Build, ...]
     issues: tuple[Issue, ...]
@@ -65,13 +67,13 @@ class CompareOptions:
 
 
 def load_options(session: Session, hardware: str) -> CompareOptions:
-    """Raises BadQuestion for a class that was never measured."""
+    """Raises InvalidParameter for a class that was never measured."""
     measured = load_hardware(session)
     return CompareOptions(load_builds(session), load_issues(session), measured, one_class(hardware, measured))
 
 
 def comparison_of(known: Known, room: CompareOptions, query: CompareQuery, now: datetime) -> Comparison:
-    """Raises NotHere for builds we do not have, with the nearest ones, and BadQuestion for issues."""
+    """Raises NotFound for builds we do not have, with the nearest ones, and InvalidParameter for issues."""
     before = _found(query.a, "a", room, query)
     after = _found(query.b, "b", room, query)
     issues = _wanted(room.issues, query)
@@ -102,11 +104,8 @@ def _found(text: str, side: str, room: CompareOptions, query: CompareQuery) -> B
     try:
         return find_build(text, {build.id: build for build in room.builds})
     except UnknownBuild as error:
-        sides = {"a": query.a, "b": query.b}
-        near = [(one, compare_address(**_sides({**sides, side: one}), **query.said)) for one in error.nearest]
+        sides = {"before": query.a, "after": query.b}
+        changed = "before" if side == "a" else "after"
+        near = [(one, compare_address(**{**sides, changed: one}, **query.said)) for one in error.nearest]
         offered = near or [("choose two builds", compare_address(**query.said))]
         raise NotFound(f"{side}: {error.problem}", offered) from None
-
-
-def _sides(sides: Mapping[str, str]) -> dict[str, str]:
-    return {"before": sides["a"], "after": sides["b"]}

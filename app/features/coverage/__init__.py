@@ -1,1 +1,1 @@
-"""What is not measured, and which claims upstream contradict measurements."""
+"""Gaps of the measurements, and claims upstream that contradict them."""

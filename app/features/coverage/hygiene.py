@@ -1,4 +1,4 @@
-"""What a keeper of the catalogue should look at: rows where upstream's word and the measurements drift apart.
+"""Upstream mismatches: rows where upstream's word and the measurements drift apart.
 
 Every remark is derived from cells and from what the issue's file says of upstream; none changes a verdict. A thread
 that is closed is no fixed wheel, and one that is open may long be cured: its state is a claim like any other.
@@ -18,7 +18,7 @@ from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict
 
 
 class Trouble(StrEnum):
-    """What a remark is about, in the order in which remarks of one issue are given."""
+    """The subject of a remark, in the order in which remarks of one issue are given."""
 
     CLOSED_BUT_FAILS = "closed_but_fails"
     OPEN_BUT_PASSES = "open_but_passes"
@@ -103,7 +103,7 @@ def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build,
 def _no_longer_needed(
     issue: Issue, hardware: str, history: History, answered: Sequence[tuple[Build, Cell]]
 ) -> Iterable[Remark]:
-    """What a reader may take out again, from which release on, and what speaks against it."""
+    """Workarounds that a reader may take out again, from which release on, and what speaks against it."""
     last = history.spans[-1] if history.spans else None
     if last is None or last.good_after is None:
         return

@@ -1,4 +1,4 @@
-"""What is measured of the catalogue and what is open: for the page and its twin."""
+"""Coverage of the catalogue, and the gaps: for the page and its twin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ def coverage_of(known: Known) -> Coverage:
 
 
 def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
-    """What of the queue nobody can take, and why."""
+    """The queued jobs that nobody can take, and why."""
     queued = load_queued(session)
     if not queued:
         return ()

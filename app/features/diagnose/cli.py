@@ -63,7 +63,7 @@ def _told(text: str, build: str) -> "ExplanationView":
     """The catalogue's files are read only where the store knows no issue yet: that takes seconds."""
     from knowngood.app.cli.context import opened, opened_with_catalogue, read_settings
     from knowngood.app.features.diagnose.schemas import ExplanationView
-    from knowngood.app.features.diagnose.service import Recogniser, explained, measured_of
+    from knowngood.app.features.diagnose.service import Recogniser, explained
     from knowngood.app.knowledge.loader import load_knowledge
     from knowngood.app.store.engine import reading
 
@@ -75,9 +75,9 @@ def _told(text: str, build: str) -> "ExplanationView":
         engine = opened_with_catalogue(settings)
         with reading(engine) as session:
             snapshot = load_knowledge(session, now)
-    measured = measured_of(snapshot)
+    knowledge = snapshot.knowledge
     library = Recogniser().open_library(engine, snapshot)
-    return ExplanationView(explained(text, library, measured, build), library.issues, measured)
+    return ExplanationView(explained(text, library, knowledge, build), library.issues, knowledge)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What somebody pasted, made readable: the log without its wrapping, and the versions that it tells of.
+"""A paste made readable: the log without its wrapping, and the versions that it tells of.
 
 Signatures were written against plain text. What people paste comes out of terminals, schedulers, trackers and log
 collectors, each of which adds something of its own to every line; here that is taken off again. Nothing is kept.
@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
 LONGEST = 1_000_000
 """Characters of a paste that are read; of a longer one the beginning and the end, which name versions and causes."""
@@ -52,7 +52,7 @@ _BOX_END = re.compile(r"(?<!\s)\s*[\u2502\u2503]\s*$")  # from its beginning alo
 
 
 @dataclass(frozen=True)
-class Pasted:
+class CleanedPaste:
     """`lines` are what is searched; `places` says for each of them which line of the paste it stood in, from 1.
 
     `left_out` counts the characters of the middle that were not read.
@@ -76,7 +76,7 @@ class VersionMention:
     line: str
 
 
-def read_paste(text: str) -> Pasted:
+def read_paste(text: str) -> CleanedPaste:
     """Take off what terminals, schedulers and trackers put around a log. Total: anything is a paste."""
     left_out = max(0, len(text) - LONGEST)
     if left_out:
@@ -85,7 +85,7 @@ def read_paste(text: str) -> Pasted:
     if len(unfolded) > _MOST_LINES:
         left_out += sum(len(line) + 1 for _, line in unfolded[_MOST_LINES // 4 : -_MOST_LINES * 3 // 4])
         unfolded = unfolded[: _MOST_LINES // 4] + unfolded[-_MOST_LINES * 3 // 4 :]
-    return Pasted(tuple(_plain(line) for _, line in unfolded), tuple(place for place, _ in unfolded), left_out)
+    return CleanedPaste(tuple(_plain(line) for _, line in unfolded), tuple(place for place, _ in unfolded), left_out)
 
 
 def _unfolded(text: str) -> Iterator[tuple[int, str]]:
@@ -221,10 +221,10 @@ _MOST_FOUND = 50  # mentions of one version that are looked at
 _CERTAIN_CUDA = 2  # the first so many of CUDA's sources tell what torch was built for, the others what is about
 
 
-def versions_of(pasted: Pasted) -> tuple[VersionMention, ...]:
+def versions_of(pasted: CleanedPaste) -> tuple[VersionMention, ...]:
     """The versions that a paste tells of, of each name from the surest source that has any.
 
-    A name stands twice where that source contradicts itself.
+    A name occurs twice where that source contradicts itself.
     """
     text = pasted.text
     return tuple(found for name, patterns in _READ for found in _surest(name, patterns, text))
@@ -267,9 +267,9 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     """The versions as an environment that somebody states, so that its build is found by the gate's own rules."""
     every = tuple(found)
     names = {"torch": "torch", "Triton": "triton"}
-    pins = [Pin(names[one.name], one.value) for one in every if one.name in names]
+    pins = [PinnedPackage(names[one.name], one.value) for one in every if one.name in names]
     cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
-    pins += [Pin("nvidia-cuda-runtime", one.value) for one in cuda]
+    pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda]
     pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
     return StatedEnvironment("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "")
 

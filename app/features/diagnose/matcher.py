@@ -22,7 +22,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.diagnose.bm25 import Likeness, Texts, words_of
 from knowngood.app.features.diagnose.log_cleaning import (
-    Pasted,
+    CleanedPaste,
     VersionMention,
     line_at,
     read_paste,
@@ -30,7 +30,8 @@ from knowngood.app.features.diagnose.log_cleaning import (
     stated_by,
     versions_of,
 )
-from knowngood.app.features.environments.resolve import Resolved, resolve
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve
+from knowngood.app.knowledge.model import Knowledge
 
 Place = tuple[str, str]
 """(file below site-packages, function) of one frame of a traceback; the function is empty where none is told."""
@@ -44,7 +45,7 @@ class Strength(StrEnum):
 
 
 class Why(StrEnum):
-    """What a match rests on, in the words that are shown."""
+    """The grounds of a match, in the words that are shown."""
 
     REPRO = "the repro of this issue says it in these very words"
     SAME_WAY = "its signature is there, and the traceback runs through the same code as the recorded ones"
@@ -58,7 +59,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
+class PastedLine:
     """One line of a paste: `number` is where it stood there, from 1; `is_lit` says that it carries the signature."""
 
     number: int
@@ -78,20 +79,20 @@ class Match:
     strength: Strength
     why: Why
     line: str
-    around: tuple[Line, ...]
+    around: tuple[PastedLine, ...]
     seen: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of one paste.
+    """The explanation of one paste.
 
     `matches` stand best first; `nearest` is empty where there is a sure one. `silent` are issues without any message,
     filled where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for.
     """
 
     versions: tuple[VersionMention, ...]
-    resolved: Resolved
+    resolved: ResolvedBuild
     matches: tuple[Match, ...]
     nearest: tuple[Likeness, ...]
     silent: tuple[Likeness, ...]
@@ -105,7 +106,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Library:
+class FailureLibrary:
     """The issues, and what follows from their texts and recorded failures; made once per state of the store.
 
     `courses` are, by issue, what its recorded failures run through: of each the places that few other issues share.
@@ -118,7 +119,7 @@ class Library:
     compiled: frozenset[str]
 
 
-def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> Library:
+def make_failure_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]]) -> FailureLibrary:
     """`failures` are, by issue, texts of recorded attempts that ended with its signature. A smoke row is nobody's
     report: what it fails with is told by the issues that it stands for.
     """
@@ -126,7 +127,7 @@ def make_library(issues: Iterable[Issue], failures: Mapping[str, Sequence[str]])
     told = {id_: _told_by(issue, failures.get(id_, ())) for id_, issue in every.items()}
     run = {id_: [places_in(text) for text in texts] for id_, texts in failures.items() if id_ in every}
     compiled = frozenset(id_ for id_, courses in run.items() if courses and all(map(_is_compiled, courses)))
-    return Library(every, Texts(told), _courses(run), compiled)
+    return FailureLibrary(every, Texts(told), _courses(run), compiled)
 
 
 def _told_by(issue: Issue, failures: Sequence[str]) -> Iterable[str]:
@@ -205,7 +206,7 @@ _COMPILERS = (
 _SAME_SHARE = 0.4  # of the places of one recorded failure
 
 
-def _course(places: frozenset[Place], issue: str, library: Library) -> _Course:
+def _course(places: frozenset[Place], issue: str, library: FailureLibrary) -> _Course:
     own = library.courses.get(issue, ())
     if any(_shared(places, recorded) >= _SAME_SHARE for recorded in own):
         return _Course.SAME
@@ -266,7 +267,7 @@ _MOST_LIT = 6
 _LONGEST_SHOWN = 400
 
 
-class Budget:
+class SearchBudget:
     """How long all signatures together may be looked for, and one of them at most. Seconds of `clock`.
 
     The clock is looked at now and then: a pattern that was to end after 0.2 s ended after one second. With the shipped
@@ -288,7 +289,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class _Paste:
-    pasted: Pasted
+    pasted: CleanedPaste
     text: str
     starts: Sequence[int]
     places: frozenset[Place]
@@ -302,24 +303,8 @@ class _Ranked:
     telling: int  # words of the text that matched
 
 
-@dataclass(frozen=True)
-class Measured:
-    """All that is known, and the builds that have any cell."""
-
-    known: Known
-    tested: frozenset[str]
-
-    @property
-    def builds(self) -> Mapping[str, Build]:
-        return self.known.builds
-
-    def cells_of(self, issue: str) -> tuple[Cell, ...]:
-        """Every stored cell of an issue, by class and in release order."""
-        return self.known.stored(issue)
-
-
-def explain(text: str, library: Library, measured: Measured, budget: Budget) -> Explanation:
-    """What is known of a pasted failure. Total: anything is a paste, and what is not known is told as such."""
+def explain(text: str, library: FailureLibrary, knowledge: Knowledge, budget: SearchBudget) -> Explanation:
+    """Explain a pasted failure. Total: anything is a paste, and what is not known is told as such."""
     pasted = read_paste(text)
     whole = pasted.text
     paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), tuple(telling_words(pasted.lines)))
@@ -328,14 +313,14 @@ def explain(text: str, library: Library, measured: Measured, budget: Budget) -> 
         one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
     }
     found.sort(key=lambda one: _rank(one, likeness))
-    matches = tuple(_with_cells(one.match, measured) for one in found)
+    matches = tuple(_with_cells(one.match, knowledge.known) for one in found)
     versions = versions_of(pasted)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
     told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
     return Explanation(
         versions=versions,
-        resolved=resolve(stated_by(versions), measured.builds, measured.tested),
+        resolved=resolve(stated_by(versions), knowledge.known.builds, knowledge.tested),
         matches=matches,
         nearest=() if is_known else _nearest(paste, library, told),
         silent=silent,
@@ -358,7 +343,7 @@ def _rank(one: _Ranked, likeness: Mapping[str, float]) -> tuple[bool, bool, int,
     )
 
 
-def _matches(paste: _Paste, library: Library, budget: Budget) -> tuple[list[_Ranked], list[str]]:
+def _matches(paste: _Paste, library: FailureLibrary, budget: SearchBudget) -> tuple[list[_Ranked], list[str]]:
     found, untried = [], []
     for issue in library.issues.values():
         try:
@@ -371,7 +356,7 @@ def _matches(paste: _Paste, library: Library, budget: Budget) -> tuple[list[_Ran
     return found, untried
 
 
-def _match(paste: _Paste, issue: Issue, library: Library, budget: Budget) -> _Ranked | None:
+def _match(paste: _Paste, issue: Issue, library: FailureLibrary, budget: SearchBudget) -> _Ranked | None:
     """An issue without a pattern is carried by its failure alone, which a text does not show."""
     if not issue.signature.pattern:
         return None
@@ -390,7 +375,7 @@ def _match(paste: _Paste, issue: Issue, library: Library, budget: Budget) -> _Ra
     return _Ranked(match, course, len(words_of(said)))
 
 
-def _span(text: str, issue: Issue, budget: Budget) -> tuple[int, int] | None:
+def _span(text: str, issue: Issue, budget: SearchBudget) -> tuple[int, int] | None:
     """Where the signature stands. The words of a wrong result are our repro's own, and so is its exception's name."""
     pattern = issue.signature.pattern
     if issue.signature.kind is not SignatureKind.WRONG_RESULT:
@@ -440,26 +425,26 @@ def _is_common(said: str, course: _Course) -> bool:
     return len(said.split()) < _FEWEST_WORDS or any(pattern.fullmatch(said) for pattern in _ANYBODYS)
 
 
-def _around(pasted: Pasted, first: int, last: int) -> tuple[Line, ...]:
+def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ...]:
     """The lit lines with a few about them; of a signature over many lines the last is lit, which says most."""
     lit = range(first, last + 1) if last - first < _MOST_LIT else range(last, last + 1)
     shown = range(max(0, lit.start - _ABOUT), min(len(pasted.lines), lit.stop + _ABOUT))
-    return tuple(Line(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
+    return tuple(PastedLine(pasted.places[at], pasted.lines[at][:_LONGEST_SHOWN], at in lit) for at in shown)
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
-def _with_cells(match: Match, measured: Measured) -> Match:
-    builds = measured.builds
-    seen = [cell for cell in measured.cells_of(match.issue.id) if cell.verdict in FAILING and cell.build in builds]
+def _with_cells(match: Match, known: Known) -> Match:
+    builds = known.builds
+    seen = [cell for cell in known.stored(match.issue.id) if cell.verdict in FAILING and cell.build in builds]
     seen.sort(key=lambda cell: (builds[cell.build].build_id, cell.hardware), reverse=True)
     return replace(match, seen=tuple(seen))
 
 
 @dataclass(frozen=True)
-class Advice:
-    """What to do about one match.
+class MatchAdvice:
+    """The advice on one match.
 
     `build` is the one that the paste names (empty: none that was tested), `own` its cell, None where nobody measured
     it. `shown` is the cell whose workarounds are told: `own` where the issue was seen on it, else the newest on which
@@ -472,9 +457,9 @@ class Advice:
     histories: Mapping[str, str] = field(default_factory=dict)
 
 
-def advise(match: Match, build: str, measured: Measured) -> Advice:
+def advise(match: Match, build: str, known: Known) -> MatchAdvice:
     """`build` is the tested one of the paste, or empty. Of several hardware classes one that fails stands for it."""
-    builds, known = measured.builds, measured.known
+    builds = known.builds
     here = [known.cell(match.issue, builds[build], class_) for class_ in known.hardware] if build in builds else []
     here = [cell for cell in here if cell.measured_at is not None and cell.verdict is not Verdict.NOT_RUN]
     own = min(here, key=lambda cell: (cell.verdict not in FAILING, cell.hardware), default=None)
@@ -484,7 +469,7 @@ def advise(match: Match, build: str, measured: Measured) -> Advice:
         shown = max(match.seen, key=lambda cell: _prominence(builds[cell.build], cell), default=None)
     classes = [class_ for class_ in known.hardware if known.measured(match.issue.id, class_)]
     histories = {class_: _history(match.issue, class_, known) for class_ in classes}
-    return Advice(build, own, shown, histories)
+    return MatchAdvice(build, own, shown, histories)
 
 
 def _history(issue: Issue, hardware: str, known: Known) -> str:
@@ -511,7 +496,7 @@ _BEST_FIRST = (
 )
 
 
-def measured_cures(issue: Issue, cell: Cell) -> list[tuple[str, WorkaroundFinding]]:
+def measured_workarounds(issue: Issue, cell: Cell) -> list[tuple[str, WorkaroundFinding]]:
     """Ids of the workarounds that apply to a cell with what was found of them, those that work first."""
     found = [(one.id, cell.workarounds[one.id]) for one in issue.workarounds if one.id in cell.workarounds]
     return sorted((pair for pair in found if pair[1].applies), key=lambda pair: _BEST_FIRST.index(pair[1].verdict))
@@ -551,13 +536,13 @@ def telling_words(lines: Sequence[str]) -> list[str]:
     return words_of("\n".join(lines))
 
 
-def _nearest(paste: _Paste, library: Library, told: Collection[str]) -> tuple[Likeness, ...]:
+def _nearest(paste: _Paste, library: FailureLibrary, told: Collection[str]) -> tuple[Likeness, ...]:
     """The issues most like it in words, but those that are told of anyway, and where any is like it at all."""
     found = (one for one in library.texts.nearest(paste.words) if one.name not in told)
     return tuple(one for one in found if one.score >= _LEAST_SCORE and len(one.words) >= _LEAST_WORDS)[:_NAMED]
 
 
-def _silent(paste: _Paste, library: Library) -> tuple[Likeness, ...]:
+def _silent(paste: _Paste, library: FailureLibrary) -> tuple[Likeness, ...]:
     """Issues that raise nothing cannot be found by a message; where the words speak of wrong numbers, the nearest."""
     if not _WRONG_NUMBERS.search(paste.text):
         return ()

@@ -13,7 +13,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.diagnose.bm25 import Likeness
-from knowngood.app.features.diagnose.matcher import Explanation, Line, Match, Strength, advise
+from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLine, Strength, advise
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.web.forms import Form
@@ -49,7 +49,7 @@ class MatchPart:
     address: str
     is_sure: bool
     why: str
-    around: tuple[Line, ...]
+    around: tuple[PastedLine, ...]
     sentences: tuple[str, ...]
     here: CellLine | None
     use_on: CellLine | None
@@ -106,7 +106,7 @@ def paste(context: Context) -> Response:
 def explain(context: Context, form: Form) -> Response:
     text, wanted = form.get("text", ""), form.get("build", "").strip()[:200]
     told = told_of(context.state, text, wanted)
-    empty = _page(context, told.issues, told.measured.builds, told.measured.tested)
+    empty = _page(context, told.issues, told.knowledge.known.builds, told.knowledge.tested)
     answered = _answered(context, told) if text.strip() else None
     page = replace(empty, answered=answered, text=text[:_LONGEST_ECHO], wanted=wanted)
     return context.page("paste.html", page)
@@ -143,9 +143,9 @@ def _answered(context: RequestContext, told: ExplanationView) -> Answered:
 
 
 def _match(context: RequestContext, match: Match, told: ExplanationView) -> MatchPart:
-    issue, builds = match.issue, told.measured.builds
+    issue, builds = match.issue, told.knowledge.known.builds
     build = told.explanation.resolved.build or ""
-    advice = advise(match, build, told.measured)
+    advice = advise(match, build, told.knowledge.known)
     shown = advice.shown
     several = len(advice.histories) > 1
     return MatchPart(

@@ -10,7 +10,8 @@ from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.features.diagnose.bm25 import Likeness
-from knowngood.app.features.diagnose.matcher import Explanation, Match, Measured, Strength, advise, measured_cures
+from knowngood.app.features.diagnose.matcher import Explanation, Match, Strength, advise, measured_workarounds
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.web.urls import attempt_address, cell_address, issue_address
 
 METHOD = (
@@ -142,7 +143,7 @@ class ExplanationView:
 
     explanation: Explanation
     issues: Mapping[str, Issue]
-    measured: Measured
+    knowledge: Knowledge
 
 
 def explanation_body(told: ExplanationView) -> ExplanationBody:
@@ -165,7 +166,7 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
 
 def _match(match: Match, told: ExplanationView) -> MatchBody:
     issue = match.issue
-    advice = advise(match, told.explanation.resolved.build or "", told.measured)
+    advice = advise(match, told.explanation.resolved.build or "", told.knowledge.known)
     return MatchBody(
         issue=issue.id,
         title=issue.title,
@@ -211,7 +212,7 @@ def _cures(issue: Issue, cell: Cell) -> list[CureBody]:
             trade_off=one.trade_off,
             body=one.body,
         )
-        for id_, finding in measured_cures(issue, cell)
+        for id_, finding in measured_workarounds(issue, cell)
     ]
 
 

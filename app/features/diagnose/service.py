@@ -9,11 +9,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from knowngood.app.domain.errors import UnknownBuild
-from knowngood.app.features.diagnose.matcher import Budget, Explanation, Library, Measured, explain, make_library
+from knowngood.app.features.diagnose.matcher import (
+    Explanation,
+    FailureLibrary,
+    SearchBudget,
+    explain,
+    make_failure_library,
+)
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.store import find_failures, load_failures
 from knowngood.app.features.environments.resolve import resolve_build
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
+from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.web.errors import InvalidParameter
 
@@ -32,46 +39,39 @@ class Recogniser:
         self._making = threading.Lock()
         self._generation = -1
         self._made_of: object = None
-        self._library: Library | None = None
+        self._library: FailureLibrary | None = None
 
-    def open_library(self, engine: Engine, snapshot: KnowledgeSnapshot) -> Library:
+    def open_library(self, engine: Engine, snapshot: KnowledgeSnapshot) -> FailureLibrary:
         """The library as of `snapshot`, or a newer one."""
-        library = self._library
-        if library is not None and self._generation == snapshot.generation:
-            return library
         with self._making:
             if self._library is None or self._generation != snapshot.generation:
                 self._library = self._made(engine, snapshot)
                 self._generation = snapshot.generation
             return self._library
 
-    def _made(self, engine: Engine, snapshot: KnowledgeSnapshot) -> Library:
+    def _made(self, engine: Engine, snapshot: KnowledgeSnapshot) -> FailureLibrary:
         """Most of what moves the store leaves the failures that were chosen as they are."""
         with reading(engine) as session:
             found = find_failures(session)
             made_of = (snapshot.revisions, found)
             if self._library is not None and self._made_of == made_of:
                 return self._library
-            library = make_library(snapshot.knowledge.known.issues.values(), load_failures(session, found))
+            library = make_failure_library(snapshot.knowledge.known.issues.values(), load_failures(session, found))
         self._made_of = made_of
         return library
 
 
-def measured_of(snapshot: KnowledgeSnapshot) -> Measured:
-    return Measured(snapshot.knowledge.known, snapshot.knowledge.tested)
-
-
-def explained(text: str, library: Library, measured: Measured, build: str = "") -> Explanation:
-    """What is known of a paste, found within the processor's time that one may take, so that a machine which is busy
+def explained(text: str, library: FailureLibrary, knowledge: Knowledge, build: str = "") -> Explanation:
+    """The explanation of a paste, found within the processor's time that one may take, so that a machine which is busy
     with others says the same, later. `build` outweighs what the paste says.
 
-    Raises BadQuestion for what is no build id.
+    Raises InvalidParameter for what is no build id.
     """
-    found = explain(text, library, measured, Budget(time.thread_time))
+    found = explain(text, library, knowledge, SearchBudget(time.thread_time))
     if not build:
         return found
     try:
-        return replace(found, resolved=resolve_build(build, measured.builds, measured.tested))
+        return replace(found, resolved=resolve_build(build, knowledge.known.builds, knowledge.tested))
     except UnknownBuild as error:
         raise InvalidParameter(str(error), "build") from None
 
@@ -79,5 +79,5 @@ def explained(text: str, library: Library, measured: Measured, build: str = "") 
 def told_of(state: "AppState", text: str, build: str) -> ExplanationView:
     snapshot = state.knowledge.now()
     library = state.recogniser.open_library(state.engine, snapshot)
-    measured = measured_of(snapshot)
-    return ExplanationView(explained(text, library, measured, build), library.issues, measured)
+    knowledge = snapshot.knowledge
+    return ExplanationView(explained(text, library, knowledge, build), library.issues, knowledge)

@@ -1,4 +1,4 @@
-"""What failures of each issue looked like: the texts that a pasted one is held against."""
+"""Recorded failures of each issue: the texts that a pasted one is held against."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ def load_failures(s: Session, found: Mapping[str, Sequence[str]]) -> dict[str, t
     """The texts of these attempts by issue: the exception with its traceback, and what the process wrote."""
     wanted = sorted({id_ for ids in found.values() for id_ in ids})
     texts: dict[str, list[str]] = {}
-    for one in attempt_codec.load_named(s, sa.select(attempts.c.id).where(attempts.c.id.in_(wanted))):
+    for one in attempt_codec.load_evidence(s, attempts.c.id.in_(wanted)):
         raised = one.attempt.record.raised
         said = raised.text if raised and raised.text not in one.log else ""
         texts.setdefault(one.attempt.issue, []).append(f"{one.log}\n{said}\n{raised.message if raised else ''}")

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from knowngood.app.catalogue.build_loader import read_builds, read_placed_builds
+from knowngood.app.catalogue.build_loader import read_builds
 from knowngood.app.catalogue.problems import CatalogueProblems
 from knowngood.app.catalogue.text_files import read_text, read_toml
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.features.discovery.releases import Addition
+from knowngood.app.features.discovery.releases import BuildProposal
 
 
-def as_toml(addition: Addition) -> str:
+def as_toml(addition: BuildProposal) -> str:
     """The table as it stands in the file, without a line end. What it holds are versions, dates and our own words."""
     pythons = ", ".join(f'"{python}"' for python in addition.pythons)
     lines = [
@@ -36,7 +36,7 @@ def as_toml(addition: Addition) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def add_builds(file: Path, additions: Sequence[Addition]) -> None:
+def add_builds(file: Path, additions: Sequence[BuildProposal]) -> None:
     """Write the builds into the file, each after the last older one of its kind; all of them or none.
 
     What would come out is read as the catalogue reads it before it takes the place of the file: every build that was
@@ -68,7 +68,7 @@ def add_builds(file: Path, additions: Sequence[Addition]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _with(text: str, addition: Addition, scratch: Path) -> str:
+def _with(text: str, addition: BuildProposal, scratch: Path) -> str:
     """`text` with one more table. `scratch` is a file that it may be written to, to be looked at."""
     scratch.write_text(text, encoding="utf-8", newline="")
     lines = text.split("\n")
@@ -82,7 +82,7 @@ def _with(text: str, addition: Addition, scratch: Path) -> str:
     return "\n".join([*head, *as_toml(addition).split("\n"), *gap, *rest])
 
 
-def _place(file: Path, addition: Addition) -> int | None:
+def _place(file: Path, addition: BuildProposal) -> int | None:
     """The line (from 1) of the table to stand behind: the last of the same kind that is no newer; None: at the end."""
     toml = read_toml(file)
     starts = [
@@ -104,8 +104,3 @@ def _end_of_table(lines: Sequence[str], start: int) -> int:
     while end > start and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
         end -= 1
     return end
-
-
-def ids_in(file: Path) -> frozenset[str]:
-    """The ids of the builds in a file. Raises CatalogueProblems."""
-    return frozenset(placed.build.id for placed in read_placed_builds(file))

@@ -15,13 +15,13 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.features.discovery.releases import (
-    Addition,
+    BuildProposal,
     Release,
-    addition_of,
     foreign_triton,
     main_wheel,
     new_releases,
-    read_words,
+    propose_build,
+    read_wheel_facts,
     releases_of,
     usual_pythons,
 )
@@ -37,7 +37,7 @@ class Discovery:
     `older` are releases between those of the catalogue that it leaves out; `yanked` maps withdrawn ones to why.
     """
 
-    additions: tuple[Addition, ...]
+    additions: tuple[BuildProposal, ...]
     undescribed: Mapping[str, str] = field(default_factory=dict)
     older: tuple[str, ...] = ()
     yanked: Mapping[str, str] = field(default_factory=dict)
@@ -100,17 +100,17 @@ def look(index: "SimpleIndex", builds: Sequence[Build], today: date, since: Vers
     torches, tritons = releases_of(index.files_of("torch")), releases_of(index.files_of("triton"))
     fresh, older = new_releases(torches, builds, since)
     usual = usual_pythons(builds)
-    additions: list[Addition] = []
+    additions: list[BuildProposal] = []
     undescribed: dict[str, str] = {}
     for release in fresh:
         python, wheel = main_wheel(release, usual)
         try:
-            words = index.words_of(wheel, version_py=True)
+            words = index.metadata_of(wheel, version_py=True)
         except UnreadableWheel as problem:
             undescribed[str(release.version)] = str(problem)
             continue
-        told = read_words(words.metadata, words.version_py, python)
-        made = addition_of(release, told, tritons, usual, today)
+        told = read_wheel_facts(words.metadata, words.version_py, python)
+        made = propose_build(release, told, tritons, usual, today)
         if isinstance(made, str):
             undescribed[str(release.version)] = made
         else:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -68,8 +69,8 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Words:
-    """What a torch wheel says of itself. `triton` is None where it asks for none. `git` is empty where nobody told."""
+class WheelFacts:
+    """A torch wheel's facts about itself. `triton` is None where it asks for none. `git` is empty where nobody told."""
 
     local: str
     cuda: str | None
@@ -79,7 +80,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Addition:
+class BuildProposal:
     """A build to add, as a table of `builds.toml`; `remarks` are for whoever reads it before it is added."""
 
     torch: str
@@ -171,8 +172,8 @@ def new_releases(
     return tuple(fresh), tuple(release for release in older if release.version > oldest)
 
 
-def read_words(metadata: str, version_py: str, python: str) -> Words:
-    """What a wheel's METADATA, and its `torch/version.py` where that could be read, say on Linux and `python`.
+def read_wheel_facts(metadata: str, version_py: str, python: str) -> WheelFacts:
+    """Facts from a wheel's METADATA, and its `torch/version.py` where that could be read, on Linux and `python`.
 
     The CUDA of the import outweighs the one that follows from the pins; that they differ is a remark.
     """
@@ -185,7 +186,7 @@ def read_words(metadata: str, version_py: str, python: str) -> Words:
     cuda = cuda if cuda is None or re.fullmatch(r"\d{1,2}\.\d{1,2}", cuda) else pinned
     git = told.get("git_version", "")
     remark = f"its import says CUDA {cuda or 'none'}, its requirements {pinned}" if pinned not in {None, cuda} else ""
-    return Words(
+    return WheelFacts(
         local=_local(told.get("__version__", ""), cuda),
         cuda=cuda,
         triton=next((spec for name, spec in asked if name == "triton"), None),
@@ -208,11 +209,9 @@ def _requirements(metadata: str, python: str) -> list[tuple[str, SpecifierSet]]:
         "extra": "",
     }
     found = []
-    for line in re.split(r"\r?\n\r?\n", metadata, maxsplit=1)[0].splitlines():
-        if not line.startswith("Requires-Dist:"):
-            continue
+    for line in parse_email(metadata)[0].get("requires_dist", ()):
         try:
-            asked = Requirement(line.partition(":")[2].strip())
+            asked = Requirement(line)
             if asked.marker is None or asked.marker.evaluate(where):
                 found.append((str(canonicalize_name(asked.name)), asked.specifier))
         except (InvalidRequirement, ValueError):  # also a marker about what we do not know
@@ -244,30 +243,30 @@ def _local(imported: str, cuda: str | None) -> str:
     return f"cu{cuda.replace('.', '')}" if cuda else "cpu"
 
 
-def addition_of(
-    release: Release, words: Words, tritons: Mapping[Version, Release], usual: Sequence[str], today: date
-) -> Addition | str:
+def propose_build(
+    release: Release, facts: WheelFacts, tritons: Mapping[Version, Release], usual: Sequence[str], today: date
+) -> BuildProposal | str:
     """The table for a release; a sentence where none can be written. `usual` are the other Pythons of the catalogue."""
     python, _ = main_wheel(release, usual)
     released = release.released
     as_of = max(min(today, released + _SETTLED), released) if released else today
     triton = None
-    if words.triton is not None:
-        triton = pinned_triton(words.triton, tritons, python, as_of)
+    if facts.triton is not None:
+        triton = pinned_triton(facts.triton, tritons, python, as_of)
         if triton is None:
-            return f"torch {release.version} asks for triton{words.triton}, and the index has none for Python {python}"
+            return f"torch {release.version} asks for triton{facts.triton}, and the index has none for Python {python}"
     others = tuple(one for one in usual if one != python and release.wheel(one) and _has(tritons, triton, one))
-    return Addition(
+    return BuildProposal(
         torch=str(release.version),
-        local=words.local,
-        cuda=words.cuda,
+        local=facts.local,
+        cuda=facts.cuda,
         triton=str(triton) if triton else None,
         as_of=as_of,
         released=released,
         python=python,
         pythons=others,
-        git=words.git,
-        remarks=_remarks(release, words, (python, *others)),
+        git=facts.git,
+        remarks=_remarks(release, facts, (python, *others)),
     )
 
 
@@ -283,7 +282,9 @@ def main_wheel(release: Release, usual: Sequence[str]) -> tuple[str, IndexFile]:
 def pinned_triton(
     specifier: SpecifierSet, tritons: Mapping[Version, Release], python: str, as_of: date
 ) -> Version | None:
-    """What is installed beside that torch: the version named, else the newest that fits and was there by `as_of`."""
+    """The Triton that is installed beside that torch: the version named, else the newest that fits and was there by
+    `as_of`.
+    """
     named = exact(specifier)
     if named is not None:
         return named
@@ -302,23 +303,22 @@ def _has(tritons: Mapping[Version, Release], triton: Version | None, python: str
     return triton is None or (triton in tritons and tritons[triton].wheel(python) is not None)
 
 
-def _remarks(release: Release, words: Words, pythons: Sequence[str]) -> tuple[str, ...]:
+def _remarks(release: Release, facts: WheelFacts, pythons: Sequence[str]) -> tuple[str, ...]:
     more = [one for one in release.pythons if one not in pythons]
-    said = [f"wheels for {', '.join(release.pythons)} on Linux x86-64"]
-    said += (
-        [f"left out: {', '.join(more)} (no Python of the catalogue's newest build, or no Triton for it)"]
-        if more
-        else []
+    left_out = f"left out: {', '.join(more)} (no Python of the catalogue's newest build, or no Triton for it)"
+    said = (
+        f"wheels for {', '.join(release.pythons)} on Linux x86-64",
+        left_out if more else "",
+        facts.remark,
+        "the index tells no day of release: as_of is today" if release.released is None else "",
+        "torch.version.git_version could not be read" if not facts.git else "",
     )
-    said += [words.remark] if words.remark else []
-    said += ["the index tells no day of release: as_of is today"] if release.released is None else []
-    said += ["torch.version.git_version could not be read"] if not words.git else []
-    return tuple(said)
+    return tuple(filter(None, said))
 
 
 def foreign_triton(
-    builds: Sequence[Build], additions: Sequence[Addition], tritons: Mapping[Version, Release], today: date
-) -> Addition | None:
+    builds: Sequence[Build], additions: Sequence[BuildProposal], tritons: Mapping[Version, Release], today: date
+) -> BuildProposal | None:
     """The newest release of torch with a Triton that no build has yet, forced past the pin; None without such a one."""
     said = [text for build in builds for text in (build.triton, build.pinned_triton) if text]
     known = {Version(text) for text in (*said, *(one.triton for one in additions if one.triton))}
@@ -331,7 +331,7 @@ def foreign_triton(
     triton = tritons[fresh[-1]]
     settled = triton.released + _SETTLED if triton.released else today
     as_of = max(min(today, settled), host.as_of, triton.released or host.as_of)
-    return Addition(
+    return BuildProposal(
         torch=host.torch,
         local=host.local,
         cuda=host.cuda,
@@ -347,14 +347,14 @@ def foreign_triton(
     )
 
 
-def _newest_host(builds: Sequence[Build], additions: Sequence[Addition]) -> Addition | None:
+def _newest_host(builds: Sequence[Build], additions: Sequence[BuildProposal]) -> BuildProposal | None:
     line = [build for build in builds if is_release(build)]
     newest = max(line, key=lambda build: (build.build_id.version, build.python == DEFAULT_PYTHON), default=None)
     added = max(additions, key=lambda one: Version(one.torch), default=None)
     if newest is None or (added is not None and Version(added.torch) > Version(newest.requirement)):
         return added
     twins = sorted({one.python for one in line if one.torch == newest.torch} - {newest.python}, key=_key)
-    return Addition(
+    return BuildProposal(
         torch=newest.requirement,
         local=newest.torch.partition("+")[2],
         cuda=newest.cuda,

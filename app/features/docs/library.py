@@ -121,7 +121,7 @@ def library() -> Mapping[str, Document]:
 
 @cache
 def files() -> Mapping[str, Path]:
-    """What documents show or link to and is no document, by the part of its address after the folder."""
+    """Files that documents show or link to and that are no documents, by the part of its address after the folder."""
     beside = (path for path in sorted((ROOT / "docs").rglob("*")) if path.suffix in MEDIA)
     found = {path.relative_to(ROOT / "docs").as_posix(): path for path in beside}
     return found | {posixpath.basename(path): ROOT / path for path in _OTHER_FILES}
@@ -192,13 +192,13 @@ def _addresses() -> Mapping[str, str]:
 
 
 def _plain(inline: Token) -> str:
-    """What a reader sees of a line, without its marks."""
+    """The text of a line as a reader sees it, without its marks."""
     said = ("\n" if one.type == "softbreak" else one.content for one in inline.children or ())
     return " ".join("".join(said).split())
 
 
 def _name_headings(tokens: Sequence[Token]) -> None:
-    """An id for each; a heading that stands twice gets a number, as on GitHub. No second h1."""
+    """An id for each; a duplicate heading gets a number, as on GitHub. No second h1."""
     seen: dict[str, int] = {}
     for at, token in enumerate(tokens):
         if token.type in {"heading_open", "heading_close"} and token.tag == "h1":
@@ -239,7 +239,7 @@ class _Renderer(RendererHTML):
     def td_open(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
         return _cell("td", tokens[at])
 
-    def sandbox_spec(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
+    def fence(self, tokens: Sequence[Token], at: int, _options: OptionsDict, _env: EnvType) -> str:
         language = (tokens[at].info.split() or [""])[0]
         return f'<pre class="code" tabindex="0"><code>{coloured(tokens[at].content, language)}</code></pre>\n'
 

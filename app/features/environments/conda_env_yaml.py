@@ -56,7 +56,7 @@ def _with_pip(
 
 def _compose(source: Source) -> yaml.Node | None:
     if len(source.text) > _LARGEST_YAML:
-        raise source.wrong(0, f"has {len(source.text)} signs; YAML of at most {_LARGEST_YAML} is read")
+        raise source.wrong(0, f"has {len(source.text)} characters; YAML of at most {_LARGEST_YAML} is read")
     refuse_long_lines(source, _LONGEST_LINE)
     try:
         node: yaml.Node | None = yaml.compose(source.text, Loader=yaml.BaseLoader)
@@ -75,7 +75,7 @@ def _fields(node: yaml.MappingNode, source: Source) -> dict[str, yaml.Node]:
     for key, value in node.value:
         name = _scalar(key, source)
         if name in fields:
-            raise source.wrong(_line(key), f'"{show(name)}" stands twice; leave one of them out')
+            raise source.wrong(_line(key), f'"{show(name)}" is a duplicate key; leave one of them out')
         fields[name] = value
     return fields
 

@@ -5,11 +5,11 @@ noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from knowngood.app.features.environments.python_markers import pythons_of, state
-from knowngood.app.features.environments.resolve import CONDA, Pin, StatedEnvironment
+from knowngood.app.features.environments.resolve import CONDA, PinnedPackage, StatedEnvironment
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -39,7 +39,7 @@ class Spec:
 
     name: str
     wanted: str
-    pins: tuple[Pin, ...]
+    pins: tuple[PinnedPackage, ...]
 
 
 def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
@@ -61,59 +61,48 @@ def _exact(version: str) -> str:
     return bare if re.fullmatch(r"[0-9][A-Za-z0-9_.!+]*", bare) else ""
 
 
-def _pins(name: str, version: str, build: str, channel: str, line: int) -> Iterator[Pin]:
+def _pins(name: str, version: str, build: str, channel: str, line: int) -> Iterator[PinnedPackage]:
     index = CONDA + show(address(channel))
     known = _NAMES.get(name.lower(), name)
-    yield Pin(canonical(known), version, index=index, line=line)
+    yield PinnedPackage(canonical(known), version, index=index, line=line)
     if known != "torch":
         return
     cuda = _CUDA.search(build)
     if cuda:
-        yield Pin("pytorch-cuda", f"{cuda[1]}.{cuda[2]}", index=index, line=line)
+        yield PinnedPackage("pytorch-cuda", f"{cuda[1]}.{cuda[2]}", index=index, line=line)
     elif _CPU.search(build) or name.lower() == "pytorch-cpu":
-        yield Pin("cpuonly", index=index, line=line)
+        yield PinnedPackage("cpuonly", index=index, line=line)
 
 
 def read_explicit(source: Source, python: str) -> StatedEnvironment:
     """`conda list --explicit`: one address a line. A package for another platform keeps its address as its origin."""
-    refuse_long_lines(source)
-    pins: list[Pin] = []
-    for line, text in enumerate(source.text.split("\n"), 1):
-        if not text.strip() or text.lstrip().startswith(("#", "@EXPLICIT")):
-            continue
-        place = address(text)
-        folder, _, file = place.rpartition("/")
-        found = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
-        if found is None or file == file.removesuffix(".conda").removesuffix(".tar.bz2"):
-            raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
-        channel, _, platform = folder.rpartition("/")
-        name = channel.rpartition("/")[2]
-        read = list(_pins(found["name"], found["version"], found["build"], name, line))
-        if platform not in {"linux-64", "noarch"}:
-            read[0] = Pin(read[0].name, read[0].version, place, line=line)
-        pins.extend(read)
-        if len(pins) > MOST_PACKAGES:
-            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    return _stated("conda explicit list", pins, python, source)
+    return _read_lines("conda explicit list", source, python, _explicit_pins)
+
+
+def _explicit_pins(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
+    place = address(text)
+    folder, _, file = place.rpartition("/")
+    found = _FILE.fullmatch(file.removesuffix(".conda").removesuffix(".tar.bz2"))
+    if found is None or not file.endswith((".conda", ".tar.bz2")):
+        raise source.wrong(line, f'"{show(place)}" is no package of conda; expected .../NAME-VERSION-BUILD.conda')
+    channel, _, platform = folder.rpartition("/")
+    first, *others = _pins(found["name"], found["version"], found["build"], channel.rpartition("/")[2], line)
+    yield first if platform in {"linux-64", "noarch"} else PinnedPackage(first.name, first.version, place, line=line)
+    yield from others
 
 
 def read_export(source: Source, python: str) -> StatedEnvironment:
     """`conda list --export`: NAME=VERSION=BUILD a line; what pip installed has the build `pypi_0`."""
-    refuse_long_lines(source)
-    pins: list[Pin] = []
-    for line, text in enumerate(source.text.split("\n"), 1):
-        if not text.strip() or text.lstrip().startswith("#"):
-            continue
-        found = _EXPORTED.fullmatch(text.strip())
-        if found is None:
-            raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
-        if found["build"].startswith("pypi"):
-            pins.append(Pin(canonical(found["name"]), found["version"], line=line))
-        else:
-            pins.extend(_pins(found["name"], found["version"], found["build"], "", line))
-        if len(pins) > MOST_PACKAGES:
-            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-    return _stated("conda list", pins, python, source)
+    return _read_lines("conda list", source, python, _exported_pins)
+
+
+def _exported_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
+    found = _EXPORTED.fullmatch(text.strip())
+    if found is None:
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
+    if found["build"].startswith("pypi"):
+        return [PinnedPackage(canonical(found["name"]), found["version"], line=line)]
+    return _pins(found["name"], found["version"], found["build"], "", line)
 
 
 def is_export(text: str) -> bool:
@@ -122,8 +111,17 @@ def is_export(text: str) -> bool:
     return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
 
 
-def _stated(kind: str, pins: list[Pin], python: str, source: Source) -> StatedEnvironment:
+def _read_lines(
+    kind: str, source: Source, python: str, read: Callable[[Source, int, str], Iterable[PinnedPackage]]
+) -> StatedEnvironment:
     """With the Python that conda installs. Raises OtherPython where another one was stated."""
+    refuse_long_lines(source)
+    pins: list[PinnedPackage] = []
+    for line, text in enumerate(source.text.split("\n"), 1):
+        if text.strip() and not text.lstrip().startswith(("#", "@EXPLICIT")):
+            pins.extend(read(source, line, text))
+        if len(pins) > MOST_PACKAGES:
+            raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
     installed = next((pin.version for pin in pins if pin.name == "python"), "")
     pythons = pythons_of(installed, stated=python, source=source)
     return state(kind, ((pin, pythons) for pin in pins), pythons)

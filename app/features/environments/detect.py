@@ -1,6 +1,7 @@
 """Which kind of file it is, by its name and then by its content; and the door for all of them."""
 
 import re
+from collections.abc import Callable
 
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
@@ -64,19 +65,9 @@ def _read(source: Source, python: str) -> StatedEnvironment:
 
 
 def _read_by_content(source: Source, python: str) -> StatedEnvironment:
-    text = source.text
-    if text.lstrip().startswith("{"):
-        return read_pipfile_lock(source, python)
-    if _EXPLICIT.search(text):
-        return conda_list.read_explicit(source, python)
-    if _TOML.search(text):
-        return _read_lock(source, "", python)
-    if _JSON_LIST.match(text) or source.name.lower().endswith(".json"):
-        return read_package_list(source, python)
-    if _YAML.search(text):
-        return _read_environment_yml(source, python)
-    if conda_list.is_export(text):
-        return conda_list.read_export(source, python)
+    for is_so, read in _BY_CONTENT:
+        if is_so(source):
+            return read(source, python)
     if source.name.lower().endswith((".toml", ".lock")):
         raise source.wrong(
             0, "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock)"
@@ -104,3 +95,17 @@ def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
 def _has_in_metadata(data: Table, key: str) -> bool:
     metadata = data.values.get("metadata")
     return isinstance(metadata, dict) and key in metadata
+
+
+# In this order: a list of conda's may hold what looks like another format further down.
+_BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
+    (lambda source: source.text.lstrip().startswith("{"), read_pipfile_lock),
+    (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
+    (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
+    (
+        lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
+        read_package_list,
+    ),
+    (lambda source: _YAML.search(source.text), _read_environment_yml),
+    (lambda source: conda_list.is_export(source.text), conda_list.read_export),
+)

@@ -1,14 +1,17 @@
-"""What is installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
+"""Packages installed beside the running interpreter. torch is not imported, so that asking costs milliseconds."""
 
 import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
+from knowngood.app.domain.builds.build_names import minor_python
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
 # The folder's name says what METADATA says, for a tenth of the time (118 packages: 150 ms and 15 ms; 2026-11-21).
 _INSTALLED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[^-]+)(?:-[^/]*)?\.(?:dist|egg)-info")
@@ -21,9 +24,9 @@ def state_here() -> StatedEnvironment:
     Of one name in two folders of `sys.path` the first counts, as it does for an import; two versions in one folder are
     a damaged environment and both are stated.
     """
-    pins: dict[str, tuple[Pin, ...]] = {}
+    pins: dict[str, tuple[PinnedPackage, ...]] = {}
     for folder in dict.fromkeys(sys.path):
-        found: dict[str, tuple[Pin, ...]] = {}
+        found: dict[str, tuple[PinnedPackage, ...]] = {}
         for pin in _installed_in(Path(folder)):
             found[pin.name] = (*found.get(pin.name, ()), pin)
         pins = found | pins
@@ -31,7 +34,7 @@ def state_here() -> StatedEnvironment:
     return StatedEnvironment("interpreter", tuple(pin for name in sorted(pins) for pin in pins[name]), python)
 
 
-def _installed_in(folder: Path) -> Iterator[Pin]:
+def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
     try:
         entries = sorted(folder.iterdir())
     except OSError:  # sys.path names zip files and folders that are not there
@@ -39,7 +42,9 @@ def _installed_in(folder: Path) -> Iterator[Pin]:
     for entry in entries:
         found = _INSTALLED.fullmatch(entry.name)
         if found:
-            yield Pin(str(canonicalize_name(found["name"])), found["version"].replace("_", "-"), _origin(entry))
+            yield PinnedPackage(
+                str(canonicalize_name(found["name"])), found["version"].replace("_", "-"), _origin(entry)
+            )
 
 
 def _origin(entry: Path) -> str:
@@ -50,3 +55,14 @@ def _origin(entry: Path) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return ""
     return f"git+{url}" if "vcs_info" in found else url.removeprefix("file://")
+
+
+def freeze(python: str = "") -> dict[str, Any]:
+    """Installed packages as `pip freeze` would print them, so that any server can be asked about it: `environment` and
+    `python` as the API takes them. Raises BadRequest where another Python is stated than runs.
+    """
+    stated = state_here()
+    if python and minor_python(python) != stated.python:
+        raise BadRequest(f"--python {python} was stated, and --here is Python {stated.python}; leave one of them out")
+    lines = [f"{pin.name} @ {pin.origin}" if pin.origin else f"{pin.name}=={pin.version}" for pin in stated.pins]
+    return {"environment": {"name": "pip-freeze.txt", "content": "\n".join([*lines, ""])}, "python": stated.python}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
 from knowngood.app.features.environments.python_markers import narrow, only_python, other_python, pythons_of, state
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment, host_of
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, host_of
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -30,7 +30,7 @@ _LOCAL = ("path", "directory", "editable", "virtual")
 
 
 def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
-    """What is reached from the project's own packages, over edges whose markers hold, on any Python that is open.
+    """The packages that are reached from the project's own, over edges whose markers hold, on any Python that is open.
 
     Extras and groups are taken whole, because nobody says which are installed.
     """
@@ -44,16 +44,15 @@ def read_uv_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     return state("uv.lock", pins, pythons)
 
 
-def _uv_pin(table: Table, name: str) -> Pin:
+def _uv_pin(table: Table, name: str) -> PinnedPackage:
     origin = table.table("source")
     version = checked_version(table.text("version"), table)
     if "git" in origin.values:
-        return Pin(name, version, f"git+{address(origin.text('git'))}", line=table.line)
+        return PinnedPackage(name, version, f"git+{address(origin.text('git'))}", line=table.line)
     if "url" in origin.values:
-        place = pin_of_place(origin.text("url"), name=name, version=version, line=table.line)
-        return place or Pin(name, version, address(origin.text("url")), line=table.line)
+        return pin_of_place(origin.text("url"), name, version, table.line)
     local = next((address(origin.text(key)) for key in _LOCAL if key in origin.values), "")
-    return Pin(name, version, local, address(origin.text("registry")), table.line)
+    return PinnedPackage(name, version, local, address(origin.text("registry")), table.line)
 
 
 def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
@@ -93,8 +92,10 @@ def _refuse_too_many(
 def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
     """The Pythons of the forks that a package is locked for."""
     markers = _texts(table, "resolution-markers")
-    if not markers:
-        return pythons
+    return _on_any_of(markers, table, pythons) if markers else pythons
+
+
+def _on_any_of(markers: Sequence[str], table: Table, pythons: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*(narrow(pythons, marker, table.source, table.line) for marker in markers))
 
 
@@ -146,19 +147,18 @@ def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
     return state("pylock.toml", pins, pythons)
 
 
-def _pylock_pin(package: Package, line: int) -> Pin:
+def _pylock_pin(package: Package, line: int) -> PinnedPackage:
     name, version = str(package.name), str(package.version or "")
     if package.vcs is not None:
-        return Pin(name, version, f"{package.vcs.type}+{address(package.vcs.url or package.vcs.path or '')}", line=line)
-    if package.directory is not None:
-        return Pin(name, version, address(package.directory.path), line=line)
-    if package.archive is not None:
-        place = package.archive.url or package.archive.path or ""
-        return pin_of_place(place, name=name, version=version, line=line) or Pin(
-            name, version, address(place), line=line
+        return PinnedPackage(
+            name, version, f"{package.vcs.type}+{address(package.vcs.url or package.vcs.path or '')}", line=line
         )
+    if package.directory is not None:
+        return PinnedPackage(name, version, address(package.directory.path), line=line)
+    if package.archive is not None:
+        return pin_of_place(package.archive.url or package.archive.path or "", name, version, line)
     index = package.index or next((one.url for one in package.wheels or () if one.url), "") or ""
-    return Pin(name, version, index=address(index), line=line)
+    return PinnedPackage(name, version, index=address(index), line=line)
 
 
 def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> frozenset[str]:
@@ -178,12 +178,12 @@ def _of_wheels(pythons: frozenset[str], torch: Package, source: Source) -> froze
 def read_poetry_lock(source: Source, data: Table, python: str) -> StatedEnvironment:
     """Packages without a source are PyPI's. Locks of Poetry 1 hold no markers: all of their packages are taken."""
     pythons = pythons_of(data.table("metadata").text("python-versions"), stated=python, source=source)
-    pins = []
-    for table in data.tables("package"):
-        name = checked_name(table.text("name"), table)
-        each = (narrow(pythons, marker, source, table.line) for marker in _poetry_markers(table))
-        if on := frozenset[str]().union(*each):
-            pins.append((_poetry_pin(table, name), on))
+    named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
+    pins = (
+        (_poetry_pin(table, name), on)
+        for table, name in named
+        if (on := _on_any_of(_poetry_markers(table), table, pythons))
+    )
     return state("poetry.lock", pins, pythons)
 
 
@@ -195,20 +195,19 @@ def _poetry_markers(table: Table) -> list[str]:
     return [table.text("markers")]
 
 
-def _poetry_pin(table: Table, name: str) -> Pin:
+def _poetry_pin(table: Table, name: str) -> PinnedPackage:
     version = checked_version(table.text("version"), table)
     origin = table.table("source")
-    kind, url = origin.text("type"), origin.text("url")
-    match kind:
+    url = origin.text("url")
+    match origin.text("type"):
         case "git":
-            return Pin(name, version, f"git+{address(url)}", line=table.line)
+            return PinnedPackage(name, version, f"git+{address(url)}", line=table.line)
         case "url":
-            place = pin_of_place(url, name=name, version=version, line=table.line)
-            return place or Pin(name, version, address(url), line=table.line)
+            return pin_of_place(url, name, version, table.line)
         case "file" | "directory":
-            return Pin(name, version, address(url), line=table.line)
+            return PinnedPackage(name, version, address(url), line=table.line)
         case _:
-            return Pin(name, version, index=address(url) or _PYPI, line=table.line)
+            return PinnedPackage(name, version, index=address(url) or _PYPI, line=table.line)
 
 
 # --- pdm.lock -------------------------------------------------------------------------------------------------------
@@ -221,29 +220,24 @@ def read_pdm_lock(source: Source, data: Table, python: str) -> StatedEnvironment
     targets = [table for table in data.table("metadata").tables("targets") if _is_ours(table.text("platform"))]
     wanted = "||".join(table.text("requires_python") for table in targets)
     pythons = pythons_of(wanted, stated=python, source=source)
-    pins = []
-    for table in data.tables("package"):
-        name = checked_name(table.text("name"), table)
-        if on := narrow(pythons, table.text("marker"), source, table.line):
-            pins.append((_pdm_pin(table, name), on))
-    return state("pdm.lock", pins, pythons)
+    named = [(table, checked_name(table.text("name"), table)) for table in data.tables("package")]
+    each = ((table, name, narrow(pythons, table.text("marker"), source, table.line)) for table, name in named)
+    return state("pdm.lock", ((_pdm_pin(table, name), on) for table, name, on in each if on), pythons)
 
 
 def _is_ours(platform: str) -> bool:
     return platform in {"", "linux"} or ("linux" in platform and "x86_64" in platform)
 
 
-def _pdm_pin(table: Table, name: str) -> Pin:
+def _pdm_pin(table: Table, name: str) -> PinnedPackage:
     """The index is not written down; with `static_urls` the addresses of the files are."""
     version = checked_version(table.text("version"), table)
     if "git" in table.values:
-        return Pin(name, version, f"git+{address(table.text('git'))}", line=table.line)
-    place = table.text("url") or table.text("path")
-    if place:
-        found = pin_of_place(place, name=name, version=version, line=table.line)
-        return found or Pin(name, version, address(place), line=table.line)
+        return PinnedPackage(name, version, f"git+{address(table.text('git'))}", line=table.line)
+    if place := table.text("url") or table.text("path"):
+        return pin_of_place(place, name, version, table.line)
     index = next((url for one in table.tables("files") if (url := one.text("url"))), "")
-    return Pin(name, version, index=address(index), line=table.line)
+    return PinnedPackage(name, version, index=address(index), line=table.line)
 
 
 # --- Pipfile.lock ---------------------------------------------------------------------------------------------------
@@ -259,24 +253,24 @@ def read_pipfile_lock(source: Source, python: str) -> StatedEnvironment:
     wanted = requires.text("python_full_version") or requires.text("python_version")
     pythons = pythons_of("" if wanted == "*" else wanted, stated=python, source=source)
     indexes = {one.text("name"): address(one.text("url")) for one in meta.tables("sources")}
-    pins = []
-    for group in ("default", "develop"):
-        for name, table in data.table(group).named_tables():
-            if on := narrow(pythons, table.text("markers"), source, 0):
-                pins.append((_pipfile_pin(table, checked_name(name, table), indexes), on))
+    pins = (
+        (_pipfile_pin(table, checked_name(name, table), indexes), on)
+        for group in ("default", "develop")
+        for name, table in data.table(group).named_tables()
+        if (on := narrow(pythons, table.text("markers"), source, 0))
+    )
     return state("Pipfile.lock", pins, pythons, tuple(indexes.values()))
 
 
-def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> Pin:
+def _pipfile_pin(table: Table, name: str, indexes: dict[str, str]) -> PinnedPackage:
     stated = table.text("version")
     version = checked_version(stated.removeprefix("===").removeprefix("=="), table) if stated != "*" else ""
     if "git" in table.values:
-        return Pin(name, version, f"git+{address(table.text('git'))}")
-    place = table.text("file") or table.text("path")
-    if place:
-        return pin_of_place(place, name=name, version=version) or Pin(name, version, address(place))
+        return PinnedPackage(name, version, f"git+{address(table.text('git'))}")
+    if place := table.text("file") or table.text("path"):
+        return pin_of_place(place, name, version)
     index = indexes.get(table.text("index"), "") or (next(iter(indexes.values())) if len(indexes) == 1 else "")
-    return Pin(name, version, index=index if host_of(index) else "")
+    return PinnedPackage(name, version, index=index if host_of(index) else "")
 
 
 def _texts(table: Table, key: str) -> list[str]:

@@ -8,15 +8,15 @@ from packaging.markers import InvalidMarker, Marker, UndefinedComparison, Undefi
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from knowngood.app.domain.errors import OtherPython
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 from knowngood.app.features.environments.source import Source, read_wheel_name, show
 
 # Far beyond the newest, so that ">=3.14" alone never looks like one Python.
 _EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
 _CLAUSE = re.compile(r"(?P<sign>\^|~=|~|===?|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(?:\.[0-9]+)*)(?P<any>\.?\*)?")
 _LONGEST_SPECIFIER = 300
-# uv writes markers of some hundred signs where extras conflict. A longer one is taken to hold; these limits keep the
-# worst file of 4 MiB at seconds.
+# uv writes markers of some hundred characters where extras conflict. A longer one is taken to hold; these limits keep
+# the worst file of 4 MiB at seconds.
 _LONGEST_MARKER = 2000
 _MOST_EXTRAS = 8
 _MOST_EVALUATIONS = 6000
@@ -84,10 +84,13 @@ def only_python(pythons: frozenset[str]) -> str:
 
 
 def state(
-    kind: str, found: Iterable[tuple[Pin, frozenset[str]]], pythons: frozenset[str], indexes: tuple[str, ...] = ()
+    kind: str,
+    found: Iterable[tuple[PinnedPackage, frozenset[str]]],
+    pythons: frozenset[str],
+    indexes: tuple[str, ...] = (),
 ) -> StatedEnvironment:
-    """What a source states. With each pin come the Pythons on which it is installed; one of none is left out. An
-    environment is for the Pythons on which it has torch.
+    """The environment that a source states. With each pin come the Pythons on which it is installed; one of none is
+    left out. An environment is for the Pythons on which it has torch.
     """
     kept = [(pin, on) for pin, on in found if on]
     possible = frozenset[str]().union(*(on for pin, on in kept if pin.name == "torch")) or pythons

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from knowngood.app.features.environments.python_markers import narrow, of_wheel, pythons_of, state
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
     Source,
@@ -14,7 +14,7 @@ from knowngood.app.features.environments.source import (
     checked_name,
     checked_version,
     exact_version,
-    pin_of_place,
+    find_pin,
     read_json,
     read_requirement,
     refuse_long_lines,
@@ -22,7 +22,7 @@ from knowngood.app.features.environments.source import (
 )
 
 _LONGEST_REQUIREMENT = 4000
-_MOST_SIGNS = 512 << 10  # ten thousand requirements; packaging reads 500 KB a second (2026-11-21)
+_MOST_CHARACTERS = 512 << 10  # ten thousand requirements; packaging reads 500 KB a second (2026-11-21)
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _OWN_OPTIONS = re.compile(r"\s--(?:hash|config-settings?|global-option|install-option)\b.*$", re.DOTALL)
 _OPTION = re.compile(r"(?:--(?P<long>[a-z-]+)|-(?P<short>[a-zA-Z]))(?:\s*=\s*|\s*)(?P<value>.*)", re.DOTALL)
@@ -58,18 +58,20 @@ def read_requirements(source: Source, python: str) -> StatedEnvironment:
 def read_lines(source: Source, pythons: frozenset[str]) -> StatedEnvironment:
     """Requirements of an environment that is for these Pythons."""
     refuse_long_lines(source)
-    pins: list[tuple[Pin, frozenset[str]]] = []
+    pins: list[tuple[PinnedPackage, frozenset[str]]] = []
     indexes: list[str] = []
     comment = ""
-    options = signs = 0
+    options = size = 0
     for line, whole in _logical_lines(source):
         if whole.startswith("#") or not whole:
             comment = whole
             continue
         text = _OWN_OPTIONS.sub("", whole)
-        signs += len(text)
-        if signs > _MOST_SIGNS:
-            raise source.wrong(line, f"is beyond the {_MOST_SIGNS} signs that are read, hashes and comments apart")
+        size += len(text)
+        if size > _MOST_CHARACTERS:
+            raise source.wrong(
+                line, f"is beyond the {_MOST_CHARACTERS} characters that are read, hashes and comments apart"
+            )
         if text.startswith("-"):
             options += 1
             pins.extend((pin, pythons) for pin in _read_option(source, line, text, comment=comment, indexes=indexes))
@@ -105,7 +107,7 @@ def _joined(parts: list[str]) -> str:
     return " ".join(word for part in parts for word in _COMMENT.sub("", part).split())
 
 
-def _read_option(source: Source, line: int, text: str, *, comment: str, indexes: list[str]) -> Iterator[Pin]:
+def _read_option(source: Source, line: int, text: str, *, comment: str, indexes: list[str]) -> Iterator[PinnedPackage]:
     found = _OPTION.fullmatch(text)
     name = (found["long"] or _SHORT.get(found["short"], "")) if found else ""
     value = found["value"].strip() if found else ""
@@ -118,8 +120,7 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
             )
     elif name == "editable":
         named = _EDITABLE.match(comment)
-        pin = pin_of_place(value, name=named["name"] if named else "", line=line)
-        if pin is not None:
+        if pin := find_pin(value, name=named["name"] if named else "", line=line):
             yield pin
     elif name in _INDEXES:
         if not value:
@@ -129,29 +130,24 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
         raise source.wrong(line, f'"{show(text)}" is no option of a requirements file; leave it out')
 
 
-def _read_line(source: Source, line: int, text: str, pythons: frozenset[str]) -> Iterator[tuple[Pin, frozenset[str]]]:
+def _read_line(
+    source: Source, line: int, text: str, pythons: frozenset[str]
+) -> Iterator[tuple[PinnedPackage, frozenset[str]]]:
     """The pin of a line, if it has one, and the Pythons on which it is installed."""
     if len(text) > _LONGEST_REQUIREMENT:
-        raise source.wrong(line, f"has {len(text)} signs; requirements of at most {_LONGEST_REQUIREMENT} are read")
-    if _PLACE.match(text):
-        place, _, marker = text.partition(" ;")
-        pin = pin_of_place(place.strip(), line=line)
-        if pin is not None:
-            yield pin, of_wheel(narrow(pythons, marker, source, line), place.strip(), source)
-        return
-    direct = _DIRECT.match(text)
-    if direct:
-        pin = pin_of_place(direct["place"], name=direct["name"], line=line)
-        if pin is not None:
-            yield pin, of_wheel(narrow(pythons, direct["marker"] or "", source, line), direct["place"], source)
-        return
-    frozen = _FROZEN.fullmatch(text)
-    if frozen:
-        yield Pin(canonical(frozen["name"]), frozen["version"], line=line), pythons
-        return
-    requirement = read_requirement(source, text, line)
-    on = narrow(pythons, str(requirement.marker or ""), source, line)
-    yield Pin(canonical(requirement.name), exact_version(requirement), line=line), on
+        raise source.wrong(line, f"has {len(text)} characters; requirements of at most {_LONGEST_REQUIREMENT} are read")
+    direct = None if _PLACE.match(text) else _DIRECT.match(text)
+    if direct or _PLACE.match(text):
+        before, _, after = text.partition(" ;")
+        name, place, marker = direct.group("name", "place", "marker") if direct else ("", before.strip(), after)
+        if pin := find_pin(place, name=name, line=line):
+            yield pin, of_wheel(narrow(pythons, marker or "", source, line), place, source)
+    elif frozen := _FROZEN.fullmatch(text):
+        yield PinnedPackage(canonical(frozen["name"]), frozen["version"], line=line), pythons
+    else:
+        requirement = read_requirement(source, text, line)
+        on = narrow(pythons, str(requirement.marker or ""), source, line)
+        yield PinnedPackage(canonical(requirement.name), exact_version(requirement), line=line), on
 
 
 def read_package_list(source: Source, python: str) -> StatedEnvironment:
@@ -163,5 +159,5 @@ def read_package_list(source: Source, python: str) -> StatedEnvironment:
         name = checked_name(table.text("name"), table)
         version = checked_version(table.text("version"), table)
         place = table.text("editable_project_location")
-        pins.append(Pin(name, version, address(place)))
+        pins.append(PinnedPackage(name, version, address(place)))
     return state("pip list", ((pin, pythons) for pin in pins), pythons)

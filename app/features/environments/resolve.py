@@ -42,7 +42,7 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/@?#]*@)?(?P<host>[^/:?#]*)(?::
 
 
 @dataclass(frozen=True)
-class Pin:
+class PinnedPackage:
     """One package of a stated environment.
 
     `name` is canonical (PEP 503), `version` as it is stated (empty where none is), `origin` what stands in place of a
@@ -60,25 +60,25 @@ class Pin:
 
 @dataclass(frozen=True)
 class StatedEnvironment:
-    """What was read from one source. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty; then
-    `pythons` are those that it may be (none: nothing is said of it).
+    """An environment as one source states it. `kind` names it (`pip freeze`, `uv.lock`); `python` is `3.12`, or empty;
+    then `pythons` are those that it may be (none: nothing is said of it).
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
     the whole file.
     """
 
     kind: str
-    pins: tuple[Pin, ...]
+    pins: tuple[PinnedPackage, ...]
     python: str = ""
     indexes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
 
-    def all_of(self, name: str) -> tuple[Pin, ...]:
+    def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedBuild:
     """The tested build that an environment is.
 
     `build` is its id, with the Python where that is known (None: no such build, or none of its Pythons was tested; that
@@ -104,9 +104,9 @@ class Resolved:
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What is looked for. `torch` has the local part wherever one is known; `triton` may be open; `pythons` are those
-    that are possible (none: all).
+class _BuildQuestion:
+    """The build that is looked for. `torch` has the local part wherever one is known; `triton` may be open; `pythons`
+    are those that are possible (none: all).
     """
 
     torch: Version
@@ -128,9 +128,6 @@ class _Catalogue:
     names: BuildNames
     tested: Collection[str]
 
-    def default_of(self, version: Version) -> Version | None:
-        return self.names.default_of(version)
-
     def cuda_of(self, torch: Version) -> str | None:
         return next((one.cuda for one in self.names.builds.values() if one.build_id.version == torch), None)
 
@@ -138,11 +135,11 @@ class _Catalogue:
         return any(build.id in self.tested for build in family)
 
 
-class _Unclear(Exception):
+class _UnclearEnvironment(Exception):
     """The environment names no one build; the text says why and what to state."""
 
 
-def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Collection[str]) -> Resolved:
+def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:
     """The tested build that `stated` is. `builds` are the catalogue's by id, `tested` the ids with a measured cell.
 
     Total: whatever cannot be one build is a Resolved without one, whose note says why.
@@ -153,13 +150,15 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
     try:
         torch = _the_torch(stated)
         question = _question(stated, torch, asked, catalogue)
-    except _Unclear as unclear:
+    except _UnclearEnvironment as unclear:
         nearest = _nearest_to_stated(stated, catalogue)
-        return Resolved(None, asked, str(unclear), nearest=nearest, packages=packages)
+        return ResolvedBuild(None, asked, str(unclear), nearest=nearest, packages=packages)
     return replace(_settle(question, catalogue), packages=packages)
 
 
-def resolve_build(text: str, builds: Mapping[str, Build], tested: Collection[str], *, python: str = "") -> Resolved:
+def resolve_build(
+    text: str, builds: Mapping[str, Build], tested: Collection[str], *, python: str = ""
+) -> ResolvedBuild:
     """The tested build that somebody names (see `build_names`). `python` is that of the environment, for a
     name that leaves it open.
 
@@ -176,7 +175,7 @@ def resolve_build(text: str, builds: Mapping[str, Build], tested: Collection[str
     torch, taken = catalogue.names.torch_of(name)
     assumed = (f'"{name.text}" names no CUDA variant; {taken}',) if taken else ()
     known = python or name.python
-    question = _Question(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
+    question = _BuildQuestion(torch, name.triton, frozenset({known} if known else ()), _asked_of(name, python), assumed)
     return _settle(question, catalogue)
 
 
@@ -209,7 +208,7 @@ def _asked(stated: StatedEnvironment) -> str:
     return ", ".join([*parts, _python_words(stated.python)])
 
 
-def _words_of(pin: Pin, stated: StatedEnvironment) -> str:
+def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> str:
     if pin.origin:
         return f"{pin.version} from {pin.origin}".strip()
     indexes = (pin.index,) if pin.index else stated.indexes
@@ -225,7 +224,7 @@ def _source_words(index: str) -> str:
     return f" from {host_of(index) or index}"
 
 
-def _distinct(pins: Sequence[Pin]) -> tuple[Pin, ...]:
+def _distinct(pins: Sequence[PinnedPackage]) -> tuple[PinnedPackage, ...]:
     """Pins that say different things; one without a version says nothing beside one that has it."""
     stated = [pin for pin in pins if pin.version or pin.origin] or list(pins)[:1]
     return tuple({(_plain(pin.version), pin.origin, pin.index.startswith(CONDA)): pin for pin in stated}.values())
@@ -238,14 +237,14 @@ def _plain(version: str) -> str:
         return version
 
 
-def _the_torch(stated: StatedEnvironment) -> Pin:
+def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         on = f" for Python {stated.python}" if stated.python else ""
-        raise _Unclear(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
+        raise _UnclearEnvironment(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
     if len(torches) > 1:
         each = " and ".join(_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches)
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"This {stated.kind} holds {len(torches)} torches: {each}; "
             "state the Python, or export the one environment that is used (uv export, pip freeze)"
         )
@@ -253,30 +252,34 @@ def _the_torch(stated: StatedEnvironment) -> Pin:
     if pin.origin:
         _refuse_what_is_no_wheel(pin)
     if not pin.version:
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"torch is named{_at(pin)} without an exact version; state torch==VERSION, a lock file, or pip freeze"
         )
     return pin
 
 
-def _at(pin: Pin) -> str:
+def _at(pin: PinnedPackage) -> str:
     return f" in line {pin.line}" if pin.line else ""
 
 
-def _refuse_what_is_no_wheel(pin: Pin) -> None:
+def _refuse_what_is_no_wheel(pin: PinnedPackage) -> None:
     if "git+" in pin.origin or pin.origin.startswith(("git:", "git@", "ssh:", "hg+", "svn+", "bzr+")):
-        raise _Unclear(f"torch is built from source{_at(pin)} ({pin.origin}); only released wheels are tested")
+        raise _UnclearEnvironment(
+            f"torch is built from source{_at(pin)} ({pin.origin}); only released wheels are tested"
+        )
     if _FOREIGN.search(_file_of(pin.origin)) or _FOREIGN_CHANNEL.search(pin.origin):
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"torch{_at(pin)} is for another platform ({_file_of(pin.origin)}); builds are tested on Linux x86_64"
         )
     if not pin.origin.startswith(("http://", "https://")):
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"torch comes from the local path {pin.origin}{_at(pin)}, and what is in it cannot be known; "
             "if it is a released wheel, name its build instead (torch-2.6.0+cu124)"
         )
     if not _file_of(pin.origin).endswith(".whl"):
-        raise _Unclear(f"torch comes from {pin.origin}{_at(pin)}, which is no wheel; only released wheels are tested")
+        raise _UnclearEnvironment(
+            f"torch comes from {pin.origin}{_at(pin)}, which is no wheel; only released wheels are tested"
+        )
 
 
 def _file_of(address: str) -> str:
@@ -295,16 +298,18 @@ def path_of(address: str) -> str:
     return found["path"] if found else address
 
 
-def _question(stated: StatedEnvironment, pin: Pin, asked: str, catalogue: _Catalogue) -> _Question:
+def _question(stated: StatedEnvironment, pin: PinnedPackage, asked: str, catalogue: _Catalogue) -> _BuildQuestion:
     try:
         version = Version(pin.version)
     except ValueError:
-        raise _Unclear(f'"{pin.version}" is no version of torch{_at(pin)} (PEP 440); write torch==2.6.0') from None
+        raise _UnclearEnvironment(
+            f'"{pin.version}" is no version of torch{_at(pin)} (PEP 440); write torch==2.6.0'
+        ) from None
     triton = _the_triton(stated)
     torch, assumed = _variant(stated, pin, version, catalogue)
     if pin.origin and host_of(pin.origin) not in PYPI + PYTORCH:
         assumed += (f"the wheel comes from {host_of(pin.origin)}, not from PyPI or download.pytorch.org",)
-    return _Question(torch, triton, _pythons(stated), asked, assumed)
+    return _BuildQuestion(torch, triton, _pythons(stated), asked, assumed)
 
 
 def _pythons(stated: StatedEnvironment) -> frozenset[str]:
@@ -316,26 +321,28 @@ def _the_triton(stated: StatedEnvironment) -> Version | None:
     tritons = _tritons(stated)
     foreign = next((pin.origin for pin in tritons if pin.origin), "")
     if foreign:
-        raise _Unclear(f"Triton comes from {foreign}; only released versions are tested")
+        raise _UnclearEnvironment(f"Triton comes from {foreign}; only released versions are tested")
     versions = _versions(tritons)
     if len(versions) > 1:
-        raise _Unclear(f"This {stated.kind} holds Triton {' and '.join(versions)}; state the one that is used")
+        raise _UnclearEnvironment(
+            f"This {stated.kind} holds Triton {' and '.join(versions)}; state the one that is used"
+        )
     try:
         return Version(versions[0]) if versions else None
     except ValueError:
-        raise _Unclear(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
+        raise _UnclearEnvironment(f'"{versions[0]}" is no version of Triton (PEP 440)') from None
 
 
-def _tritons(stated: StatedEnvironment) -> tuple[Pin, ...]:
+def _tritons(stated: StatedEnvironment) -> tuple[PinnedPackage, ...]:
     return next((found for name in _TRITON if (found := stated.all_of(name))), ())
 
 
-def _versions(pins: Sequence[Pin]) -> list[str]:
+def _versions(pins: Sequence[PinnedPackage]) -> list[str]:
     return sorted({_plain(pin.version) for pin in pins if pin.version})
 
 
 def _variant(
-    stated: StatedEnvironment, pin: Pin, version: Version, catalogue: _Catalogue
+    stated: StatedEnvironment, pin: PinnedPackage, version: Version, catalogue: _Catalogue
 ) -> tuple[Version, tuple[str, ...]]:
     """The torch with its local part, and what had to be assumed for it."""
     if pin.index.startswith(CONDA):
@@ -348,7 +355,7 @@ def _variant(
         torch = Version(f"{version}+{variant}")
         _refuse_other_cuda(torch, cuda, catalogue.cuda_of(torch), f"the index's torch {torch}")
         return torch, ()
-    default = catalogue.default_of(version)
+    default = catalogue.names.default_of(version)
     if default is None:
         return version, ()
     wanted = catalogue.cuda_of(default)
@@ -376,7 +383,7 @@ def _conda_variant(stated: StatedEnvironment, version: Version) -> tuple[Version
     found = _CUDA.fullmatch(cuda)
     if is_cpu == bool(cuda) or not (is_cpu or found):
         told = f' (CUDA "{cuda[:40]}")' if cuda and not is_cpu else ""
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"conda's pytorch {version}{told} leaves open what it is built for; "
             "state pytorch-cuda=12.4 or cpuonly, or give conda list --explicit"
         )
@@ -395,7 +402,7 @@ def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
 
 def _refuse_other_cuda(version: Version, cuda: tuple[str, ...], wanted: str | None, what: str) -> None:
     if cuda and wanted is not None and cuda[:-1] != (wanted,):
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"torch {version} stands beside {cuda[-1]}, and {what} is built for CUDA {wanted}: "
             "the file does not say which build it is; state torch with its local part (torch==2.6.0+cu124)"
         )
@@ -408,17 +415,19 @@ def _beside(torch: Version, cuda: tuple[str, ...], catalogue: _Catalogue) -> tup
     return (f"{cuda[-1]} stands beside torch {torch}, which was tested with CUDA {wanted}",)
 
 
-def _index_variant(stated: StatedEnvironment, pin: Pin) -> str:
+def _index_variant(stated: StatedEnvironment, pin: PinnedPackage) -> str:
     """The variant that the index of a bare version decides; empty where it decides none."""
     indexes = (pin.index,) if pin.index else stated.indexes
     variants = sorted({variant for index in indexes if (variant := variant_of(index))})
     if len(variants) > 1:
-        raise _Unclear(f"indexes of {' and '.join(variants)} are stated, and torch {pin.version} may come from either")
+        raise _UnclearEnvironment(
+            f"indexes of {' and '.join(variants)} are stated, and torch {pin.version} may come from either"
+        )
     if variants:
         return variants[0]
     every = next((index for index in indexes if host_of(index) in PYTORCH), "")
     if every:
-        raise _Unclear(
+        raise _UnclearEnvironment(
             f"{every} holds every variant of torch {pin.version}; state which (torch=={pin.version}+cu124, say)"
         )
     return ""
@@ -444,7 +453,7 @@ def _unmeasured(catalogue: _Catalogue) -> str:
     return "no evidence at all is stored here: `knowngood up` takes in what is shipped, `knowngood import` any bundle"
 
 
-def _settle(question: _Question, catalogue: _Catalogue) -> Resolved:
+def _settle(question: _BuildQuestion, catalogue: _Catalogue) -> ResolvedBuild:
     family = catalogue.names.family(question.torch, question.triton)
     if not catalogue.is_tested(family):
         return _untested(question, family, catalogue)
@@ -455,21 +464,21 @@ def _settle(question: _Question, catalogue: _Catalogue) -> Resolved:
         return _none(question, why, catalogue)
     assumed = question.assumed
     note = "; ".join((*assumed, *_open_python(question, pythons)))
-    return Resolved(build.id, question.asked, note, is_assumed=bool(assumed), pythons=pythons)
+    return ResolvedBuild(build.id, question.asked, note, is_assumed=bool(assumed), pythons=pythons)
 
 
-def _choose(question: _Question, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
+def _choose(question: _BuildQuestion, family: Sequence[Build]) -> tuple[Build | None, tuple[str, ...]]:
     possible = question.possible(family)
     return preferred(possible), tuple(build.python for build in possible)
 
 
-def _wanted(question: _Question) -> str:
+def _wanted(question: _BuildQuestion) -> str:
     pythons = sorted(question.pythons, key=lambda python: (len(python), python))
     more = ", ..." if len(pythons) > _SHOWN_PYTHONS else ""
     return f"Python {', '.join(pythons[:_SHOWN_PYTHONS])}{more}"
 
 
-def _open_python(question: _Question, pythons: Sequence[str]) -> tuple[str, ...]:
+def _open_python(question: _BuildQuestion, pythons: Sequence[str]) -> tuple[str, ...]:
     if question.python is not None:
         return ()
     if len(pythons) == 1:
@@ -478,7 +487,7 @@ def _open_python(question: _Question, pythons: Sequence[str]) -> tuple[str, ...]
     return (f"Python is not stated: it may be {', '.join(most)} or {last}",)
 
 
-def _untested(question: _Question, family: Sequence[Build], catalogue: _Catalogue) -> Resolved:
+def _untested(question: _BuildQuestion, family: Sequence[Build], catalogue: _Catalogue) -> ResolvedBuild:
     if family:
         return _none(question, f"{family[0].id} is in the catalogue, and {_unmeasured(catalogue)}", catalogue)
     build, pythons = _nearest_variant(question, catalogue)
@@ -495,7 +504,7 @@ def _untested(question: _Question, family: Sequence[Build], catalogue: _Catalogu
     return replace(resolved, variant=build.id, pythons=pythons, is_assumed=bool(question.assumed))
 
 
-def _why_none(question: _Question, catalogue: _Catalogue) -> str:
+def _why_none(question: _BuildQuestion, catalogue: _Catalogue) -> str:
     variants = catalogue.names.variants(question.torch, question.triton) if question.torch.local is None else []
     if not variants:
         return f"No such build is in the catalogue: {_name(question)}"
@@ -503,12 +512,12 @@ def _why_none(question: _Question, catalogue: _Catalogue) -> str:
     return f"{_name(question)} leaves its CUDA variant open, and none of those here is the default index's: {there}"
 
 
-def _none(question: _Question, why: str, catalogue: _Catalogue) -> Resolved:
+def _none(question: _BuildQuestion, why: str, catalogue: _Catalogue) -> ResolvedBuild:
     note = "; ".join((why, *question.assumed))
-    return Resolved(None, question.asked, note, nearest=_nearest(question, catalogue))
+    return ResolvedBuild(None, question.asked, note, nearest=_nearest(question, catalogue))
 
 
-def _nearest_variant(question: _Question, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
+def _nearest_variant(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[Build | None, tuple[str, ...]]:
     """Of the same release and Triton, tested, on a Python that is possible; only for variants that PyTorch publishes:
     what somebody compiled is comparable to none of them.
     """
@@ -526,7 +535,7 @@ def _nearest_variant(question: _Question, catalogue: _Catalogue) -> tuple[Build 
     )
 
 
-def _name(question: _Question) -> str:
+def _name(question: _BuildQuestion) -> str:
     triton = f" with Triton {question.triton}" if question.triton else ""
     return f"torch {question.torch}{triton}"
 
@@ -540,11 +549,11 @@ def _nearest_to_stated(stated: StatedEnvironment, catalogue: _Catalogue) -> tupl
             continue
         variant = variant_of(pin.index) if version.local is None else ""
         torch = Version(f"{version}+{variant}") if variant else version
-        return _nearest(_Question(torch, None, _pythons(stated), ""), catalogue)
+        return _nearest(_BuildQuestion(torch, None, _pythons(stated), ""), catalogue)
     return ()
 
 
-def _nearest(question: _Question, catalogue: _Catalogue) -> tuple[str, ...]:
+def _nearest(question: _BuildQuestion, catalogue: _Catalogue) -> tuple[str, ...]:
     return catalogue.names.nearest(
         question.torch, triton=question.triton, python=question.python, among=catalogue.tested
     )

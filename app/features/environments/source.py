@@ -1,6 +1,7 @@
 """One text that states an environment: its limits, its tables, and how an error in it is told.
 
-Nothing a text holds is shown as it stands: signs that a terminal would obey are replaced, logins in addresses left out.
+Nothing a text holds is shown as it stands: characters that a terminal would obey are replaced, logins in addresses
+left out.
 """
 
 import json
@@ -16,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from knowngood.app.domain.errors import BadEnvironment
-from knowngood.app.features.environments.resolve import PYPI, PYTORCH, Pin, host_of, path_of
+from knowngood.app.features.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
 
 # The largest real lock we know has 3 MB. Lines are kept short because regular expressions and TOML keys cost their
 # length squared (a key of 30,000 parts: 17 s, of 8,000: 0.9 s; Python 3.11, 2026-11-21).
@@ -24,7 +25,7 @@ LARGEST_BYTES = 4 << 20
 _LONGEST_LINE = 32 << 10
 MOST_PACKAGES = 10_000
 _SHOWN = 160
-_LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 signs can say 100,000 of them
+_LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 100,000 of them
 
 _HEX = re.compile(r"%([0-9A-Fa-f]{2})")
 _LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
@@ -83,7 +84,7 @@ def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
     """For the formats that people and tools write in lines; JSON comes in one."""
     for number, line in enumerate(source.text.split("\n"), 1):
         if len(line) > longest:
-            raise source.wrong(number, f"has {len(line)} signs; lines of at most {longest} are read")
+            raise source.wrong(number, f"has {len(line)} characters; lines of at most {longest} are read")
 
 
 def show(text: str) -> str:
@@ -187,7 +188,9 @@ def read_json(source: Source) -> object:
         if len(found) < len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for at, key in enumerate(keys) if key in keys[:at]) if len(keys) < MOST_PACKAGES else ""
-            raise source.wrong(0, f'key "{show(twice)}" stands twice in one object; write the file anew with its tool')
+            raise source.wrong(
+                0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
+            )
         return found
 
     try:
@@ -204,7 +207,7 @@ def read_json(source: Source) -> object:
 
 @dataclass(frozen=True)
 class Wheel:
-    """What a wheel's file name says. `python` is `3.11` where it is for that one alone, else empty."""
+    """The parts of a wheel's file name. `python` is `3.11` where it is for that one alone, else empty."""
 
     name: str
     version: str
@@ -232,19 +235,22 @@ def is_for_linux(wheel: Wheel) -> bool:
     return wheel.platform == "any" or (wheel.platform.startswith(("linux", "manylinux")) and "x86_64" in wheel.platform)
 
 
-def pin_of_place(place: str, *, name: str = "", version: str = "", line: int = 0) -> Pin | None:
-    """The pin of a package that comes from an address or path; None where nothing says which package it is.
+def find_pin(place: str, *, name: str = "", line: int = 0) -> PinnedPackage | None:
+    """The pin of a package that comes from an address or path; None where nothing says which package it is."""
+    wheel = read_wheel_name(place)
+    name = name or (wheel.name if wheel else _name_of_source(place))
+    return pin_of_place(place, name, line=line) if name else None
 
-    A wheel from PyPI or from PyTorch's own index is as good as its version there.
+
+def pin_of_place(place: str, name: str, version: str = "", line: int = 0) -> PinnedPackage:
+    """The same of a package whose name is known. A wheel from PyPI or from PyTorch's own index is as good as its
+    version there.
     """
     wheel = read_wheel_name(place)
-    shown = address(place)
-    if wheel is not None:
-        name, version = name or wheel.name, version or wheel.version
-        if host_of(place) in PYPI + PYTORCH and is_for_linux(wheel):
-            return Pin(canonical(name), version, index=shown.rpartition("/")[0], line=line)
-    name = name or _name_of_source(place)
-    return Pin(canonical(name), version, shown, line=line) if name else None
+    version = version or (wheel.version if wheel else "")
+    if wheel and host_of(place) in PYPI + PYTORCH and is_for_linux(wheel):
+        return PinnedPackage(canonical(name), version, index=address(place).rpartition("/")[0], line=line)
+    return PinnedPackage(canonical(name), version, address(place), line=line)
 
 
 def _name_of_source(place: str) -> str:

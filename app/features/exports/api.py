@@ -11,11 +11,11 @@ from starlette.responses import StreamingResponse
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, known_classes, select
 from knowngood.app.domain.verdicts.matrix import Columns
 from knowngood.app.features.bundles.store import export_bundle
-from knowngood.app.features.exports.formats import FORMS, Format, write_extract
+from knowngood.app.features.exports.formats import FORMATS, Format, write_extract
 from knowngood.app.features.exports.service import extract_of
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_hardware
-from knowngood.app.store.records import Selection as Evidence
+from knowngood.app.store.records import ExportSelection as Evidence
 from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter()
@@ -27,7 +27,7 @@ _PIECE_BYTES = 256 * 1024
 _FILE = {"type": "string", "format": "binary"}
 _MEDIA = {
     media: {"schema": {"type": "object"} if media == "application/json" else _FILE}
-    for media in (form.media.partition(";")[0] for form in FORMS.values())
+    for media in (form.media.partition(";")[0] for form in FORMATS.values())
 }
 
 
@@ -59,7 +59,9 @@ def export(
         if form is Format.BUNDLE:
             return _bundle(context, session, query, selection)
     pieces = write_extract(form, extract_of(selection, context.now, context.base))
-    return StreamingResponse(pieces, media_type=FORMS[form].media, headers=context.attached(_file_name(context, form)))
+    return StreamingResponse(
+        pieces, media_type=FORMATS[form].media, headers=context.attached(_file_name(context, form))
+    )
 
 
 def _bundle(context: RequestContext, session: Session, query: ExportQuery, selection: Selection) -> Response:
@@ -80,7 +82,7 @@ def _bundle(context: RequestContext, session: Session, query: ExportQuery, selec
     headers = {**context.attached(_file_name(context, Format.BUNDLE)), "Content-Encoding": "identity"}
     headers["Content-Length"] = str(file.tell())
     file.seek(0)
-    return StreamingResponse(_read_out(file), media_type=FORMS[Format.BUNDLE].media, headers=headers)
+    return StreamingResponse(_read_out(file), media_type=FORMATS[Format.BUNDLE].media, headers=headers)
 
 
 def _read_out(file: BinaryIO) -> Iterator[bytes]:
@@ -90,4 +92,4 @@ def _read_out(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _file_name(context: RequestContext, form: Format) -> str:
-    return f"knowngood-{context.now:%Y-%m-%d}.{FORMS[form].ending}"
+    return f"knowngood-{context.now:%Y-%m-%d}.{FORMATS[form].ending}"

@@ -39,7 +39,7 @@ class Badge:
 
 
 def badge_of(cell: Cell, release: str, *, is_stale: bool) -> Badge:
-    """What is known of a cell; `release` names its build in short. Never a pass where nobody measured."""
+    """The badge of a cell; `release` names its build in short. Never a pass where nobody measured."""
     word, color = _SAID[cell.verdict]
     label = f"{cell.issue} ({cell.hardware})"
     if concerns_cpu_path([cell]):
@@ -60,7 +60,7 @@ def unmeasured_badge(name: str) -> Badge:
 
 
 @dataclass(frozen=True)
-class Standing:
+class WatchListStanding:
     """How the watched issues stand on one build, each by the worst of the hardware classes that count.
 
     What cannot exist there is in none of the three. `unknown` has no answer: not run, doubtful, or cannot be built. Of
@@ -88,7 +88,7 @@ _WORST_FIRST = (
 _PASSES = 2
 
 
-def standing_of(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> Standing:
+def watch_list_standing(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> WatchListStanding:
     """`issues` are the cells of each watched issue on one build, one per hardware class."""
     counts, inferred = [0, 0, 0], 0
     for row in issues:
@@ -101,10 +101,10 @@ def standing_of(issues: Iterable[Iterable[Cell]], *, is_stale: bool) -> Standing
         grounds = [cell.basis for cell in cells if cell.verdict in _WORST_FIRST[place]]
         inferred += any(grounds) if place == _PASSES else all(grounds)  # it takes every class to pass, and one to fail
     failing, unknown, passing = counts
-    return Standing(failing, passing, unknown, is_stale, inferred)
+    return WatchListStanding(failing, passing, unknown, is_stale, inferred)
 
 
-def list_badge(name: str, standing: Standing, release: str, hardware: str = "") -> Badge:
+def list_badge(name: str, standing: WatchListStanding, release: str, hardware: str = "") -> Badge:
     """Of a watch list on one build; `hardware` is named where it is one class. Green where all are known to pass."""
     label = f"{name} ({hardware})" if hardware else name
     marks = [f"{standing.inferred} inferred"] if standing.inferred else []

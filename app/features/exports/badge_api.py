@@ -24,8 +24,8 @@ from knowngood.app.features.exports.badge import (
     badge_svg,
     list_badge,
     shields_endpoint,
-    standing_of,
     unmeasured_badge,
+    watch_list_standing,
 )
 from knowngood.app.store.engine import Session
 from knowngood.app.web.request_context import Context, RequestContext
@@ -104,7 +104,7 @@ def _list_badge(context: RequestContext, name: str, build: str, hardware: str) -
     rows = [[known.cell(issue, named, class_) for class_ in classes] for issue in watched]
     old = any(is_stale(cell, named, context.now) for row in rows for cell in row)
     only = classes[0] if len(classes) == 1 else ""
-    return list_badge(name, standing_of(rows, is_stale=old), _in_short(named), only)
+    return list_badge(name, watch_list_standing(rows, is_stale=old), _in_short(named), only)
 
 
 def _watched(known: Known, watch: Watch) -> tuple[Issue, ...]:

@@ -103,7 +103,7 @@ def _bool(value: bool) -> str:  # noqa: FBT001 - what is written is the flag
 
 
 def _pairs(values: Mapping[str, object]) -> str:
-    """`match=2;pass=1`: names hold neither sign."""
+    """`match=2;pass=1`: names hold neither character."""
     return ";".join(f"{name}={value}" for name, value in values.items())
 
 

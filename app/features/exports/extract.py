@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.inference import CellKey
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Extract:
     issues: tuple[Issue, ...]
     known: Known
     cells: tuple[Cell, ...]
-    stale: frozenset[CellKey]
+    stale: frozenset[CellPlace]
     now: datetime
     links: Links | None = None
     columns: tuple[Column, ...] = ()
@@ -52,7 +51,7 @@ class Extract:
             yield issue, tuple(cells.get(issue.id, ()))
 
     def is_stale(self, cell: Cell) -> bool:
-        return (cell.issue, cell.build, cell.hardware) in self.stale
+        return cell.key in self.stale
 
     def evidence_address(self, cell: Cell) -> str:
         """Where the attempt that says most is shown; empty where there is none, or no server."""
@@ -69,5 +68,5 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def xml_text(text: str) -> str:
-    """`text` with a replacement character for each sign that XML 1.0 cannot carry."""
+    """`text` with a replacement character for each character that XML 1.0 cannot carry."""
     return _NOT_XML.sub("\ufffd", text)

@@ -24,18 +24,18 @@ class Format(StrEnum):
 
 
 @dataclass(frozen=True)
-class Form:
+class FormatInfo:
     media: str
     ending: str
 
 
-FORMS = {
-    Format.OSV: Form("application/json", "osv.json"),
-    Format.KCIDB: Form("application/json", "kcidb.json"),
-    Format.CSV: Form("text/csv; charset=utf-8; header=present", "csv"),
-    Format.JUNIT: Form("application/xml", "junit.xml"),
-    Format.MARKDOWN: Form("text/markdown; charset=utf-8", "md"),
-    Format.BUNDLE: Form("application/gzip", "jsonl.gz"),
+FORMATS = {
+    Format.OSV: FormatInfo("application/json", "osv.json"),
+    Format.KCIDB: FormatInfo("application/json", "kcidb.json"),
+    Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv"),
+    Format.JUNIT: FormatInfo("application/xml", "junit.xml"),
+    Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md"),
+    Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz"),
 }
 
 _WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {

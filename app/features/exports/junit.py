@@ -11,12 +11,13 @@
 A suite with inferred cells says how many in its property `inferred`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree as ET
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.exports.extract import Extract, xml_text
+from knowngood.app.serialization.junit import junit_case, junit_suite
 
 _ELEMENTS = {
     Verdict.AFFECTED: "failure",
@@ -41,41 +42,20 @@ def junit_matrix(extract: Extract) -> Iterator[bytes]:
     yield b"</testsuites>\n"
 
 
-def _suite(extract: Extract, name: str, cells: Iterable[Cell], issues: dict[str, Issue]) -> ET.Element:
-    suite = ET.Element("testsuite", {"name": name})
-    counts = {"failure": 0, "error": 0, "skipped": 0}
-    tests = 0
-    cells = tuple(cells)
+def _suite(extract: Extract, name: str, cells: Sequence[Cell], issues: dict[str, Issue]) -> ET.Element:
     inferred = sum(1 for cell in cells if cell.basis)
-    if inferred:
-        properties = ET.SubElement(suite, "properties")
-        ET.SubElement(properties, "property", {"name": "inferred", "value": str(inferred)})
-    for cell in cells:
-        tests += 1
-        element = "skipped" if cell.basis else _ELEMENTS.get(cell.verdict)
-        if element:
-            counts[element] += 1
-        suite.append(_case(extract, issues[cell.issue], cell, element))
-    suite.attrib |= {
-        "tests": str(tests),
-        "failures": str(counts["failure"]),
-        "errors": str(counts["error"]),
-        "skipped": str(counts["skipped"]),
-        "time": "0",
-    }
+    properties = {"inferred": str(inferred)} if inferred else {}
+    suite = junit_suite({"name": name}, properties, [_case(extract, issues[cell.issue], cell) for cell in cells])
+    suite.set("time", "0")
     return suite
 
 
-def _case(extract: Extract, issue: Issue, cell: Cell, element: str | None) -> ET.Element:
-    case = ET.Element(
-        "testcase",
-        {"classname": xml_text(f"{issue.component}.{cell.hardware}"), "name": xml_text(issue.id), "time": "0"},
-    )
-    if element:
-        kind, message = ("inferred", f"{cell.verdict}, {cell.reason}") if cell.basis else (cell.verdict, cell.reason)
-        said = ET.SubElement(case, element, {"message": xml_text(message), "type": kind})
-        said.text = xml_text("\n".join(_details(extract, issue, cell)))
-    return case
+def _case(extract: Extract, issue: Issue, cell: Cell) -> ET.Element:
+    named = {"classname": xml_text(f"{issue.component}.{cell.hardware}"), "name": xml_text(issue.id), "time": "0"}
+    kind, message = ("inferred", f"{cell.verdict}, {cell.reason}") if cell.basis else (cell.verdict, cell.reason)
+    element = "skipped" if cell.basis else _ELEMENTS.get(cell.verdict, "")
+    text = xml_text("\n".join(_details(extract, issue, cell)))
+    return junit_case(named, element, text, {"message": xml_text(message), "type": kind})
 
 
 def _details(extract: Extract, issue: Issue, cell: Cell) -> Iterator[str]:

@@ -42,7 +42,7 @@ _NOT_A_PATH = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
 class Status(StrEnum):
-    """From the gravest to the lightest, as KCIDB sums them up."""
+    """From the most severe to the lightest, as KCIDB sums them up."""
 
     FAIL = "FAIL"
     ERROR = "ERROR"
@@ -73,19 +73,21 @@ _PRESENT = {Verdict.AFFECTED: True, Verdict.FLAKY: True, Verdict.NOT_AFFECTED: F
 
 def status_of(cell: Cell) -> Status | None:
     """None for a cell that nobody measured, an inferred one too: a test that KCIDB knows has been run."""
-    if cell.basis is not None:
-        return None
-    match cell.verdict:
-        case Verdict.AFFECTED | Verdict.FLAKY | Verdict.DIFFERENT_FAILURE:
-            return Status.FAIL
-        case Verdict.NOT_AFFECTED:
-            return Status.PASS
-        case Verdict.INCONCLUSIVE:
-            return Status.MISS if _never_ran(cell) else Status.ERROR
-        case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
-            return Status.SKIP
-        case Verdict.NOT_RUN:
-            return None
+    if cell.verdict is Verdict.INCONCLUSIVE and cell.basis is None and _never_ran(cell):
+        return Status.MISS
+    return None if cell.basis else _STATUSES[cell.verdict]
+
+
+_STATUSES: Mapping[Verdict, Status | None] = {
+    Verdict.AFFECTED: Status.FAIL,
+    Verdict.FLAKY: Status.FAIL,
+    Verdict.DIFFERENT_FAILURE: Status.FAIL,
+    Verdict.NOT_AFFECTED: Status.PASS,
+    Verdict.INCONCLUSIVE: Status.ERROR,
+    Verdict.NOT_APPLICABLE: Status.SKIP,
+    Verdict.NO_BUILD: Status.SKIP,
+    Verdict.NOT_RUN: None,
+}
 
 
 def _never_ran(cell: Cell) -> bool:
@@ -191,7 +193,7 @@ def _workaround(cell: Cell, id_: str, finding: WorkaroundFinding) -> dict[str, A
 
 
 def _test(cell: Cell, id_: str, path: str, status: Status) -> dict[str, Any]:
-    """`path` has slashes between its parts; KCIDB wants dots, and no other sign than these in a part."""
+    """`path` has slashes between its parts; KCIDB wants dots, and no other characters than these in a part."""
     parts = [_NOT_A_PATH.sub("_", part) for part in path.split("/")]
     return {
         "id": id_,

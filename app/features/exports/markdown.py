@@ -13,17 +13,19 @@ from knowngood.app.domain.verdicts.matrix import Column, concerns_cpu_path
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.exports.extract import Extract
 from knowngood.app.features.gate.renderers.markdown import escaped
-from knowngood.app.serialization.marks import Mark, legend_of, sign_of
+from knowngood.app.serialization.marks import VerdictMark, legend_of, sign_of
 
 Rows = Sequence[tuple[Issue, Sequence[Cell]]]
 
-STALE = Mark("°", "old: to be run again")
-SILENT = Mark("∆", "wrong numbers without an error")
+STALE = VerdictMark("°", "old: to be run again")
+SILENT = VerdictMark("∆", "wrong numbers without an error")
 
 
 def matrix_markdown(extract: Extract) -> Iterator[bytes]:
     """A table of each hardware class, in pieces. Rows that apply to none of its columns are left out and counted."""
-    columns = extract.columns or tuple(Column((extract.builds[id_],)) for id_ in _builds_of(extract))
+    columns = extract.columns or tuple(
+        Column((extract.builds[id_],)) for id_ in dict.fromkeys(one.build for one in extract.cells)
+    )
     for class_ in dict.fromkeys(cell.hardware for cell in extract.cells):
         rows: dict[str, list[Cell]] = {}
         for cell in extract.cells:
@@ -44,10 +46,6 @@ def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: i
     rest = f" {on_cpu} more concern the CPU path: see {CPU_CLASS}." if on_cpu else ""
     rest += f" {absent} more do not apply there." if absent else ""
     return f"**{size} on {escaped(hardware)}**, as known by {extract.now:%Y-%m-%d %H:%M} UTC.{rest}"
-
-
-def _builds_of(extract: Extract) -> Sequence[str]:
-    return list(dict.fromkeys(cell.build for cell in extract.cells))
 
 
 def _applies(cells: Sequence[Cell]) -> bool:

@@ -19,7 +19,7 @@ from packaging.version import Version
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, LinkKind, inapplicable
 from knowngood.app.domain.verdicts.claims import doubts_about
-from knowngood.app.domain.verdicts.history import FAILING, Span
+from knowngood.app.domain.verdicts.history import FAILING, FailingSpan
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.app.features.exports.extract import Extract, utc
 
@@ -110,7 +110,7 @@ def _measured(extract: Extract, cell: Cell) -> dict[str, Any]:
 
 
 def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[Cell]) -> dict[str, Any] | None:
-    """What fails on one hardware class; None where nothing does that OSV has a word for."""
+    """The failing versions on one hardware class; None where nothing fails that OSV has a word for."""
     cells = {cell.build: cell for cell in measured if cell.hardware == hardware}
     failing = [
         extract.builds[id_]
@@ -136,7 +136,7 @@ def _affected(extract: Extract, issue: Issue, hardware: str, measured: Iterable[
     }
 
 
-def _interval(span: Span) -> dict[str, Any]:
+def _interval(span: FailingSpan) -> dict[str, Any]:
     silent = {"before": span.before, "within": span.within, "after": span.after}
     named = {where: {one.name: one.answer for one in releases} for where, releases in silent.items() if releases}
     return {"broke_in": span.broke_in, "fixed_in": span.fixed_in, "unanswered": named}
@@ -148,7 +148,7 @@ def _versions(failing: Iterable[Build]) -> list[str]:
     return sorted(found, key=lambda text: (Version(text), text))
 
 
-def _range(span: Span) -> dict[str, Any]:
+def _range(span: FailingSpan) -> dict[str, Any]:
     return {
         "type": "ECOSYSTEM",
         "events": [{"introduced": span.first_bad}, {"fixed": span.good_after}],
@@ -156,7 +156,7 @@ def _range(span: Span) -> dict[str, Any]:
     }
 
 
-def _is_proven(span: Span, possible: Iterable[Build], cells: Mapping[str, Cell]) -> bool:
+def _is_proven(span: FailingSpan, possible: Iterable[Build], cells: Mapping[str, Cell]) -> bool:
     """Whether nothing but measured failures lies inside. `possible` are the builds on which the issue can exist at all.
 
     A version answers with whatever Pythons it was measured with; one with a foreign Triton is no version of its own.

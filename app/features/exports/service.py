@@ -1,4 +1,4 @@
-"""What exports are made of: a selection with the addresses of this server."""
+"""The extract that exports are made of: a selection with the addresses of this server."""
 
 from datetime import datetime
 

@@ -45,7 +45,7 @@ def worker(
     print_: Annotated[
         bool, typer.Option("--print", help="Start nothing; print what `ray start` must be given here, for a shell.")
     ] = False,
-    further: Annotated[list[str] | None, typer.Argument(metavar="-- OPTIONS", help="More for `ray start`.")] = None,
+    ray_options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTIONS", help="More for `ray start`.")] = None,
 ) -> None:
     """Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here."""
     from knowngood.workers.host.machine_info import describe_machine
@@ -63,7 +63,7 @@ def worker(
         release=version("knowngood"),
         cpu_jobs=cpu_jobs,
         ip=node_ip,
-        further=further or (),
+        ray_options=ray_options or (),
     )
     if print_:
         _print_for_a_shell(node)
@@ -129,7 +129,7 @@ def _stay(node: "RayNode", stop: Callable[[], bool]) -> None:
                 process.leave()
                 return
             if is_first and not joined:
-                raise FleetUnusable(f"the fleet at {node.address} cannot be joined: {process.last_words}")
+                raise FleetUnusable(f"the fleet at {node.address} cannot be joined: {process.last_words()}")
         finally:
             process.end()
         is_first = False
@@ -157,7 +157,7 @@ def _wait(seconds: float, stop: Callable[[], bool]) -> None:
 def _in_words(node: "RayNode") -> str:
     from knowngood.app.domain.measuring.placement import Member
 
-    gpus = len(node.post.gpus) if node.post else 0
+    gpus = len(node.launch_spec.gpus) if node.launch_spec else 0
     room = Member("", node.labels, node.cpu_jobs, gpus).room
     return ", ".join(f"{class_} ({n} {'job' if n == 1 else 'jobs'} at once)" for class_, n in room.items()) or "nothing"
 

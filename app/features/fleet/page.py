@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.domain.measuring.job import LOCAL
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.worker_stats import Doing, Unserved, Window, Worker
+from knowngood.app.domain.measuring.worker_stats import HeldJobProgress, Unserved, Window, Worker
 from knowngood.app.features.fleet.service import ClassNeed, Working, load_working
 from knowngood.app.store.queries import load_last_event
 from knowngood.app.web.html.grid import Choice
@@ -24,7 +24,7 @@ WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30
 
 @dataclass(frozen=True)
 class DoingLine:
-    doing: Doing
+    doing: HeldJobProgress
     run_address: str
 
 
@@ -155,5 +155,5 @@ def percent(share: float) -> str:
     return f"{int(share * 100)} %"
 
 
-def _doing(one: Doing) -> DoingLine:
+def _doing(one: HeldJobProgress) -> DoingLine:
     return DoingLine(one, run_address(one.run))

@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.domain.measuring.worker_stats import Doing, Window, Worker
+from knowngood.app.domain.measuring.worker_stats import HeldJobProgress, Window, Worker
 from knowngood.app.features.fleet.service import Working
 from knowngood.app.web.urls import issue_address, run_address
 
@@ -139,7 +139,7 @@ def _worker(worker: Worker) -> WorkerBody:
     )
 
 
-def _doing(one: Doing) -> DoingBody:
+def _doing(one: HeldJobProgress) -> DoingBody:
     return DoingBody(
         run_url=run_address(one.run),
         build=one.build,

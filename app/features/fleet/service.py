@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from knowngood.app.domain.measuring.worker_stats import Doing, Unserved, Window, Worker, unserved, workers_of
+from knowngood.app.domain.measuring.worker_stats import HeldJobProgress, Unserved, Window, Worker, unserved, workers_of
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.coverage.service import coverage_of
 from knowngood.app.store.engine import Session
@@ -31,7 +31,7 @@ class Working:
     """`idle` are jobs that are held and that no machine has begun with. `lease` is the dispatcher's."""
 
     workers: tuple[Worker, ...]
-    idle: tuple[Doing, ...]
+    idle: tuple[HeldJobProgress, ...]
     lease: Lease | None
     classes: tuple[ClassNeed, ...]
     unserved: tuple[Unserved, ...]

@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from knowngood.app.dashboard.matrix.selection import Names, Words
 from knowngood.app.features.gate.renderers import MEDIA, Form, RenderOptions, render
-from knowngood.app.features.gate.request import BadField, GateRequest, asked_of, rule
+from knowngood.app.features.gate.request import BadField, GateRequest, read_request, rule
 from knowngood.app.features.gate.schemas import DecisionBody
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType
@@ -96,7 +96,7 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 def gate(context: Context, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
     snapshot = context.knowing()
-    asked = asked_of(query.model_dump(include=set(GateQuery.model_fields)))
+    asked = read_request(query.model_dump(include=set(GateQuery.model_fields)))
     return _answer(context, snapshot, asked, query)
 
 
@@ -124,7 +124,7 @@ def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
         raise UnsupportedMediaType(
             f'"{media[:80]}" is not read here; send application/json or multipart/form-data', "body"
         )
-    return Sent(asked_of(_checked(fields).model_dump()), body)
+    return Sent(read_request(_checked(fields).model_dump()), body)
 
 
 def _body_schema() -> dict[str, Any]:

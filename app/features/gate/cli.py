@@ -149,7 +149,7 @@ def _environment(asked: argparse.Namespace) -> dict[str, object]:
     if file:
         return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
     if asked.here:
-        from knowngood.app.features.environments.pip_freeze import freeze
+        from knowngood.app.features.environments.installed import freeze
 
         return freeze(asked.python)
     if not asked.build:

@@ -10,7 +10,7 @@ from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.features.gate.cli import Answer
 from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.renderers import Form, RenderOptions, render
-from knowngood.app.features.gate.request import GateRequest, asked_of, rule
+from knowngood.app.features.gate.request import GateRequest, read_request, rule
 from knowngood.app.knowledge.model import Knowledge
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ def rule_from_snapshot(path: Path, keys: Sequence[str], fields: Mapping[str, Any
         snapshot = read_snapshot(path.read_bytes(), keys)
     except OSError as error:
         raise BadSnapshot(f"the snapshot {path} cannot be read: {error.strerror}") from None
-    asked = asked_of(fields)
+    asked = read_request(fields)
     ruling = rule(asked, snapshot.knowledge, datetime.now(UTC), is_snapshot=True)
     remarks = () if snapshot.is_trusted else (_UNCHECKED.format(key=snapshot.key),)
     return _answer(ruling, asked, manner, remarks)
 
 
 def rule_here(fields: Mapping[str, Any], manner: OutputOptions) -> Answer:
-    asked = asked_of(fields)
+    asked = read_request(fields)
     return _answer(rule(asked, grounds_here(), datetime.now(UTC)), asked, manner)
 
 

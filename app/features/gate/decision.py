@@ -11,22 +11,22 @@ from typing import TypeVar
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
-from knowngood.app.domain.issue import CONCERNS, Issue, LinkKind, Severity, environment_request
-from knowngood.app.domain.issue_selectors import canonical_package, meant_by, nearest, watched_issues
+from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK, canonical_package, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Basis, Cell, Verdict, WorkaroundVerdict
-from knowngood.app.features.environments.resolve import Resolved, resolve_build
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy
 from knowngood.app.features.gate.rules import (
+    EFFECT_RANK,
     FAILURES,
     Case,
-    Weighed,
+    WeighedCell,
     age_days,
     by_ignores,
     is_stale,
-    rank,
     strays_in,
     weigh,
 )
@@ -39,16 +39,16 @@ class Decision(StrEnum):
 
 
 @dataclass(frozen=True)
-class Question:
+class GateQuestion:
     """`resolved` is the environment, `policy` has the watch with named lists already filled in. `now` is aware UTC."""
 
-    resolved: Resolved
+    resolved: ResolvedBuild
     policy: Policy
     now: datetime
 
 
 @dataclass(frozen=True)
-class Cure:
+class MeasuredWorkaround:
     """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
 
     id: str
@@ -60,7 +60,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class Reason:
-    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+    """The effect of one watched issue on one hardware class on the decision, and why in one sentence.
 
     An issue has one for each class that is asked for (see `decide`). Where no tested build was found `build` is empty,
     and `hardware` too unless the policy names one class. `applied` are the workarounds declared for the issue, whether
@@ -85,7 +85,7 @@ class Reason:
     measured_at: datetime | None = None
     age_days: int | None = None
     stale: bool = False
-    cures: tuple[Cure, ...] = ()
+    workarounds: tuple[MeasuredWorkaround, ...] = ()
     applied: tuple[str, ...] = ()
     ignored: str = ""
     fixed_in: str = ""
@@ -120,7 +120,7 @@ class Ruling:
     known_at: datetime | None = None
 
 
-def decide(question: Question, known: Known) -> Ruling:
+def decide(question: GateQuestion, known: Known) -> Ruling:
     """Answer whether the environment may be used.
 
     Which classes are asked for. With `policy.hardware` these. With none, every measured class, of each issue those on
@@ -136,19 +136,21 @@ def decide(question: Question, known: Known) -> Ruling:
     watched, notes = watched_issues(question.policy.watch, known.issues, known.names)
     asked = _prepare(question, known)
     build = asked.build
-    cases = [case for issue in watched for case in _cases(issue, build, asked)] if build else []
+    cases = (
+        [_case(issue, build, one, asked) for issue in watched for one in _claims(issue, build, asked)] if build else []
+    )
     reasons = [_reason(case, question.policy, known) for case in cases] if build else _untested(watched, asked)
     answered = any(case.is_conclusive for case in cases)
-    return _ruling(asked, sorted(reasons, key=_gravest_first), answered=answered, notes=notes)
+    return _ruling(asked, sorted(reasons, key=_most_severe_first), answered=answered, notes=notes)
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _PreparedQuestion:
     """The question with every name in it looked up. `build` is None where no tested build was found; `twins` are the
     builds that the environment may be, which differ in Python alone; `named` the issues that the question names.
     """
 
-    question: Question
+    question: GateQuestion
     known: Known
     build: Build | None
     twins: tuple[Build, ...]
@@ -167,7 +169,7 @@ class _Asked:
         return tuple(sorted(set(self.policy.hardware or self.known.hardware)))
 
 
-def _prepare(question: Question, known: Known) -> _Asked:
+def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
     policy = question.policy
     for class_ in policy.hardware:
         _refuse_no_class(class_, known)
@@ -175,7 +177,7 @@ def _prepare(question: Question, known: Known) -> _Asked:
     build = known.builds.get(_build_of(question))
     declared, stray = _by_issue(policy.applied.items(), known, "applied workarounds")
     ignores, lost = _by_issue(((one.issue, (one,)) for one in policy.ignores), known, "ignore")
-    return _Asked(
+    return _PreparedQuestion(
         question=question,
         known=known,
         build=build,
@@ -188,13 +190,13 @@ def _prepare(question: Question, known: Known) -> _Asked:
     )
 
 
-def _build_of(question: Question) -> str:
+def _build_of(question: GateQuestion) -> str:
     """The tested build; where the policy takes another variant of the release for it, that one's."""
     resolved = question.resolved
     return resolved.build or (resolved.variant if question.policy.accept_variant else "")
 
 
-def _twins(build: Build, resolved: Resolved, known: Known) -> tuple[Build, ...]:
+def _twins(build: Build, resolved: ResolvedBuild, known: Known) -> tuple[Build, ...]:
     """The builds of the Pythons that the environment may have, the named one first."""
     named = build.build_id.apart_from_python
     found = (
@@ -216,7 +218,7 @@ def _refuse_no_class(text: str, known: Known) -> None:
         raise BadRequest(f'"{text:.60}" is no hardware class; write for example cpu-x86_64 (measured: {measured})')
 
 
-def _base(policy: Policy, known: Known) -> Resolved | None:
+def _base(policy: Policy, known: Known) -> ResolvedBuild | None:
     """The base build as one is resolved that is asked about; it need not be tested."""
     if not policy.base:
         if policy.only_new:
@@ -228,7 +230,7 @@ def _base(policy: Policy, known: Known) -> Resolved | None:
         raise BadRequest(f"base: {error}") from None
 
 
-def _notes_on_base(base: Resolved | None) -> Iterable[str]:
+def _notes_on_base(base: ResolvedBuild | None) -> Iterable[str]:
     if base and base.build is None:
         yield f"the base build {base.asked} is not known here, so every failing issue counts as new"
     elif base and base.is_assumed:
@@ -241,7 +243,7 @@ T = TypeVar("T")
 def _by_issue(
     pairs: Iterable[tuple[str, tuple[T, ...]]], known: Known, what: str
 ) -> tuple[dict[str, tuple[T, ...]], list[str]]:
-    """What a policy says of issues, by the ids that are meant, and notes on names that mean none here."""
+    """The policy's values by issue, by the ids that are meant, and notes on names that mean none here."""
     found: dict[str, tuple[T, ...]] = defaultdict(tuple)
     lost = []
     for written, values in pairs:
@@ -261,20 +263,16 @@ def _lost(what: str, written: str, known: Known, *, look: bool) -> str:
     return f'{what}: no issue is called "{written:.60}" here' + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-def _cases(issue: Issue, build: Build, asked: _Asked) -> list[Case]:
-    return [_case(issue, build, claim, asked) for claim in _claims(issue, build, asked)]
-
-
 @dataclass(frozen=True)
 class _Claim:
-    """What is claimed of an issue on one class over the Pythons that the environment may have."""
+    """The claim about an issue on one class over the Pythons that the environment may have."""
 
     cell: Cell
     only_on: tuple[str, ...] = ()
     unknown_on: tuple[str, ...] = ()
 
 
-def _claims(issue: Issue, build: Build, asked: _Asked) -> list[_Claim]:
+def _claims(issue: Issue, build: Build, asked: _PreparedQuestion) -> list[_Claim]:
     """Those of the classes that are asked for; at least one."""
     known = asked.known
     claims = [_claim(issue, class_, asked) for class_ in asked.classes]
@@ -287,7 +285,7 @@ def _claims(issue: Issue, build: Build, asked: _Asked) -> list[_Claim]:
     return measured or applicable
 
 
-def _claim(issue: Issue, hardware: str, asked: _Asked) -> _Claim:
+def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
     """One cell that stands for all possible Pythons. Where some fail and others do not, nobody can say which it is."""
     pythons = {twin.python: _cell(issue, twin, hardware, asked) for twin in asked.twins}
     failing = {python: cell for python, cell in pythons.items() if cell.verdict in FAILURES}
@@ -310,7 +308,7 @@ def _minor(python: str) -> tuple[int, ...]:
     return tuple(int(part) for part in python.split("."))
 
 
-def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
+def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -> Cell:
     elsewhere = _whom_it_concerns(issue, asked)
     if elsewhere:
         return Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, elsewhere)
@@ -318,7 +316,7 @@ def _cell(issue: Issue, build: Build, hardware: str, asked: _Asked) -> Cell:
     return cell if asked.question.resolved.build else _of_another_variant(cell)
 
 
-def _whom_it_concerns(issue: Issue, asked: _Asked) -> str:
+def _whom_it_concerns(issue: Issue, asked: _PreparedQuestion) -> str:
     """Why an issue of a package counts for another environment than this one; empty where it counts."""
     packages = asked.question.resolved.packages or None
     if concerns(issue, packages, named=issue.id in asked.named):
@@ -339,7 +337,7 @@ def _of_another_variant(cell: Cell) -> Cell:
     return replace(cell, basis=basis, reason=f"inferred from {cell.build}, another variant: {cell.reason}")
 
 
-def _case(issue: Issue, build: Build, claim: _Claim, asked: _Asked) -> Case:
+def _case(issue: Issue, build: Build, claim: _Claim, asked: _PreparedQuestion) -> Case:
     cell = claim.cell
     fails = cell.verdict in FAILURES
     return Case(
@@ -358,14 +356,14 @@ def _case(issue: Issue, build: Build, claim: _Claim, asked: _Asked) -> Case:
     )
 
 
-def _is_accepted(cell: Cell, asked: _Asked) -> bool:
+def _is_accepted(cell: Cell, asked: _PreparedQuestion) -> bool:
     """Of an environment that may have several Pythons nothing was measured: which of them it has is not known."""
     if asked.policy.accept is Accept.INFERRED or cell.verdict not in CONCLUSIVE:
         return True
     return cell.basis is None and len(asked.twins) == 1
 
 
-def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
+def _on_base(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Cell | None:
     if not asked.policy.base:
         return None
     if asked.base is None:
@@ -373,7 +371,7 @@ def _on_base(issue: Issue, hardware: str, asked: _Asked) -> Cell | None:
     return asked.known.cell(issue, asked.base, hardware)
 
 
-def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
+def _strays(issue: Issue, build: Build, resolved: ResolvedBuild) -> str:
     """Only of the package that the issue concerns: any other that it installs is a helper of its script."""
     concerned = issue.requires.package
     if not resolved.packages or not concerned:
@@ -385,7 +383,7 @@ def _strays(issue: Issue, build: Build, resolved: Resolved) -> str:
 
 def _reason(case: Case, policy: Policy, known: Known) -> Reason:
     weighed = weigh(case, policy)
-    cell, fix = case.cell, case.fix
+    cell, fix, hardware = case.cell, case.fix, case.cell.hardware
     return Reason(
         issue=case.issue.id,
         title=case.issue.title,
@@ -393,40 +391,27 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         severity=case.issue.severity,
         silent=case.issue.silent,
         build=case.build.id,
-        hardware=cell.hardware,
+        hardware=hardware,
         verdict=cell.verdict,
         effect=weighed.effect,
         why=weighed.why,
         measured_at=cell.measured_at,
         age_days=age_days(cell, case.now),
         stale=is_stale(cell, case.build, policy, case.now),
-        cures=_cures(case.issue, cell),
+        workarounds=_workarounds(case.issue, cell),
         applied=tuple(dict.fromkeys(case.declared)),
         ignored=weighed.ignored,
         fixed_in=fix.in_words if fix else "",
         first_fixed=fix.build.id if fix else "",
-        evidence=_cell_path(cell),
+        evidence=f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}" + (hardware and f"?hardware={hardware}"),
         is_new=case.is_new,
-        assurance=_assurance(case),
+        assurance=Assurance.NOT_KNOWN if case.only_on else cell.assurance,
         basis=cell.basis,
         runs=cell.runs,
-        upstream=_upstream(case.issue),
+        upstream=case.issue.report.url if case.issue.report else "",
         caveat=case.issue.caveat,
-        fix_doubts=doubts_about_fix(case.issue, fix, known, cell.hardware) if fix else (),
+        fix_doubts=doubts_about_fix(case.issue, fix, known, hardware) if fix else (),
     )
-
-
-def _assurance(case: Case) -> Assurance:
-    return Assurance.NOT_KNOWN if case.only_on else case.cell.assurance
-
-
-def _upstream(issue: Issue) -> str:
-    return next((link.url for link in issue.links if link.kind is LinkKind.REPORT), "")
-
-
-def _cell_path(cell: Cell) -> str:
-    asked = f"?hardware={cell.hardware}" if cell.hardware else ""
-    return f"/cells/{cell.issue}/{cell.build.replace('+', '%2B')}{asked}"
 
 
 _TRIED = (
@@ -437,31 +422,31 @@ _TRIED = (
 )
 
 
-def _cures(issue: Issue, cell: Cell) -> tuple[Cure, ...]:
-    """What helps, with its snippet, then what was tried and does not; of failing cells alone."""
+def _workarounds(issue: Issue, cell: Cell) -> tuple[MeasuredWorkaround, ...]:
+    """Workarounds that help, with their snippets, then those that were tried and do not; of failing cells alone."""
     if cell.verdict not in FAILURES:
         return ()
     tried = [(one, cell.workarounds[one.id].verdict) for one in issue.workarounds if one.id in cell.workarounds]
     return tuple(
-        Cure(one.id, one.title, verdict.value, one.trade_off, one.body)
+        MeasuredWorkaround(one.id, one.title, verdict.value, one.trade_off, one.body)
         if wanted is WorkaroundVerdict.EFFECTIVE
-        else Cure(one.id, one.title, verdict.value)
+        else MeasuredWorkaround(one.id, one.title, verdict.value)
         for wanted in _TRIED
         for one, verdict in tried
         if verdict is wanted
     )
 
 
-def _untested(watched: Iterable[Issue], asked: _Asked) -> list[Reason]:
-    """What is watched on a build that nobody tested: unknown, one and all."""
+def _untested(watched: Iterable[Issue], asked: _PreparedQuestion) -> list[Reason]:
+    """The watched issues on a build that nobody tested: unknown, one and all."""
     named = asked.classes if asked.policy.hardware else ()
     return [_of_untested(issue, named[0] if len(named) == 1 else "", asked) for issue in watched]
 
 
-def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
+def _of_untested(issue: Issue, hardware: str, asked: _PreparedQuestion) -> Reason:
     elsewhere = _whom_it_concerns(issue, asked)
-    unknown = Weighed(asked.policy.unknown, ("not run: the build is not tested",))
-    told = Weighed(Effect.PASS, (elsewhere,)) if elsewhere else unknown
+    unknown = WeighedCell(asked.policy.unknown, ("not run: the build is not tested",))
+    told = WeighedCell(Effect.PASS, (elsewhere,)) if elsewhere else unknown
     weighed = by_ignores(asked.ignores.get(issue.id, ()), asked.question.now, told)
     return Reason(
         issue=issue.id,
@@ -477,19 +462,16 @@ def _of_untested(issue: Issue, hardware: str, asked: _Asked) -> Reason:
         applied=tuple(dict.fromkeys(asked.declared.get(issue.id, ()))),
         ignored=weighed.ignored,
         evidence=f"/issues/{issue.id}",
-        upstream=_upstream(issue),
+        upstream=issue.report.url if issue.report else "",
         caveat=issue.caveat,
     )
 
 
-_SEVERITY = {severity: rank for rank, severity in enumerate(Severity)}
+def _most_severe_first(reason: Reason) -> tuple[int, int, str, str]:
+    return (-EFFECT_RANK[reason.effect], -SEVERITY_RANK[reason.severity], reason.issue, reason.hardware)
 
 
-def _gravest_first(reason: Reason) -> tuple[int, int, str, str]:
-    return (-rank(reason.effect), -_SEVERITY[reason.severity], reason.issue, reason.hardware)
-
-
-def _ruling(asked: _Asked, reasons: Sequence[Reason], *, answered: bool, notes: Iterable[str]) -> Ruling:
+def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool, notes: Iterable[str]) -> Ruling:
     question = asked.question
     doubts = tuple(_doubts(asked, reasons, answered=answered))
     counts = Counter(reason.effect for reason in reasons)
@@ -515,8 +497,8 @@ def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
     return Decision.INSUFFICIENT if counts[Effect.INSUFFICIENT] or doubts else Decision.PASS
 
 
-def _doubts(asked: _Asked, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
-    """What makes the evidence insufficient as a whole, whatever the single reasons say."""
+def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
+    """Reasons for which the evidence is insufficient as a whole, whatever the single reasons say."""
     if asked.build is None:
         yield _not_tested(asked.question.resolved)
         return
@@ -528,14 +510,14 @@ def _doubts(asked: _Asked, reasons: Sequence[Reason], *, answered: bool) -> Iter
         yield f"nothing that is watched has an answer on {asked.build.id}"
 
 
-def _not_tested(resolved: Resolved) -> str:
+def _not_tested(resolved: ResolvedBuild) -> str:
     near = ", ".join(resolved.nearest)
     return f"not tested: {resolved.asked}" + (
         f"; nearest tested builds are {near}" if near else "; no tested build is near"
     )
 
 
-def _notes_on_all(asked: _Asked) -> Iterable[str]:
+def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
     resolved, policy = asked.question.resolved, asked.policy
     if resolved.is_assumed and asked.build:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
@@ -548,7 +530,7 @@ def _notes_on_all(asked: _Asked) -> Iterable[str]:
         yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"
 
 
-def _why(decision: Decision, asked: _Asked, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
+def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason], doubts: Sequence[str]) -> str:
     total = len({reason.issue for reason in reasons})
     build = asked.build.id if asked.build else "it"
     match decision:
@@ -589,8 +571,3 @@ _NAMED = 3
 
 def _named(ids: Sequence[str]) -> str:
     return ", ".join(ids) if len(ids) <= _NAMED else f"{', '.join(ids[:_NAMED])} and {len(ids) - _NAMED} more"
-
-
-def worst(effects: Sequence[Effect]) -> Effect:
-    """The one that outweighs the others; PASS where there are none."""
-    return max(effects, key=rank, default=Effect.PASS)

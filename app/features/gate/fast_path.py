@@ -16,7 +16,7 @@ _GATE = f"{API}/gate"
 
 
 class GateFastPath:
-    """Stands behind the doorkeeper, so that nobody is told what they may not read; never waits for the store."""
+    """Stands behind AuthMiddleware, so that nobody is told what they may not read; never waits for the store."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

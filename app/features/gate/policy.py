@@ -1,4 +1,4 @@
-"""What a team lets pass: the policy file's meaning, apart from its form."""
+"""The policy: what a team lets pass, apart from the form of its file."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -71,6 +71,7 @@ class Policy:
     silent_always: bool = True
     release_days: int = STALE_AFTER.days
     nightly_days: int = NIGHTLY_STALE_AFTER.days
+    snapshot_days: int = 30
     only_new: bool = False
     base: str = ""
     applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -78,7 +79,6 @@ class Policy:
     refuse_assumed: bool = False
     accept: Accept = Accept.INFERRED
     accept_variant: bool = False
-    snapshot_days: int = 30
 
 
 def filled(policy: Policy, lists: Mapping[str, WatchList]) -> Policy:

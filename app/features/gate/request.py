@@ -1,4 +1,4 @@
-"""What somebody asks the gate, in words and files, and the question that it is.
+"""A request to the gate, in words and files, and the question that it is.
 
 The server, the command and a snapshot all come through here, so that they cannot understand the same words differently.
 """
@@ -12,11 +12,11 @@ from typing import Any
 
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
-from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.issue_selectors import Watch, watched_issues
+from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.environments.resolve import Resolved, resolve, resolve_build
-from knowngood.app.features.gate.decision import Question, Ruling, decide
+from knowngood.app.features.environments import read_environment
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
+from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Policy, filled
 from knowngood.app.knowledge.model import Knowledge
 
@@ -33,7 +33,7 @@ class BadField(BadRequest):
 
 
 @dataclass(frozen=True)
-class File:
+class AttachedFile:
     """A file that came along: its name, which says what it may be, and its text. Folders before the name tell people
     where it is.
     """
@@ -52,9 +52,9 @@ class GateRequest:
     """
 
     build: str = ""
-    environment: File | None = None
+    environment: AttachedFile | None = None
     python: str = ""
-    policy: File | None = None
+    policy: AttachedFile | None = None
     hardware: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
     component: tuple[str, ...] = ()
@@ -66,13 +66,13 @@ class GateRequest:
     only_new: bool = False
 
 
-_WATCHED = ("issues", "component", "package", "severity", "watch")
+WATCHED = ("issues", "component", "package", "severity", "watch")
 
 
-def asked_of(fields: Mapping[str, Any]) -> GateRequest:
+def read_request(fields: Mapping[str, Any]) -> GateRequest:
     """From plain fields, as JSON has them; their types were checked."""
     plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    plain |= {name: File(**plain[name]) for name in ("environment", "policy") if plain.get(name)}
+    plain |= {name: AttachedFile(**plain[name]) for name in ("environment", "policy") if plain.get(name)}
     return GateRequest(**plain)
 
 
@@ -96,7 +96,7 @@ def _at_fault(asked: GateRequest, policy: Policy, known: Known) -> str:
     except UnknownBuild:
         return "base" if asked.base else "policy"
     except BadRequest:
-        return next((name for name in _WATCHED if getattr(asked, name)), "policy")
+        return next((name for name in WATCHED if getattr(asked, name)), "policy")
     return "hardware" if asked.hardware else "policy"
 
 
@@ -111,33 +111,26 @@ def _refuse_old(made_at: datetime, now: datetime, days: int) -> None:
         )
 
 
-def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Question:
+def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> GateQuestion:
     if asked.build and asked.environment:
         raise BadField("build", "name a build or give an environment, not both")
     if not asked.build and asked.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
     policy = _policy(asked, knowledge)
-    return Question(_resolved(asked, knowledge, policy), policy, now)
+    return GateQuestion(_resolved(asked, knowledge, policy), policy, now)
 
 
-def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resolved:
+def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:
     builds = knowledge.known.builds
-    where = "python" if asked.python else "policy"
-    with _about(where):
+    with about("python" if asked.python else "policy"):
         python = minor_python(asked.python or policy.python)
-    try:
         if asked.environment is None:
-            with _about("build"):
+            with about("build", OtherPython):
                 return resolve_build(asked.build, builds, knowledge.tested, python=python)
-        # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
-        from knowngood.app.features.environments import read_environment  # noqa: PLC0415
-
-        with _about("environment"):
+        with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
             stated = read_environment(name, asked.environment.content.encode(), python=python)
             return resolve(stated, builds, knowledge.tested)
-    except OtherPython as error:
-        raise BadField(where, str(error)) from None
 
 
 def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
@@ -146,9 +139,10 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
         # pydantic reads policies, and takes longer to import than all else that a question without one needs.
         from knowngood.app.features.gate.policy_file import parse_policy  # noqa: PLC0415
 
-        with _about("policy"):
+        with about("policy"):
             policy = parse_policy(asked.policy.content, asked.policy.name)
-    named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
+    with about("severity"):
+        named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
     policy = replace(
         policy,
         watch=policy.watch if named.is_empty else named,
@@ -165,14 +159,8 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
         )
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
-    with _about("watch"):
+    with about("watch"):
         return filled(policy, knowledge.lists)
-
-
-def _severity(text: str) -> Severity | None:
-    if text and text not in list(Severity):
-        raise BadField("severity", f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
-    return Severity(text) if text else None
 
 
 def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -186,10 +174,11 @@ def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[
 
 
 @contextmanager
-def _about(name: str) -> Iterator[None]:
+def about(field: str, *others: type[KnownGoodError]) -> Iterator[None]:
+    """Errors meanwhile become a BadField of `field`, unless it is one already or one of `others`."""
     try:
         yield
-    except (BadField, OtherPython):
-        raise
     except KnownGoodError as error:
-        raise BadField(name, str(error)) from None
+        if isinstance(error, (BadField, *others)):
+            raise
+        raise BadField(field, str(error)) from None

@@ -1,7 +1,8 @@
-"""What one cell weighs in the gate's decision, and why: each rule of a policy is one small function here.
+"""The rules of a policy: what one cell weighs in the gate's decision, and why. Each rule of a policy is one small
+function here.
 
-A rule gets what the rules before it made of the cell and makes it milder or graver, with a few words for the reason. No
-rule makes an unknown milder but an ignore, and `unknown` itself.
+A rule gets what the rules before it made of the cell and makes it milder or more severe, with a few words for the
+reason. No rule makes an unknown milder but an ignore, and `unknown` itself.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -82,7 +83,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WeighedCell:
     """`words` are clauses, each of which may go on after a semicolon; `ignored` says until when, by whom and why."""
 
     effect: Effect
@@ -93,29 +94,21 @@ class Weighed:
     def why(self) -> str:
         return "; ".join(self.words)
 
-    def become(self, effect: Effect, *words: str) -> "Weighed":
+    def become(self, effect: Effect, *words: str) -> "WeighedCell":
         return replace(self, effect=effect, words=(*self.words, *words))
 
-    def eased(self, words: str) -> "Weighed":
+    def eased(self, words: str) -> "WeighedCell":
         """A warning at most."""
         return self.become(Effect.WARN, words) if self.effect in {Effect.BLOCK, Effect.INSUFFICIENT} else self
 
-    def at_least(self, effect: Effect, *words: str) -> "Weighed":
-        return self.become(graver(self.effect, effect), *words)
+    def at_least(self, effect: Effect, *words: str) -> "WeighedCell":
+        return self.become(max(self.effect, effect, key=EFFECT_RANK.__getitem__), *words)
 
 
-_ORDER = {effect: rank for rank, effect in enumerate(Effect)}
+EFFECT_RANK = {effect: rank for rank, effect in enumerate(Effect)}
 
 
-def graver(one: Effect, other: Effect) -> Effect:
-    return one if _ORDER[one] >= _ORDER[other] else other
-
-
-def rank(effect: Effect) -> int:
-    return _ORDER[effect]
-
-
-def weigh(case: Case, policy: Policy) -> Weighed:
+def weigh(case: Case, policy: Policy) -> WeighedCell:
     """Apply the policy to one cell."""
     weighed = _by_verdict(case, policy)
     if not case.is_accepted:
@@ -131,24 +124,19 @@ def weigh(case: Case, policy: Policy) -> Weighed:
     return by_ignores(case.ignores, case.now, weighed)
 
 
-def _by_verdict(case: Case, policy: Policy) -> Weighed:
-    lead = Weighed(Effect.PASS, (in_words(case.cell),))
-    match case.verdict:
-        case Verdict.AFFECTED:
-            return _beside_strays(case, lead.become(policy.affected))
-        case Verdict.FLAKY:
-            return _beside_strays(case, lead.become(policy.flaky))
-        case Verdict.DIFFERENT_FAILURE:
-            return _beside_strays(case, lead.become(policy.different_failure))
-        case Verdict.INCONCLUSIVE | Verdict.NO_BUILD | Verdict.NOT_RUN:
-            return lead.become(policy.unknown)
-        case Verdict.NOT_AFFECTED:
-            return _beside_strays(case, lead.become(policy.unknown if case.strays else Effect.PASS))
-        case Verdict.NOT_APPLICABLE:
-            return lead
+def _by_verdict(case: Case, policy: Policy) -> WeighedCell:
+    effects = {
+        Verdict.AFFECTED: policy.affected,
+        Verdict.FLAKY: policy.flaky,
+        Verdict.DIFFERENT_FAILURE: policy.different_failure,
+        Verdict.NOT_AFFECTED: policy.unknown if case.strays else Effect.PASS,
+        Verdict.NOT_APPLICABLE: Effect.PASS,
+    }
+    strays = f"measured with other packages: {case.strays}" if case.strays and case.verdict in CONCLUSIVE else ""
+    return WeighedCell(effects.get(case.verdict, policy.unknown), (in_words(case.cell), *([strays] if strays else [])))
 
 
-def _by_python(case: Case, weighed: Weighed) -> Weighed:
+def _by_python(case: Case, weighed: WeighedCell) -> WeighedCell:
     """A failure on some of the Pythons that an environment may have neither blocks it nor lets it pass."""
     if case.only_on:
         pythons = " and ".join(case.only_on)
@@ -166,11 +154,7 @@ def in_words(cell: Cell) -> str:
     return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
 
 
-def _beside_strays(case: Case, weighed: Weighed) -> Weighed:
-    return weighed.become(weighed.effect, f"measured with other packages: {case.strays}") if case.strays else weighed
-
-
-def _by_severity(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
+def _by_severity(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
     severity = case.issue.severity
     if is_at_least(severity, policy.minimum):
         return weighed
@@ -181,7 +165,7 @@ def _by_severity(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
     return weighed.eased(f"its severity is {severity}, and only {policy.minimum} or worse blocks")
 
 
-def _by_remedy(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
+def _by_remedy(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
     if policy.remedy is RemedyFilter.ANY:
         return weighed
     remedy = _remedy(case)
@@ -193,18 +177,18 @@ def _by_remedy(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
 
 
 def _remedy(case: Case) -> str:
-    """What helps, in a few words; empty where nothing is known to."""
-    cures = [one.id for one in case.issue.workarounds if _cures(case, one.id)]
-    if cures:
-        return f"the workaround {cures[0]} helps here"
+    """The remedy in a few words; empty where none is known."""
+    helping = [one.id for one in case.issue.workarounds if _helps(case, one.id)]
+    if helping:
+        return f"the workaround {helping[0]} helps here"
     return f"{case.fix.build.id} passes" if case.fix else ""
 
 
-def _cures(case: Case, workaround: str) -> bool:
+def _helps(case: Case, workaround: str) -> bool:
     return not case.strays and case.finding(workaround).verdict is WorkaroundVerdict.EFFECTIVE
 
 
-def _by_base(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
+def _by_base(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
     if not policy.only_new or case.on_base is None:
         return weighed
     base = case.on_base.build
@@ -223,11 +207,11 @@ def _on_base(cell: Cell) -> str:
     return _WORDS[cell.verdict].removesuffix(" here")
 
 
-def _by_declared(case: Case, weighed: Weighed) -> Weighed:
+def _by_declared(case: Case, weighed: WeighedCell) -> WeighedCell:
     """A workaround counts where it was measured on this very cell; one that does harm never leaves a plain pass."""
     declared = list(dict.fromkeys(case.declared))
     weighed = weighed.become(weighed.effect, *(_said_of(case, one) for one in declared))
-    if case.verdict in FAILURES and any(_cures(case, one) for one in declared):
+    if case.verdict in FAILURES and any(_helps(case, one) for one in declared):
         weighed = weighed.become(Effect.PASS)
     if any(case.finding(one).verdict is WorkaroundVerdict.HARMFUL for one in declared):
         weighed = weighed.at_least(Effect.WARN)
@@ -255,7 +239,7 @@ _DOES: Mapping[WorkaroundVerdict, str] = {
 }
 
 
-def _by_age(case: Case, policy: Policy, weighed: Weighed) -> Weighed:
+def _by_age(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
     if case.verdict not in CONCLUSIVE or not is_stale(case.cell, case.build, policy, case.now):
         return weighed
     words = (
@@ -278,7 +262,7 @@ def age_days(cell: Cell, now: datetime) -> int | None:
     return None if cell.measured_at is None else max(0, (now - cell.measured_at).days)
 
 
-def by_ignores(ignores: Sequence[Ignore], now: datetime, weighed: Weighed) -> Weighed:
+def by_ignores(ignores: Sequence[Ignore], now: datetime, weighed: WeighedCell) -> WeighedCell:
     """The ignore that holds longest counts; one that ran out changes nothing and says so."""
     if not ignores:
         return weighed

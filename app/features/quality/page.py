@@ -4,7 +4,13 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.domain.verdicts.false_changes import Compared, Pair, Provisioned, Rate, Spent
+from knowngood.app.domain.verdicts.false_changes import (
+    MachineComparison,
+    ProvisioningTime,
+    Rate,
+    RepeatedPair,
+    TimeSpent,
+)
 from knowngood.app.domain.verdicts.inference import AGREEMENT
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.quality.service import Agreement, ClassQuality, load_quality
@@ -33,7 +39,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class ChangedLine:
-    pair: Pair
+    pair: RepeatedPair
     address: str
     first: Chip
     first_address: str
@@ -43,7 +49,7 @@ class ChangedLine:
 
 @dataclass(frozen=True)
 class VaryingLine:
-    one: Compared
+    one: MachineComparison
     address: str
     chips: tuple[Chip, ...]
 
@@ -107,7 +113,7 @@ class QualityPage:
     flaky: tuple[FlakyLine, ...]
     classes: tuple[ClassLine, ...]
     times: tuple[TimeLine, ...]
-    provisioned: Provisioned
+    provisioned: ProvisioningTime
     provisioning: str
     pythons: tuple[AgreementLine, ...]
     devices: AgreementLine
@@ -167,7 +173,7 @@ def _chip(context: RequestContext, verdict: Verdict) -> Chip:
     return Chip(sign, context.say(WORDS[sign]))
 
 
-def _changed(context: RequestContext, pair: Pair) -> ChangedLine:
+def _changed(context: RequestContext, pair: RepeatedPair) -> ChangedLine:
     return ChangedLine(
         pair=pair,
         address=cell_address(pair.issue, pair.build, pair.hardware),
@@ -178,7 +184,7 @@ def _changed(context: RequestContext, pair: Pair) -> ChangedLine:
     )
 
 
-def _varying(context: RequestContext, one: Compared) -> VaryingLine:
+def _varying(context: RequestContext, one: MachineComparison) -> VaryingLine:
     chips = tuple(_chip(context, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
     return VaryingLine(one, cell_address(one.issue, one.build, one.hardware), chips)
 
@@ -201,13 +207,13 @@ def _differing(context: RequestContext, one: Cell, other: Cell) -> DifferingLine
     )
 
 
-def _time(hardware: str, spent: Spent) -> TimeLine:
+def _time(hardware: str, spent: TimeSpent) -> TimeLine:
     def part(seconds: float) -> str:
         return f"{percent(seconds / spent.total_s)} ({duration(seconds)})"
 
     return TimeLine(hardware, spent.attempts, part(spent.starting_s), part(spent.arms_s), part(spent.untold_s))
 
 
-def _provisioning(found: Provisioned) -> str:
+def _provisioning(found: ProvisioningTime) -> str:
     whole = found.seconds + found.processes_s
     return percent(found.seconds / whole) if whole else ""

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from knowngood.app.domain.verdicts.false_changes import Compared, Pair, Rate, Spent
+from knowngood.app.domain.verdicts.false_changes import MachineComparison, Rate, RepeatedPair, TimeSpent
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.quality.service import Agreement, ClassQuality, Quality
@@ -152,7 +152,7 @@ def _rate(rate: Rate) -> RateBody:
     return RateBody(part=rate.part, whole=rate.whole, share=rate.share, low=low, high=high)
 
 
-def _pair(pair: Pair) -> PairBody:
+def _pair(pair: RepeatedPair) -> PairBody:
     return PairBody(
         issue=pair.issue,
         build=pair.build,
@@ -167,7 +167,7 @@ def _pair(pair: Pair) -> PairBody:
     )
 
 
-def _compared(one: Compared) -> ComparedBody:
+def _compared(one: MachineComparison) -> ComparedBody:
     return ComparedBody(**vars(one), url=cell_address(one.issue, one.build, one.hardware))
 
 
@@ -187,7 +187,7 @@ def _class(one: ClassQuality) -> ClassQualityBody:
     )
 
 
-def _spent(spent: Spent) -> SpentBody:
+def _spent(spent: TimeSpent) -> SpentBody:
     return SpentBody(
         attempts=spent.attempts,
         starting_s=round(spent.starting_s, 3),

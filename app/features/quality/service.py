@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.false_changes import (
-    Compared,
-    Pair,
-    Provisioned,
+    MachineComparison,
+    ProvisioningTime,
     Rate,
-    Spent,
+    RepeatedPair,
+    TimeSpent,
     compared_machines,
     infrastructure_rate,
     pairs_of,
@@ -32,7 +32,7 @@ class ClassQuality:
     varying: Rate
     infrastructure: Rate
     outcomes: Mapping[Outcome, int]
-    spent: Spent
+    spent: TimeSpent
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,11 @@ class Quality:
     """
 
     changed: Rate
-    pairs: tuple[Pair, ...]
-    compared: tuple[Compared, ...]
+    pairs: tuple[RepeatedPair, ...]
+    compared: tuple[MachineComparison, ...]
     flaky: tuple[Cell, ...]
     classes: tuple[ClassQuality, ...]
-    provisioned: Provisioned
+    provisioned: ProvisioningTime
     pythons: tuple[Agreement, ...]
     devices: Agreement
 
@@ -105,9 +105,9 @@ def _differing(pairs: Iterable[tuple[Cell, Cell]]) -> Iterator[tuple[Cell, Cell]
     return ((one, other) for one, other in pairs if one.verdict is not other.verdict)
 
 
-def _changed(pairs: tuple[Pair, ...] | list[Pair]) -> Rate:
+def _changed(pairs: tuple[RepeatedPair, ...] | list[RepeatedPair]) -> Rate:
     return Rate(sum(1 for pair in pairs if pair.is_false_change), len(pairs))
 
 
-def _varying(compared: list[Compared]) -> Rate:
+def _varying(compared: list[MachineComparison]) -> Rate:
     return Rate(sum(1 for one in compared if one.varies), len(compared))

@@ -1,1 +1,1 @@
-"""What to measure next, and what it costs."""
+"""The order in which to measure, and what it costs."""

@@ -1,4 +1,4 @@
-"""What jobs would cost, told before they are run: at once from what is known here, then with what the index says.
+"""The price of jobs, told before they are run: at once from what is known here, then with what the index says.
 
 Every command that tells a price tells this one.
 """
@@ -46,7 +46,7 @@ class PricingContext:
 
 @dataclass(frozen=True)
 class Appraisal:
-    """What jobs would cost, as far as it is known. `is_final` where nobody will be asked for more."""
+    """The price of jobs, as far as it is known. `is_final` where nobody will be asked for more."""
 
     price: Price
     estimate: "Estimate"
@@ -125,7 +125,7 @@ def price_as_json(engine: "Engine", place: PricingContext, planned: Sequence[Pla
 
 @contextmanager
 def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
-    """What tells how far the index was asked: a line that goes away, or in a log one that stays."""
+    """A function that tells how far the index was asked: a line that goes away, or in a log one that stays."""
     from rich.console import Console
 
     from knowngood.app.cli.console import in_words, many

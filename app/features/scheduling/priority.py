@@ -1,5 +1,5 @@
-"""What to measure next: what a cell is worth, what it costs, and the order that follows. docs/scheduling.md is the rule
-in words.
+"""The order in which to measure: what a cell is worth, what it costs, and the order that follows. docs/scheduling.md
+is the rule in words.
 
 Pure, and without chance: the same question has the same order. Nothing is proposed that has a fresh answer.
 """
@@ -13,18 +13,17 @@ from enum import StrEnum
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
 from knowngood.app.domain.issue_selectors import is_all, meant_by, names_of, watched_issues
+from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.planning import (
     ENVIRONMENT_S,
     GUESS_S,
-    Known,
-    PlannedArm,
+    KnownAttempts,
     PlannedJob,
-    Wanted,
+    PlanRequest,
     missing_arms,
 )
 from knowngood.app.domain.verdicts.history import FAILING, is_release
-from knowngood.app.domain.verdicts.inference import CellKey
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, is_stale, stale_before
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, is_stale, stale_before
 from knowngood.app.domain.watch_list import WatchList
 
 
@@ -68,10 +67,10 @@ class SchedulingState:
     issues: tuple[Issue, ...]
     builds: tuple[Build, ...]
     hardware: tuple[str, ...]
-    known: Known
+    known: KnownAttempts
     now: datetime
     watched: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    waiting: Collection[CellKey] = ()
+    waiting: Collection[CellPlace] = ()
     durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     environment_s: float = ENVIRONMENT_S
     slots: int = 1
@@ -192,8 +191,8 @@ def _jobs(scheduling_state: SchedulingState) -> Iterator[ProposedJob]:
 def _row(
     scheduling_state: SchedulingState, issue: Issue, hardware: str, news: Collection[str]
 ) -> Iterator[tuple[Build, PendingCell]]:
-    """What of one issue on one class is due, in the order of builds."""
-    wanted = Wanted(where_affected=True, now=scheduling_state.now)
+    """The pending cells of one issue on one class, in the order of builds."""
+    wanted = PlanRequest(where_affected=True, now=scheduling_state.now)
     missing: dict[str, list[PlannedArm]] = {}
     for build in scheduling_state.builds:
         is_waiting = (issue.id, build.id, hardware) in scheduling_state.waiting

@@ -1,4 +1,4 @@
-"""What each watched issue does on a build that one may move to, and what all of them say of that build together.
+"""Candidates: what each watched issue does on a build that one may move to, and what all of them say of that build.
 
 Everything that is counted of a build is counted here, once: sentences, tables and documents read `Candidate.counts`.
 """
@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from math import ceil
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Severity, is_measured_on
 from knowngood.app.domain.measuring.planning import Price
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
-from knowngood.app.features.compare.comparison import Group, Pair, has_workaround
+from knowngood.app.features.compare.comparison import Group, IssuePair, has_workaround
 
 CONFIRMED = 2
 """Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
@@ -38,7 +37,7 @@ class Message:
 
 
 class Prospect(StrEnum):
-    """What a watched issue does on a build. Gravest first."""
+    """The prospect of a watched issue on a build. Most severe first."""
 
     FAILS = "fails"  # and no workaround was measured to help with all of it
     NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
@@ -66,7 +65,7 @@ WEIGHING_WORDS = (
 
 
 def weight_of(issue: Issue) -> int:
-    """What an issue weighs when candidates are ranked: as WEIGHING_WORDS say."""
+    """The weight of an issue when candidates are ranked: as WEIGHING_WORDS say."""
     return _POINTS[issue.severity] * (2 if issue.silent else 1)
 
 
@@ -74,45 +73,23 @@ _FAILING = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
 
 
 @dataclass(frozen=True)
-class Item:
+class Item(IssuePair):
     """One watched issue on one candidate, beside the build one is on: the class where it matters most, of those that
     count.
     """
 
-    pair: Pair
-
-    @property
-    def issue(self) -> Issue:
-        return self.pair.issue
-
-    @property
-    def before(self) -> Cell:
-        return self.pair.before
-
-    @property
-    def after(self) -> Cell:
-        return self.pair.after
-
     @cached_property
     def prospect(self) -> Prospect:
-        return prospect_of(self.pair.after)
-
-    @cached_property
-    def group(self) -> Group:
-        return self.pair.group
+        return prospect_of(self.after)
 
     @property
     def fails(self) -> bool:
         return self.prospect in _FAILING
 
-    @property
-    def has_workaround(self) -> bool:
-        return self.prospect is Prospect.NEEDS_WORKAROUND
-
     @cached_property
     def is_run_there(self) -> bool:
         """Whether it is run on that class at all: what is the same on every device is run on the CPU."""
-        return is_measured_on(self.issue, self.pair.builds[1], self.after.hardware)
+        return is_measured_on(self.issue, self.builds[1], self.after.hardware)
 
     @property
     def may_be_lost(self) -> bool:
@@ -121,7 +98,7 @@ class Item:
 
     @property
     def is_confirmed(self) -> bool:
-        return self.pair.runs >= CONFIRMED
+        return self.runs >= CONFIRMED
 
     @property
     def workarounds(self) -> tuple[str, ...]:
@@ -135,7 +112,7 @@ class Item:
 
 
 class Tally(StrEnum):
-    """What is counted of a candidate. The first five take each watched issue once; the others say what turned."""
+    """The counts of a candidate. The first five take each watched issue once; the others say what turned."""
 
     PASSES = "passes"
     NEEDS_WORKAROUND = "needs_workaround"
@@ -165,7 +142,7 @@ _COUNTED: Mapping[Tally, Callable[[Item], bool]] = {
 
 @dataclass(frozen=True)
 class Missing:
-    """What a build lacks an answer to, and what it takes to have one.
+    """The issues without an answer on a build, and what it takes to have one.
 
     `to_run` were never run there; `to_ask_again` gave no answer, and are forced; `closed` cannot be run at all.
     `hardware` are the classes to run on, `price` the time of control and baseline, one after another.
@@ -182,12 +159,8 @@ class Missing:
         """How many can be run."""
         return len(self.to_run) + len(self.to_ask_again)
 
-    @property
-    def minutes(self) -> int:
-        return minutes(self.price)
-
     def commands(self, build: str) -> tuple[str, ...]:
-        """What fills the gaps on `build`, as it is typed."""
+        """The commands that fill the gaps on `build`, as they are typed."""
         where = f" --hardware {','.join(self.hardware)}"
         return tuple(
             f"knowngood run --builds {build} --issues {','.join(ids)}{where}{how}"
@@ -209,10 +182,6 @@ class Doubtful:
     price: Price = field(default=Price(0, 0, 0.0, 0))
 
     @property
-    def minutes(self) -> int:
-        return minutes(self.price)
-
-    @property
     def commands(self) -> tuple[str, ...]:
         if not self.issues:
             return ()
@@ -220,13 +189,8 @@ class Doubtful:
         return (f"knowngood run --builds {builds} --issues {issues} --hardware {hardware} --confirm",)
 
 
-def minutes(price: Price) -> int:
-    """Whole minutes, rounded up: an estimate, to be told with "about"."""
-    return ceil(price.seconds / 60)
-
-
 class Rating(StrEnum):
-    """What is to be said of a build as a whole. Of those that are good the first is recommended."""
+    """The rating of a build as a whole. Of those that are good the first is recommended."""
 
     HERE = "here"  # the build one is on
     RECOMMENDED = "recommended"
@@ -240,7 +204,7 @@ class Rating(StrEnum):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A build beside the one that one is on, which may be itself. `items` stand gravest first, one for each watched
+    """A build beside the one that one is on, which may be itself. `items` stand most severe first, one for each watched
     issue that can exist on one of the two. `why` says what its rating rests on.
     """
 
@@ -312,7 +276,7 @@ class Candidate:
 
     @property
     def unremedied(self) -> tuple[Item, ...]:
-        """What fails there without a workaround and passed before, or may have."""
+        """The items that fail there without a workaround and passed before, or may have."""
         return tuple(item for item in self.items if item.may_be_lost and not item.has_workaround)
 
     @property

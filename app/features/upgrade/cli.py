@@ -15,7 +15,7 @@ from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 
 if TYPE_CHECKING:
-    from knowngood.app.features.upgrade.ranking import Advice
+    from knowngood.app.features.upgrade.ranking import UpgradeAdvice
     from knowngood.app.features.upgrade.request import Times
     from knowngood.app.knowledge.model import Knowledge
 
@@ -64,7 +64,7 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
 ) -> None:
     """Rank newer builds for what you watch: what is gained, lost, new and not known on each."""
     from knowngood.app.features.upgrade.ranking import advise
-    from knowngood.app.features.upgrade.request import AskedUpgrade, packages_of, read_upgrade
+    from knowngood.app.features.upgrade.request import UpgradeRequest, packages_of, read_upgrade
 
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
@@ -73,7 +73,7 @@ def upgrade(  # noqa: PLR0913 - one option for each part of the question
     if requirements:
         start, found = _environment_in(requirements, python, knowledge)
         packages = {**found, **(packages or {})}
-    asked = AskedUpgrade(
+    asked = UpgradeRequest(
         start=start,
         watch=_split(watch),
         issues=_split(issues),
@@ -128,7 +128,7 @@ def _environment_in(file: Path, python: str, knowledge: "Knowledge") -> tuple[st
     return start_name(found), found.packages
 
 
-def _told(advice: "Advice", form: Form, to: str) -> str:
+def _told(advice: "UpgradeAdvice", form: Form, to: str) -> str:
     match form:
         case Form.TEXT:
             from knowngood.app.features.upgrade.text import upgrade_text
@@ -142,7 +142,7 @@ def _told(advice: "Advice", form: Form, to: str) -> str:
             return _note(advice, to)
 
 
-def _note(advice: "Advice", to: str) -> str:
+def _note(advice: "UpgradeAdvice", to: str) -> str:
     """For a build that is not recommended there is a note only where it is asked for by name."""
     from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
 

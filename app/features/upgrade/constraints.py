@@ -1,4 +1,4 @@
-"""What a build must hold before its evidence counts at all: Python, CUDA, driver, hardware, pins.
+"""The constraints that a build must hold before its evidence counts at all: Python, CUDA, driver, hardware, pins.
 
 A build that breaks one of these is no candidate, whatever was measured on it; it is named with the reason all the same.
 """
@@ -30,7 +30,7 @@ _LONGEST = 100
 
 
 @dataclass(frozen=True)
-class Pin:
+class VersionPin:
     """`name` is torch, triton, python or cuda; `text` as it was written."""
 
     name: str
@@ -47,7 +47,7 @@ class Constraints:
     python: str = ""
     driver: str = ""
     hardware: tuple[str, ...] = ()
-    pins: tuple[Pin, ...] = field(default=())
+    pins: tuple[VersionPin, ...] = field(default=())
 
     @property
     def in_words(self) -> tuple[str, ...]:
@@ -72,18 +72,18 @@ def read_driver(text: str) -> str:
     return text
 
 
-def read_cuda(text: str) -> tuple[Pin, ...]:
+def read_cuda(text: str) -> tuple[VersionPin, ...]:
     """A version alone means exactly that one."""
     if not text:
         return ()
     written = f"=={text}" if _BARE.fullmatch(text) else text
     try:
-        return (Pin("cuda", SpecifierSet(written), f"cuda{written}"),)
+        return (VersionPin("cuda", SpecifierSet(written), f"cuda{written}"),)
     except InvalidSpecifier:
         raise BadRequest(f'"{text[:40]}" is no version of CUDA; write for example 12.8 or <13') from None
 
 
-def read_pin(text: str) -> Pin:
+def read_pin(text: str) -> VersionPin:
     """`triton==3.3.0`, `torch<2.9`, `cuda>=12.6`: what can be held against a build."""
     written = _LOST_PLUS.sub("+", text.strip())
     try:
@@ -98,7 +98,7 @@ def read_pin(text: str) -> Pin:
         )
     if asked.url or asked.extras or asked.marker or not str(asked.specifier):
         raise BadRequest(f'"{text[:_LONGEST]}" names no version; write for example {name}==3.3.0')
-    return Pin(name, asked.specifier, written)
+    return VersionPin(name, asked.specifier, written)
 
 
 def read_hardware(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
@@ -127,7 +127,7 @@ def _violations(build: Build, constraints: Constraints, start: Build) -> Iterato
     yield from _hardware(build, constraints.hardware, start)
 
 
-def _holds(build: Build, pin: Pin) -> bool:
+def _holds(build: Build, pin: VersionPin) -> bool:
     found = _version_of(build, pin.name)
     return found is not None and pin.versions.contains(found, prereleases=True)
 
@@ -145,7 +145,7 @@ def _version_of(build: Build, name: str) -> Version | None:
 _SHOWN = {"torch": "torch", "triton": "Triton", "python": "Python", "cuda": "CUDA"}
 
 
-def _unlike(build: Build, pin: Pin) -> str:
+def _unlike(build: Build, pin: VersionPin) -> str:
     found = _version_of(build, pin.name)
     name = _SHOWN[pin.name]
     return f"has {f'{name} {found}' if found else f'no {name}'}, and {pin.text} is wanted"
@@ -163,7 +163,7 @@ def _driver(build: Build, driver: str) -> Iterable[str]:
 
 
 def _hardware(build: Build, hardware: Sequence[str], start: Build) -> Iterator[str]:
-    """What a wheel has no code for is told by its cells there, not by its version of CUDA."""
+    """Whether a wheel has code for a class is told by its cells there, not by its version of CUDA."""
     if build.cuda is not None:
         return
     gpu = next((class_ for class_ in hardware if parse_capability(class_)), "")

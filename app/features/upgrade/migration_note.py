@@ -10,19 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from urllib.parse import quote, urlencode
 
-from knowngood.app.domain.issue import Issue, Link, LinkKind
+from knowngood.app.domain.issue import Issue, Link
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.compare.renderers import marks_of, notes_of
 from knowngood.app.features.gate.renderers.json import address
-from knowngood.app.features.gate.renderers.markdown import escaped, quoted
+from knowngood.app.features.gate.renderers.markdown import escaped, link, quoted
 from knowngood.app.features.upgrade.candidates import Candidate, Item, Tally
-from knowngood.app.features.upgrade.ranking import Advice
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice
 from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
     SECTION_WORDS,
-    Change,
-    Step,
+    EnvironmentChange,
+    WorkaroundStep,
     answer,
     changes,
     index_of,
@@ -35,11 +35,12 @@ from knowngood.app.features.upgrade.wording import (
 LONGEST = 80
 """Lines that a note for a team's list has room for; one for dozens of issues takes what it takes, without snippets."""
 
-_ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%\[\]-]+\Z")
 _THREAD = re.compile(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull|discussions)/(\d+)")
 
 
-def migration_note(advice: Advice, candidate: Candidate, *, base: str = "", page: str = "", now: datetime) -> str:
+def migration_note(
+    advice: UpgradeAdvice, candidate: Candidate, *, base: str = "", page: str = "", now: datetime
+) -> str:
     """The note for moving to `candidate`, recommended or not. `page` is the path of the page that says the same.
 
     Without `base`, the server's address, links lead to the reports alone.
@@ -53,11 +54,11 @@ def migration_note(advice: Advice, candidate: Candidate, *, base: str = "", page
         *_issues(candidate, base),
     ]
     below = [*_find_out(candidate), _foot(advice, base, page, now)]
-    room = LONGEST - _lines([*blocks, *below])
+    room = LONGEST - _joined([*blocks, *below]).count("\n")
     return _joined([*blocks, *_workarounds(candidate, base, room), *below])
 
 
-def answer_note(advice: Advice, *, base: str = "", page: str = "", now: datetime) -> str:
+def answer_note(advice: UpgradeAdvice, *, base: str = "", page: str = "", now: datetime) -> str:
     """The answer where nothing is recommended: no word of what an upgrade would change."""
     blocks = [f"**{escaped(answer(advice))}**", _notes(advice)]
     for one in advice.find_out:
@@ -70,21 +71,17 @@ def _joined(blocks: Iterable[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _lines(blocks: Iterable[str]) -> int:
-    return _joined(blocks).count("\n")
-
-
-def _first_line(advice: Advice, candidate: Candidate) -> str:
+def _first_line(advice: UpgradeAdvice, candidate: Candidate) -> str:
     if advice.best is candidate:
         return f"**{escaped(answer(advice))}**"
     return f"**Not recommended: {escaped(str(candidate.why))}.** The advice is: {escaped(answer(advice))}"
 
 
-def _notes(advice: Advice) -> str:
+def _notes(advice: UpgradeAdvice) -> str:
     return "\n".join(f"- Note: {escaped(note)}" for note in advice.notes)
 
 
-def _change(advice: Advice, candidate: Candidate) -> Iterator[str]:
+def _change(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
     before = [f"-{line}" for line in requirements(advice.start)]
     after = [f"+{line}" for line in requirements(candidate.build)]
     yield "\n".join(["```diff", *before, *after, "```"])
@@ -92,7 +89,7 @@ def _change(advice: Advice, candidate: Candidate) -> Iterator[str]:
     yield f"{index_of(candidate.build)} What changes: {told}."
 
 
-def _changed(one: Change) -> str:
+def _changed(one: EnvironmentChange) -> str:
     driver = f" (needs NVIDIA driver {one.driver} or newer)" if one.driver else ""
     return f"{one.name} {escaped(one.before)} to {escaped(one.after)}{driver}"
 
@@ -129,8 +126,8 @@ def _line(item: Item, base: str) -> str:
         said.append("∆ wrong numbers, no error")
     if item.has_workaround:
         said.append("has a workaround")
-    said += [escaped(mark) for mark in marks_of(item.pair)]
-    said += [escaped(words.format(**values)) for words, values in notes_of(item.pair) if "inferred" in words]
+    said += [escaped(mark) for mark in marks_of(item)]
+    said += [escaped(words.format(**values)) for words, values in notes_of(item) if "inferred" in words]
     if item.after.measured_at is None:
         said.append(escaped(item.after.reason))
     elif base:
@@ -140,12 +137,12 @@ def _line(item: Item, base: str) -> str:
 
 def _upstream(issue: Issue) -> str:
     """`pytorch#151290, closed as of 2026-11-20`, linked to the thread; the id of an issue that names none."""
-    report = next((link for link in issue.links if link.kind is LinkKind.REPORT), None)
+    report = issue.report
     if report is None:
         return escaped(issue.id)
     found = _THREAD.match(report.url)
     name = f"{found[1]}#{found[2]}" if found else issue.id
-    return f"{_link(name, report.url)}{_state(report)}"
+    return f"{link(name, report.url)}{_state(report)}"
 
 
 def _state(report: Link) -> str:
@@ -157,16 +154,12 @@ def _state(report: Link) -> str:
 def _evidence(item: Item, base: str) -> str:
     cell = item.after
     path = f"/cells/{quote(cell.issue, safe='')}/{quote(cell.build, safe='')}?{urlencode({'hardware': cell.hardware})}"
-    return _link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))
-
-
-def _link(text: str, target: str) -> str:
-    return f"[{escaped(text)}](<{target}>)" if _ADDRESS.match(target) else escaped(text)
+    return link(f"measured {cell.measured_at:%Y-%m-%d}", address(base, path))
 
 
 def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
-    """What goes in, stays and goes out. `room` is how many lines there are for all of it: snippets are folded in for as
-    long as they fit.
+    """Workarounds to add, keep and take out. `room` is how many lines there are for all of it: snippets are folded in
+    for as long as they fit.
     """
     found = steps(candidate)
     groups = (
@@ -187,7 +180,7 @@ def _workarounds(candidate: Candidate, base: str, room: int) -> list[str]:
     return [f"### {heading} ({len(lines)})\n\n" + "\n".join(lines).rstrip("\n") for heading, lines in told.items()]
 
 
-def _told(step: Step, base: str) -> str:
+def _told(step: WorkaroundStep, base: str) -> str:
     finding = step.item.after.workarounds.get(step.workaround.id)
     cures = finding if finding and finding.verdict is WorkaroundVerdict.EFFECTIVE else None
     said = [step.workaround.trade_off if cures else "", "1 run" if cures and cures.runs == 1 else "", step.why]
@@ -198,21 +191,21 @@ def _told(step: Step, base: str) -> str:
 def _where(issue: Issue, base: str) -> str:
     """The issue by its title, linked to where its snippets stand."""
     path = f"/issues/{quote(issue.id, safe='')}"
-    return _link(issue.title, address(base, path)) if base else escaped(issue.title)
+    return link(issue.title, address(base, path)) if base else escaped(issue.title)
 
 
 def _find_out(candidate: Candidate) -> Iterator[str]:
     commands = candidate.missing.commands(candidate.build.id)
     if commands:
-        yield f"To find out what is not known there (about {candidate.missing.minutes} min):"
+        yield f"To find out what is not known there (about {candidate.missing.price.minutes} min):"
         yield "\n".join(["```sh", *commands, "```"])
 
 
-def _foot(advice: Advice, base: str, page: str, now: datetime) -> str:
+def _foot(advice: UpgradeAdvice, base: str, page: str, now: datetime) -> str:
     musts = advice.constraints.in_words
     parts = [
         f"{len(advice.watched)} issues watched",
         f"must have: {', '.join(map(escaped, musts))}" if musts else "",
-        f"{_link('Known Good', address(base, page)) if base and page else 'Known Good'}, {now:%Y-%m-%d}",
+        f"{link('Known Good', address(base, page)) if base and page else 'Known Good'}, {now:%Y-%m-%d}",
     ]
     return f"---\n\n{'; '.join(part for part in parts if part)}."

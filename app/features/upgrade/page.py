@@ -23,7 +23,7 @@ from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
-from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, Advice, Decision
+from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, UpgradeAdvice, UpgradeDecision
 from knowngood.app.features.upgrade.request import UnknownStart, packages_said, start_name, start_of
 from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
 from knowngood.app.features.upgrade.wording import (
@@ -31,8 +31,8 @@ from knowngood.app.features.upgrade.wording import (
     MEASURED_WORDS,
     RATING_WORDS,
     SECTION_WORDS,
-    Change,
-    Step,
+    EnvironmentChange,
+    WorkaroundStep,
     because,
     changes,
     index_of,
@@ -172,7 +172,7 @@ class Shown:
     is_best: bool
     is_chosen: bool
     why: str
-    changes: tuple[Change, ...]
+    changes: tuple[EnvironmentChange, ...]
     requirements: str
     index: Markup
     sections: tuple[Section, ...]
@@ -203,7 +203,7 @@ class Answer:
     `widest` is how many issues the longest bar has.
     """
 
-    decision: Decision
+    decision: UpgradeDecision
     start: str
     start_address: str
     watched: str
@@ -343,7 +343,7 @@ def upgrade_page(
     )
 
 
-def _answer(context: RequestContext, query: UpgradePageQuery, advice: Advice) -> Answer:
+def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdvice) -> Answer:
     chosen = _chosen(advice, query.to)
     shown = chosen or told_of(advice)
     known = [one for one in advice.candidates if one.measured]
@@ -379,13 +379,13 @@ def _said(context: RequestContext, said: Message) -> str:
     return context.say(said.words, **said.values)
 
 
-def _chosen(advice: Advice, wanted: str) -> Candidate | None:
+def _chosen(advice: UpgradeAdvice, wanted: str) -> Candidate | None:
     """The candidate that is asked for by name, else the one that is recommended."""
     asked = _id_of(wanted, advice)
     return next((one for one in advice.candidates if one.build.id == asked), advice.best)
 
 
-def _id_of(wanted: str, advice: Advice) -> str:
+def _id_of(wanted: str, advice: UpgradeAdvice) -> str:
     """Of a candidate that is named; empty where none is meant, because links of yesterday name what has left."""
     try:
         return find_build(wanted, {one.build.id: one.build for one in advice.candidates}).id if wanted else ""
@@ -393,7 +393,7 @@ def _id_of(wanted: str, advice: Advice) -> str:
         return ""
 
 
-def _watched(context: RequestContext, query: UpgradePageQuery, advice: Advice) -> str:
+def _watched(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdvice) -> str:
     named = [*query.watch, *query.component, *query.package, query.severity]
     told = ", ".join(one for one in named if one)
     count = len(advice.watched)
@@ -460,7 +460,7 @@ _FOLDED = frozenset({Tally.FAILS, Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DO
 
 
 def _shown(
-    context: RequestContext, query: UpgradePageQuery, advice: Advice, one: Candidate, *, is_chosen: bool
+    context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdvice, one: Candidate, *, is_chosen: bool
 ) -> Shown:
     own = query.model_copy(update={"to": one.build.id})
     missing = one.missing
@@ -477,7 +477,7 @@ def _shown(
         sections=tuple(_sections(context, one)),
         steps=tuple(_steps(context, one)),
         missing=context.say(
-            "about {minutes} min for {n} issues, one after another", minutes=missing.minutes, n=missing.count
+            "about {minutes} min for {n} issues, one after another", minutes=missing.price.minutes, n=missing.count
         )
         if missing.count
         else "",
@@ -487,12 +487,12 @@ def _shown(
     )
 
 
-def _compare(advice: Advice, one: Candidate) -> str:
+def _compare(advice: UpgradeAdvice, one: Candidate) -> str:
     hardware = advice.hardware[0] if len(advice.hardware) == 1 else ""
     return compare_address(advice.start.id, one.build.id, hardware=hardware)
 
 
-def _note(context: RequestContext, advice: Advice, one: Candidate, query: UpgradePageQuery) -> str:
+def _note(context: RequestContext, advice: UpgradeAdvice, one: Candidate, query: UpgradePageQuery) -> str:
     page = f"{UPGRADE}{query.model_copy(update={'to': one.build.id}).asking()}"
     return migration_note(advice, one, base=context.base, page=page, now=context.now)
 
@@ -516,7 +516,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         is_silent=issue.silent,
         before=_mark(context, item.before),
         after=_mark(context, cell),
-        notes=tuple(context.say(words, **values) for words, values in notes_of(item.pair)),
+        notes=tuple(context.say(words, **values) for words, values in notes_of(item)),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )
@@ -553,7 +553,7 @@ def _steps(context: RequestContext, one: Candidate) -> Iterable[StepGroup]:
             )
 
 
-def _step(context: RequestContext, step: Step) -> StepLine:
+def _step(context: RequestContext, step: WorkaroundStep) -> StepLine:
     cell, workaround = step.item.after, step.workaround
     return StepLine(
         issue_title=context.in_language(step.item.issue.title, step.item.issue.title_zh),

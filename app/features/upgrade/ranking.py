@@ -21,9 +21,11 @@ from enum import StrEnum
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Severity, environment_request, variants_of
+from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, environment_request, variants_of
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK
+from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedArm, PlannedJob, Price, price_of
+from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
@@ -59,14 +61,14 @@ class LeftOut:
     reasons: tuple[str, ...]
 
 
-class Decision(StrEnum):
+class UpgradeDecision(StrEnum):
     GO = "go"
     STAY = "stay"
     CANNOT_SAY = "cannot_say"
 
 
 @dataclass(frozen=True)
-class Question:
+class UpgradeQuestion:
     """`start` is the build one is on, `watched` the issues by id. `enough` is the assurance that is asked for (LEAST to
     1).
 
@@ -85,14 +87,14 @@ class Question:
 
 @dataclass(frozen=True)
 class FindOut:
-    """What has to be measured before more can be said, as it is typed; `what` names it with its price."""
+    """Measurements that are needed before more can be said, as they are typed; `what` names it with its price."""
 
     what: Message
     commands: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Advice:
+class UpgradeAdvice:
     """The answer. `base` is the build one is on, as a candidate like the others; `candidates` stand best first;
     `left_out` in the order of releases. `why` are the parts of one sentence, or one of its own. `find_out` is what a
     "cannot say" would take.
@@ -103,7 +105,7 @@ class Advice:
     constraints: Constraints
     enough: float
     hardware: tuple[str, ...]
-    decision: Decision
+    decision: UpgradeDecision
     why: tuple[Message, ...]
     find_out: tuple[FindOut, ...]
     candidates: tuple[Candidate, ...]
@@ -139,8 +141,8 @@ RANKING_WORDS = (
     "the wheel of the default index",
     "the later name",
 )
-"""What decides between two candidates: the first of these in which they differ. More and less are told by weight
-(WEIGHING_WORDS). The last three settle ties.
+"""The rule that decides between two candidates: the first of these in which they differ. More and less are told by
+weight (WEIGHING_WORDS). The last three settle ties.
 """
 
 
@@ -158,11 +160,11 @@ def rank_key(candidate: Candidate, enough: float) -> tuple[int, ...]:
     )
 
 
-def advise(question: Question, known: Known) -> Advice:
+def advise(question: UpgradeQuestion, known: Known) -> UpgradeAdvice:
     """Rank every newer build of the catalogue for what is watched. Total; no build is dropped without a word.
 
     Which classes count: those that are named; else each issue counts on the classes where it was ever measured, and
-    where it is told twice the graver counts.
+    where it counts on two the more severe one does.
     """
     start, constraints = question.start, question.constraints
     newer = sorted((one for one in known.builds.values() if _is_newer(one, start)), key=lambda one: one.build_id)
@@ -174,7 +176,7 @@ def advise(question: Question, known: Known) -> Advice:
     ranked = _ranked([_candidate(one, places, question, known) for one in eligible], question.enough)
     judged = _judged(ranked, base, question)
     decision, why, find_out = _decide(judged, base, newer, question.enough)
-    return Advice(
+    return UpgradeAdvice(
         base=base,
         watched=question.watched,
         constraints=constraints,
@@ -199,7 +201,7 @@ def _is_newer(build: Build, start: Build) -> bool:
 _Places = Sequence[tuple[str, Sequence[Issue]]]
 
 
-def _places(question: Question, known: Known) -> _Places:
+def _places(question: UpgradeQuestion, known: Known) -> _Places:
     """The classes that count, each with the issues that are asked for there."""
     named = question.constraints.hardware
     classes = named or known.hardware or (CPU_CLASS,)
@@ -210,42 +212,43 @@ def _places(question: Question, known: Known) -> _Places:
     return [(class_, [*issues, *nowhere]) for class_, issues in asked.items() if issues or nowhere]
 
 
-def _candidate(build: Build, places: _Places, question: Question, known: Known) -> Candidate:
+def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: Known) -> Candidate:
     items: dict[str, Item] = {}
     for class_, issues in places:
         for pair in compare(issues, question.start, build, class_, known).pairs:
-            found = Item(pair)
+            found = Item(**vars(pair))
             held = items.get(found.issue.id)
             if held is None or _weight(found) < _weight(held):
                 items[found.issue.id] = found
-    ordered = tuple(sorted((item for item in items.values() if _concerns_either(item)), key=_gravest_first))
+    ordered = tuple(
+        sorted(
+            (item for item in items.values() if {item.before.verdict, item.after.verdict} != _NOWHERE),
+            key=_most_severe_first,
+        )
+    )
     return Candidate(build, ordered, _missing(build, ordered, question), _doubtful(ordered, question, known))
 
 
-def _concerns_either(item: Item) -> bool:
-    return {item.before.verdict, item.after.verdict} != {Verdict.NOT_APPLICABLE}
-
-
+_NOWHERE = {Verdict.NOT_APPLICABLE}
 _GRAVITY = {prospect: rank for rank, prospect in enumerate(Prospect)}
 _GROUPS = {group: rank for rank, group in enumerate(Group)}
-_SEVERITY = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def _weight(item: Item) -> tuple[bool, int, int, str]:
     return (not item.may_be_lost, _GRAVITY[item.prospect], _GROUPS[item.group], item.after.hardware)
 
 
-def _gravest_first(item: Item) -> tuple[bool, int, bool, int, str]:
+def _most_severe_first(item: Item) -> tuple[bool, int, bool, int, str]:
     return (
         not item.may_be_lost,
         _GRAVITY[item.prospect],
         not item.issue.silent,
-        -_SEVERITY[item.issue.severity],
+        -SEVERITY_RANK[item.issue.severity],
         item.issue.id,
     )
 
 
-def _missing(build: Build, items: Iterable[Item], question: Question) -> Missing:
+def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> Missing:
     open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
     to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
     again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
@@ -263,7 +266,7 @@ def _class_to_run(item: Item) -> str:
     return item.after.hardware if item.is_run_there else CPU_CLASS
 
 
-def _doubtful(items: Iterable[Item], question: Question, known: Known) -> Doubtful:
+def _doubtful(items: Iterable[Item], question: UpgradeQuestion, known: Known) -> Doubtful:
     """One more run of the baseline for each side that rests on a single one; of an inferred side, of its ground."""
     gained = [item for item in items if item.group is Group.FIXED and not item.is_confirmed]
     sides = [(item.issue, cell) for item in gained for cell in (item.before, item.after) if cell.runs < CONFIRMED]
@@ -292,7 +295,7 @@ class _Run:
     arms: tuple[str, ...]
 
 
-def _price(runs: Iterable[_Run], question: Question) -> Price:
+def _price(runs: Iterable[_Run], question: UpgradeQuestion) -> Price:
     """Of these arms with every variant, one after another: what `run --where-affected` begins with."""
     jobs: dict[tuple[object, ...], PlannedJob] = {}
     for run in runs:
@@ -319,7 +322,7 @@ def _tie(candidate: Candidate) -> tuple[Version, bool, str]:
     return (Version(build.build_id.release), is_release(build), build.id)
 
 
-def _judged(ranked: Sequence[Candidate], base: Candidate, question: Question) -> tuple[Candidate, ...]:
+def _judged(ranked: Sequence[Candidate], base: Candidate, question: UpgradeQuestion) -> tuple[Candidate, ...]:
     """With rating and reason; of the good ones the first is recommended, because nothing that follows is better."""
     rated = [replace(one, rating=_rating(one, base, question.enough)) for one in ranked]
     best = next((one for one in rated if one.rating is Rating.ALSO_GOOD), None)
@@ -355,7 +358,7 @@ def _reason(one: Candidate, best: Candidate | None, base: Candidate) -> Message:
             return Message(
                 "{n} gained, each on a single run (to confirm: about {minutes} min)",
                 n=gained,
-                minutes=one.doubtful.minutes,
+                minutes=one.doubtful.price.minutes,
             )
         case Rating.MAY_LOSE:
             return Message("{n} fail there that are not known before", n=one.counts[Tally.NOT_KNOWN_BEFORE])
@@ -379,7 +382,7 @@ def _here(base: Candidate) -> Message:
     return Message(
         "where you are; too little to compare: run {n} (about {minutes} min)",
         n=base.missing.count,
-        minutes=base.missing.minutes,
+        minutes=base.missing.price.minutes,
     )
 
 
@@ -426,18 +429,18 @@ def _open(one: Candidate, base: Candidate) -> Message:
         "not enough measured: {n} have no answer (run {count}: about {minutes} min)",
         n=one.counts[Tally.NOT_KNOWN],
         count=one.missing.count,
-        minutes=one.missing.minutes,
+        minutes=one.missing.price.minutes,
     )
 
 
-_Answer = tuple[Decision, tuple[Message, ...], tuple[FindOut, ...]]
+_Answer = tuple[UpgradeDecision, tuple[Message, ...], tuple[FindOut, ...]]
 
 
 def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build], enough: float) -> _Answer:
     """The answer, its reasons, and what it takes to say more."""
     best = next((one for one in judged if one.rating is Rating.RECOMMENDED), None)
     if best is not None:
-        return Decision.GO, tuple(_praise(best)), ()
+        return UpgradeDecision.GO, tuple(_praise(best)), ()
     start = base.build.id
     if not newer:
         return _stay(Message("No newer build is in the catalogue."))
@@ -446,14 +449,14 @@ def _decide(judged: Sequence[Candidate], base: Candidate, newer: Sequence[Build]
     first = judged[0]
     if base.coverage < LEAST:
         lacking = (base, first) if first.assurance < enough else (base,)
-        return Decision.CANNOT_SAY, tuple(_hardly_measured(base)), tuple(map(_find_out, lacking))
+        return UpgradeDecision.CANNOT_SAY, tuple(_hardly_measured(base)), tuple(map(_find_out, lacking))
     if not any(item.fails for item in base.items):
         return _stay(Message("Nothing that you watch fails on {start}.", start=start))
     return _without_a_good_one(judged, base)
 
 
 def _stay(why: Message) -> _Answer:
-    return Decision.STAY, (why,), ()
+    return UpgradeDecision.STAY, (why,), ()
 
 
 def _find_out(one: Candidate) -> FindOut:
@@ -461,7 +464,7 @@ def _find_out(one: Candidate) -> FindOut:
         "On {build} without an answer: {n} (about {minutes} min)",
         build=one.build.id,
         n=one.missing.count,
-        minutes=one.missing.minutes,
+        minutes=one.missing.price.minutes,
     )
     return FindOut(said, one.missing.commands(one.build.id))
 
@@ -478,7 +481,9 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
         applicable=base.applicable,
     )
     if missing.count:
-        yield Message("To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.minutes)
+        yield Message(
+            "To compare, run {n} there (about {minutes} min).", n=missing.count, minutes=missing.price.minutes
+        )
 
 
 def _praise(best: Candidate) -> Iterator[Message]:
@@ -506,7 +511,7 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
     """To stay is said only where no measured candidate could turn out to be good."""
     hopeful = next((one for one in judged if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
     if hopeful is not None:
-        return Decision.CANNOT_SAY, (_hopeful(hopeful),), (_what_it_takes(hopeful, base),)
+        return UpgradeDecision.CANNOT_SAY, (_hopeful(hopeful),), (_what_it_takes(hopeful, base),)
     first = judged[0]
     gained, best = first.counts[Tally.GAINED], first.build.id
     match first.rating:
@@ -517,7 +522,7 @@ def _without_a_good_one(judged: Sequence[Candidate], base: Candidate) -> _Answer
                 measured=first.measured,
                 applicable=first.applicable,
             )
-            return Decision.CANNOT_SAY, (said,), (_find_out(first),)
+            return UpgradeDecision.CANNOT_SAY, (said,), (_find_out(first),)
         case Rating.LOSES:
             lost = first.counts[Tally.LOST] - first.counts[Tally.LOST_WITH_WORKAROUND]
             return _stay(
@@ -560,6 +565,6 @@ def _what_it_takes(one: Candidate, base: Candidate) -> FindOut:
         return _find_out(base)
     doubtful = one.doubtful
     said = Message(
-        "To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.minutes
+        "To confirm {n} on both sides (about {minutes} min)", n=len(doubtful.issues), minutes=doubtful.price.minutes
     )
     return FindOut(said, doubtful.commands)

@@ -1,20 +1,22 @@
-"""What somebody asks of an upgrade, in words, and the question that it is: for pages, programs and terminals alike."""
+"""A request for advice on an upgrade, in words, and the question that it is: for pages, programs and terminals
+alike.
+"""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.packages import concerns, named_by
-from knowngood.app.domain.errors import BadRequest, KnownGoodError, OtherPython, UnknownBuild
-from knowngood.app.domain.issue import Issue, Severity
-from knowngood.app.domain.issue_selectors import Watch, canonical_package, is_all, watched_issues
+from knowngood.app.domain.errors import OtherPython, UnknownBuild
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue_selectors import Watch, canonical_package, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.app.features.environments.resolve import Resolved, resolve, resolve_build
+from knowngood.app.features.environments import read_environment
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.app.features.gate.policy import Policy, filled
-from knowngood.app.features.gate.request import BadField
+from knowngood.app.features.gate.request import WATCHED, BadField, about
 from knowngood.app.features.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -23,12 +25,12 @@ from knowngood.app.features.upgrade.constraints import (
     read_pin,
     read_python,
 )
-from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, Question
+from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, UpgradeQuestion
 from knowngood.app.knowledge.model import Knowledge
 
 
 @dataclass(frozen=True)
-class AskedUpgrade:
+class UpgradeRequest:
     """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
     `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
     `enough` is a percentage (None: the usual one).
@@ -51,7 +53,9 @@ class AskedUpgrade:
 
 @dataclass(frozen=True)
 class Times:
-    """What runs took here: `durations` by (issue, arm, variant), and making an environment (None: never timed)."""
+    """The time that runs took here: `durations` by (issue, arm, variant), and making an environment (None: never
+    timed).
+    """
 
     durations: Mapping[tuple[str, str, str], float]
     environment_s: float | None = None
@@ -65,13 +69,13 @@ class UnknownStart(BadField):
         self.nearest = tuple(nearest)
 
 
-def read_upgrade(asked: AskedUpgrade, knowledge: Knowledge, times: Times) -> Question:
+def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> UpgradeQuestion:
     """Raises BadField, which names the part that cannot be understood."""
     start, assumed = _start(asked, knowledge)
     watched, policy, notes = _watched(asked, knowledge)
     named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, asked.packages)
-    return Question(
+    return UpgradeQuestion(
         start=start,
         watched=concerned,
         constraints=_constraints(asked, knowledge, policy.hardware),
@@ -82,16 +86,13 @@ def read_upgrade(asked: AskedUpgrade, knowledge: Knowledge, times: Times) -> Que
     )
 
 
-def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> Resolved:
+def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> ResolvedBuild:
     """The build that an environment is (`pip freeze`, a lock file). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     """
-    # Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
-    from knowngood.app.features.environments import read_environment  # noqa: PLC0415
-
     builds = knowledge.known.builds
-    with _about("environment"):
+    with about("environment"):
         try:
             stated = read_environment(name, content.encode(), python=python)
         except OtherPython:
@@ -99,13 +100,13 @@ def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> Reso
         return resolve(stated, builds, builds)
 
 
-def start_name(found: Resolved) -> str:
+def start_name(found: ResolvedBuild) -> str:
     """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
     build = found.build or ""
     return build.removeprefix("torch-") if len(found.pythons) > 1 else build
 
 
-def _start(asked: AskedUpgrade, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
+def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
     builds = knowledge.known.builds
     written = asked.start.strip()
     if not written:
@@ -128,16 +129,16 @@ def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Buil
     return next(alike, start)
 
 
-def _watched(asked: AskedUpgrade, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
+def _watched(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[tuple[Issue, ...], Policy, tuple[str, ...]]:
     """The issues, the policy that watches them with its lists filled in, and notes."""
     issues = knowledge.known.issues
-    with _about("severity"):
-        named = Watch(asked.issues, asked.component, asked.package, _severity(asked.severity), asked.watch)
+    with about("severity"):
+        named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
     if named.is_empty or any(map(is_all, asked.issues)):
         return tuple(issues[id_] for id_ in sorted(issues) if not issues[id_].is_smoke), Policy(watch=named), ()
-    with _about("watch"):
+    with about("watch"):
         policy = filled(Policy(watch=named), knowledge.lists)
-    with _about(next(name for name in _WATCHED if getattr(asked, name))):
+    with about(next(name for name in WATCHED if getattr(asked, name))):
         found, notes = watched_issues(policy.watch, issues, knowledge.known.names)
     if not found:
         raise BadField("watch", "what is watched names no issue of this catalogue")
@@ -179,27 +180,18 @@ def _concerned(
     return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
 
 
-_WATCHED = ("issues", "component", "package", "severity", "watch")
-
-
-def _severity(text: str) -> Severity | None:
-    if text and text not in list(Severity):
-        raise BadRequest(f'"{text[:40]}" is no severity; known: {", ".join(Severity)}')
-    return Severity(text) if text else None
-
-
-def _constraints(asked: AskedUpgrade, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
+def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
     """The classes of watch lists count where none are named; those that nobody measured cannot."""
     measured = knowledge.known.hardware
-    with _about("python"):
+    with about("python"):
         python = read_python(asked.python.strip())
-    with _about("cuda"):
+    with about("cuda"):
         cuda = read_cuda(asked.cuda.strip())
-    with _about("driver"):
+    with about("driver"):
         driver = read_driver(asked.driver.strip())
-    with _about("pin"):
+    with about("pin"):
         pins = tuple(read_pin(text) for text in asked.pin)
-    with _about("hardware"):
+    with about("hardware"):
         hardware = read_hardware(asked.hardware or [one for one in classes if one in measured], measured)
     return Constraints(python, driver, hardware, (*cuda, *pins))
 
@@ -211,13 +203,3 @@ def _enough(percent: int | None) -> float:
     if not least <= percent <= 100:  # noqa: PLR2004 - per cent
         raise BadField("enough", f"is a percentage from {least} to 100: of less than half nothing is said")
     return percent / 100
-
-
-@contextmanager
-def _about(name: str) -> Iterator[None]:
-    try:
-        yield
-    except BadField:
-        raise
-    except KnownGoodError as error:
-        raise BadField(name, str(error)) from None

@@ -8,7 +8,7 @@ from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import Candidate, Item, Missing, Prospect, Rating, Tally
-from knowngood.app.features.upgrade.ranking import Advice, Decision
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 from knowngood.app.features.upgrade.wording import answer, requirements
 from knowngood.app.web.urls import build_address, cell_address, issue_address
 
@@ -91,7 +91,7 @@ class UpgradeBody(BaseModel):
     `requirements` are those of the recommended one.
     """
 
-    decision: Decision
+    decision: UpgradeDecision
     answer: str
     start: str
     build: str | None
@@ -108,7 +108,7 @@ class UpgradeBody(BaseModel):
     notes: list[str]
 
 
-def upgrade_body(advice: Advice) -> UpgradeBody:
+def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
     best = advice.best
     return UpgradeBody(
         decision=advice.decision,
@@ -167,8 +167,8 @@ def _item(item: Item) -> ItemBody:
         silent=item.issue.silent,
         prospect=item.prospect,
         group=item.group,
-        assurance=item.pair.assurance,
-        runs=item.pair.runs,
+        assurance=item.assurance,
+        runs=item.runs,
         hardware=cell.hardware,
         before=item.before.verdict,
         after=cell.verdict,

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from knowngood.app.dashboard.matrix.selection import Names, Words, none_where_empty
-from knowngood.app.features.upgrade.ranking import LEAST, Advice, advise
-from knowngood.app.features.upgrade.request import AskedUpgrade, Times, packages_of, read_upgrade
+from knowngood.app.features.upgrade.ranking import LEAST, UpgradeAdvice, advise
+from knowngood.app.features.upgrade.request import Times, UpgradeRequest, packages_of, read_upgrade
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import reading
@@ -55,8 +55,8 @@ class UpgradeQuery(BaseModel):
     ] = None
 
     @property
-    def asked(self) -> AskedUpgrade:
-        return AskedUpgrade(
+    def asked(self) -> UpgradeRequest:
+        return UpgradeRequest(
             start=self.start,
             watch=tuple(self.watch),
             issues=tuple(self.issues),
@@ -83,6 +83,6 @@ def times_of(state: AppState) -> Times:
         return Times(load_durations(session), load_environment_s(session))
 
 
-def advice_on(asked: AskedUpgrade, knowledge: Knowledge, state: AppState) -> Advice:
+def advice_on(asked: UpgradeRequest, knowledge: Knowledge, state: AppState) -> UpgradeAdvice:
     """Raises BadField."""
     return advise(read_upgrade(asked, knowledge, times_of(state)), knowledge.known)

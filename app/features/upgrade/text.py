@@ -1,12 +1,11 @@
 """An upgrade's answer for a terminal: plain text, the answer in the first line."""
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
 
 from knowngood.app.features.compare.renderers import pair_lines
-from knowngood.app.features.gate.renderers.common import one_line
+from knowngood.app.features.gate.renderers.common import one_line, wrapped
 from knowngood.app.features.upgrade.candidates import Candidate, Tally
-from knowngood.app.features.upgrade.ranking import Advice
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice
 from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
     MEASURED_WORDS,
@@ -21,38 +20,33 @@ from knowngood.app.features.upgrade.wording import (
     told_of,
 )
 
-_WIDTH = 96
 _NAMED = 3
 
 # Of these the number is enough: `compare` names them.
 _COUNTED_ONLY = frozenset({Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
 
 
-def upgrade_text(advice: Advice) -> str:
+def upgrade_text(advice: UpgradeAdvice) -> str:
     """The answer, what was asked, what would tell more, the build one is on and the candidates, best first; then the
     issues of the one that is told of.
     """
-    lines = [*_wrapped(answer(advice)), "", *_wrapped(situation(advice))]
-    lines += [line for note in advice.notes for line in _wrapped(f"note: {one_line(note)}", "  ")]
+    lines = [*wrapped(answer(advice)), "", *wrapped(situation(advice))]
+    lines += [line for note in advice.notes for line in wrapped(f"note: {one_line(note)}", later="  ")]
     for one in advice.find_out:
-        lines += ["", *_wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
+        lines += ["", *wrapped(f"{one.what}:"), *(f"  {command}" for command in one.commands)]
     told = [advice.base, *(one for one in advice.candidates if one.measured)]
     lines += ["", *_table(told)]
     silent = [one.build.id for one in advice.candidates if not one.measured]
     if silent:
-        lines += ["", *_wrapped(f"without any answer ({len(silent)}): {_some(silent)}", "  ")]
+        lines += ["", *wrapped(f"without any answer ({len(silent)}): {_some(silent)}", later="  ")]
     if advice.left_out:
         lines += ["", f"left out ({len(advice.left_out)}):"]
         for reason, ids in left_out_by_reason(advice).items():
-            lines += _wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", "    ")
+            lines += wrapped(f"  {one_line(reason)} ({len(ids)}): {_some(ids)}", later="    ")
     shown = told_of(advice)
     if shown:
         lines += ["", *_particulars(advice, shown)]
     return "\n".join(lines) + "\n"
-
-
-def _wrapped(text: str, later: str = "") -> list[str]:
-    return wrap(text, _WIDTH, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -77,17 +71,17 @@ def _figure(one: Candidate, tally: Tally) -> str:
     return f"{count} ({eased}')" if tally is Tally.LOST and eased else str(count)
 
 
-def _particulars(advice: Advice, candidate: Candidate) -> Iterator[str]:
-    yield from _wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", "  ")
+def _particulars(advice: UpgradeAdvice, candidate: Candidate) -> Iterator[str]:
+    yield from wrapped(f"{candidate.build.id}: {RATING_WORDS[candidate.rating]}; {candidate.why}", later="  ")
     if candidate is advice.best:
         yield f"  install: {'  '.join(requirements(candidate.build))}"
     for tally, items in sections(candidate).items():
         yield f"{SECTION_WORDS[tally]} ({len(items)})"
         if tally not in _COUNTED_ONLY:
             for item in items:
-                yield from pair_lines(item.pair)
+                yield from pair_lines(item)
     hardware = f" --hardware {advice.hardware[0]}" if len(advice.hardware) == 1 else ""
     yield f"All of them: knowngood compare {advice.start.id} {candidate.build.id}{hardware}"
     if candidate.missing.count:
-        yield from _wrapped(f"To find out the rest (about {candidate.missing.minutes} min):")
+        yield from wrapped(f"To find out the rest (about {candidate.missing.price.minutes} min):")
         yield from (f"  {one}" for one in candidate.missing.commands(candidate.build.id))

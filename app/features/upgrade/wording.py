@@ -1,4 +1,6 @@
-"""What all forms of an upgrade's answer say: the answer itself, what to install, what becomes of workarounds."""
+"""Words that all forms of an upgrade's answer share: the answer itself, what to install, what becomes of
+workarounds.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
 from knowngood.app.features.environments.resolve import index_of_variant
 from knowngood.app.features.upgrade.candidates import Candidate, Item, Message, Prospect, Rating, Tally
 from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER
-from knowngood.app.features.upgrade.ranking import Advice, Decision
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 
 Say = Callable[[Message], str]
 
@@ -72,19 +74,19 @@ def measured(candidate: Candidate) -> Message:
     return Message(words, measured=candidate.measured, applicable=candidate.applicable, n=candidate.from_cpu)
 
 
-def verdict(advice: Advice, say: Say = str) -> str:
+def verdict(advice: UpgradeAdvice, say: Say = str) -> str:
     """The first sentence: what to do."""
     match advice.decision:
-        case Decision.GO if advice.best:
+        case UpgradeDecision.GO if advice.best:
             return say(Message("Go to {build}.", build=advice.best.build.id))
-        case Decision.STAY:
+        case UpgradeDecision.STAY:
             return say(Message("Stay on {build}.", build=advice.start.id))
         case _:
             return say(Message("Cannot say yet."))
 
 
-def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
-    """What follows it: why, in one sentence or two."""
+def because(advice: UpgradeAdvice, say: Say = str, comma: str = ", ", stop: str = ". ") -> str:
+    """The reasons that follow it, in one sentence or two."""
     best, base = advice.best, advice.base
     if best is None:
         return " ".join(say(part) for part in advice.why)
@@ -94,28 +96,28 @@ def because(advice: Advice, say: Say = str, comma: str = ", ", stop: str = ". ")
     return f"{comma.join(say(part) for part in advice.why)}{stop}{say(told)}"
 
 
-def answer(advice: Advice) -> str:
+def answer(advice: UpgradeAdvice) -> str:
     return f"{verdict(advice)} {because(advice)}"
 
 
-def situation(advice: Advice) -> str:
-    """What was asked, in one line."""
+def situation(advice: UpgradeAdvice) -> str:
+    """The question, in one line."""
     n = len(advice.watched)
     must = advice.constraints.in_words
     parts = [f"You are on {advice.start.id}.", f"You watch {n} {'issue' if n == 1 else 'issues'}."]
     return " ".join([*parts, *([f"Must have: {', '.join(must)}."] if must else [])])
 
 
-def told_of(advice: Advice) -> Candidate | None:
+def told_of(advice: UpgradeAdvice) -> Candidate | None:
     """The candidate whose issues are told of where nobody asks for another: the recommended one; else the first, of
     which at least something is known. None where it could not be compared.
     """
-    if advice.best or advice.decision is Decision.STAY:
+    if advice.best or advice.decision is UpgradeDecision.STAY:
         return advice.best or next(iter(advice.candidates), None)
     return next((one for one in advice.candidates if one.rating in {Rating.MAY_LOSE, Rating.NOT_CONFIRMED}), None)
 
 
-def left_out_by_reason(advice: Advice) -> dict[str, list[str]]:
+def left_out_by_reason(advice: UpgradeAdvice) -> dict[str, list[str]]:
     """The builds that break a constraint, in release order, by the first that they break."""
     found: dict[str, list[str]] = {}
     for one in advice.left_out:
@@ -124,7 +126,7 @@ def left_out_by_reason(advice: Advice) -> dict[str, list[str]]:
 
 
 @dataclass(frozen=True)
-class Change:
+class EnvironmentChange:
     """One fact of an environment, on both builds. `driver` is the oldest NVIDIA driver of a new major version of CUDA
     (empty: nothing new).
     """
@@ -135,13 +137,13 @@ class Change:
     driver: str = ""
 
 
-def changes(start: Build, build: Build) -> tuple[Change, ...]:
-    """What differs between the two environments."""
+def changes(start: Build, build: Build) -> tuple[EnvironmentChange, ...]:
+    """The differences between the two environments."""
     found = (
-        Change("torch", start.torch, build.torch),
-        Change("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
-        Change("Triton", start.triton or "none", build.triton or "none"),
-        Change("Python", start.python, build.python),
+        EnvironmentChange("torch", start.torch, build.torch),
+        EnvironmentChange("CUDA", start.cuda or "none", build.cuda or "none", _new_driver(start, build)),
+        EnvironmentChange("Triton", start.triton or "none", build.triton or "none"),
+        EnvironmentChange("Python", start.python, build.python),
     )
     return tuple(one for one in found if one.before != one.after)
 
@@ -175,7 +177,7 @@ def index_of(build: Build) -> Message:
 
 
 @dataclass(frozen=True)
-class Step:
+class WorkaroundStep:
     """Something to do about one workaround of one issue, and why."""
 
     item: Item
@@ -184,22 +186,22 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class WorkaroundSteps:
     """`add` and `keep` are workarounds for what fails on the candidate, one for each issue; `remove` are not needed
     there any more; `avoid` do harm, or no longer help.
     """
 
-    add: tuple[Step, ...]
-    keep: tuple[Step, ...]
-    remove: tuple[Step, ...]
-    avoid: tuple[Step, ...]
+    add: tuple[WorkaroundStep, ...]
+    keep: tuple[WorkaroundStep, ...]
+    remove: tuple[WorkaroundStep, ...]
+    avoid: tuple[WorkaroundStep, ...]
 
 
-def steps(candidate: Candidate) -> Steps:
-    """What becomes of workarounds. Those in place are not known: those that help on the build one is on stand in."""
+def steps(candidate: Candidate) -> WorkaroundSteps:
+    """The steps for each workaround. Those in place are not known: those that help on the build one is on stand in."""
     needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
     kept = [step for step in needed if _turn(step) is WorkaroundTurn.STILL_WORKS]
-    return Steps(
+    return WorkaroundSteps(
         add=tuple(step for step in needed if step not in kept),
         keep=tuple(kept),
         remove=tuple(_turned(candidate.items, {WorkaroundTurn.NO_LONGER_NEEDED: ""})),
@@ -213,23 +215,23 @@ _AVOIDED = {
 }
 
 
-def _turn(step: Step) -> WorkaroundTurn | None:
-    return step.item.pair.workarounds.get(step.workaround.id)
+def _turn(step: WorkaroundStep) -> WorkaroundTurn | None:
+    return step.item.turns.get(step.workaround.id)
 
 
-def _step(item: Item) -> Step | None:
+def _step(item: Item) -> WorkaroundStep | None:
     """The first that helped on both, so that nothing need be changed; else the first that helps there."""
-    turns = item.pair.workarounds
+    turns = item.turns
     kept = [id_ for id_ in item.workarounds if turns.get(id_) is WorkaroundTurn.STILL_WORKS]
     chosen = next(iter([*kept, *item.workarounds]), "")
-    return Step(item, item.issue.workaround(chosen)) if chosen else None
+    return WorkaroundStep(item, item.issue.workaround(chosen)) if chosen else None
 
 
-def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[Step]:
+def _turned(items: Iterable[Item], wanted: Mapping[WorkaroundTurn, str]) -> Iterator[WorkaroundStep]:
     for item in items:
         for one in item.issue.workarounds:
-            turn = item.pair.workarounds.get(one.id)
+            turn = item.turns.get(one.id)
             if turn is not None and turn in wanted:
                 finding = item.after.workarounds.get(one.id)
                 note = finding.note if finding and wanted[turn] else ""
-                yield Step(item, one, ": ".join(part for part in (wanted[turn], note) if part))
+                yield WorkaroundStep(item, one, ": ".join(part for part in (wanted[turn], note) if part))

@@ -9,7 +9,7 @@ from knowngood.app.dashboard.lookups import find_watch_list
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.features.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody, watch_list_body
 from knowngood.app.store.engine import unit_of_work
-from knowngood.app.store.watch_lists import Keeper, load_watch_lists, remove_watch_list, save_watch_list
+from knowngood.app.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list
 from knowngood.app.web.auth.principal import RequireScope, principal_of
 from knowngood.app.web.errors import PROBLEM_MEDIA, Problem
 from knowngood.app.web.request_context import Context
@@ -62,5 +62,5 @@ def delete_watch_list(
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={"Cache-Control": "no-store"})
 
 
-def _keeper(request: Request, actor: Actor) -> Keeper:
-    return Keeper(actor, overrules=principal_of(request).may(Scope.ADMIN))
+def _keeper(request: Request, actor: Actor) -> ListOwner:
+    return ListOwner(actor, overrules=principal_of(request).may(Scope.ADMIN))

@@ -12,7 +12,7 @@ from knowngood.app.cli.context import opened, opened_with_catalogue, operator, r
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 
 watch = typer.Typer(
     help="Keep watch lists: named choices of issues that the gate can be asked with.", no_args_is_help=True
@@ -37,7 +37,7 @@ def add(  # noqa: PLR0913 - one option for each part of a list
 ) -> None:
     """Keep a list under this name; one that is there gets a new version with exactly this."""
     named = Watch(_split(issues), _split(components), _split(packages), _severity(severity))
-    _save({name: Content(named, _split(hardware), description)}, owner)
+    _save({name: WatchListContent(named, _split(hardware), description)}, owner)
 
 
 @watch.command("import")
@@ -83,18 +83,18 @@ def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.
 def remove(name: Annotated[str, typer.Argument(help="As `watch list` shows it.")]) -> None:
     """Remove a list; the gate then refuses questions that name it. Its versions stay on record."""
     from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.watch_lists import Keeper, remove_watch_list
+    from knowngood.app.store.watch_lists import ListOwner, remove_watch_list
 
     with unit_of_work(opened(read_settings())) as s:
-        remove_watch_list(s, name, by=Keeper(operator(), overrules=True), now=datetime.now(UTC))
+        remove_watch_list(s, name, by=ListOwner(operator(), overrules=True), now=datetime.now(UTC))
     typer.echo(f"{name} is removed")
 
 
-def _save(lists: Mapping[str, Content], owner: str) -> None:
+def _save(lists: Mapping[str, WatchListContent], owner: str) -> None:
     from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.watch_lists import Keeper, save_watch_list
+    from knowngood.app.store.watch_lists import ListOwner, save_watch_list
 
-    keeper = Keeper(operator(), overrules=True)
+    keeper = ListOwner(operator(), overrules=True)
     with unit_of_work(opened_with_catalogue(read_settings())) as s:
         now = datetime.now(UTC)
         kept = [save_watch_list(s, name, one, by=keeper, now=now, owner=owner) for name, one in lists.items()]
@@ -112,7 +112,7 @@ def _severity(text: str) -> Severity | None:
     return Severity(text) if text else None
 
 
-def _in_words(content: Content) -> str:
+def _in_words(content: WatchListContent) -> str:
     one: Watch = content.watch
     named = {"issues": one.issues, "components": one.components, "packages": one.packages, "on": content.hardware}
     said = [f"{what} {', '.join(names)}" for what, names in named.items() if names]

@@ -16,10 +16,10 @@ from knowngood.app.domain.access import NotAllowed, Scope
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.issue_selectors import Watch, is_all, meant_by, names_of
-from knowngood.app.domain.watch_list import Content, WatchList, WatchListTaken
+from knowngood.app.domain.watch_list import WatchList, WatchListContent, WatchListTaken
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.queries import load_hardware, load_issues
-from knowngood.app.store.watch_lists import Keeper, remove_watch_list, save_watch_list
+from knowngood.app.store.watch_lists import ListOwner, remove_watch_list, save_watch_list
 from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
 from knowngood.app.web.errors import InvalidParameter
@@ -65,7 +65,7 @@ class Draft:
     hardware: tuple[str, ...] = ()
     version: int = 0
 
-    def content(self) -> Content:
+    def content(self) -> WatchListContent:
         """Raises BadQuestion for a severity there is not."""
         if self.severity and self.severity not in set(Severity):
             raise InvalidParameter(f"known: {', '.join(Severity)}", "severity")
@@ -75,7 +75,7 @@ class Draft:
             _words(self.packages),
             Severity(self.severity) if self.severity else None,
         )
-        return Content(watch, self.hardware, self.description.strip())
+        return WatchListContent(watch, self.hardware, self.description.strip())
 
 
 @dataclass(frozen=True)
@@ -158,8 +158,8 @@ def _kept(context: RequestContext, request: Request, sent: tuple[Draft, str], *,
     return _see(watch_list_address(kept.name))
 
 
-def _keeper(context: RequestContext, request: Request) -> Keeper:
-    return Keeper(require(request, Scope.TRIAGE).actor, overrules=context.principal.may(Scope.ADMIN))
+def _keeper(context: RequestContext, request: Request) -> ListOwner:
+    return ListOwner(require(request, Scope.TRIAGE).actor, overrules=context.principal.may(Scope.ADMIN))
 
 
 def _refuse_other_owner(context: RequestContext, watch_list: WatchList) -> None:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.gate.policy_file import POLICY_CHARACTERS, parse_policy
 from knowngood.app.serialization.toml_models import STRICT, read_document
 
@@ -39,13 +39,13 @@ class WatchListsFile(BaseModel):
     watchlists: dict[str, WatchListTable]
 
 
-def parse_watch_lists(text: str, where: str, name: str = "") -> dict[str, Content]:
+def parse_watch_lists(text: str, where: str, name: str = "") -> dict[str, WatchListContent]:
     """The lists of a file by name. `name` is for a policy file: what it watches becomes one list, under that name.
 
     Raises BadRequest, or BadPolicy, with the place of each problem.
     """
     if len(text) > POLICY_CHARACTERS:
-        raise BadRequest(f"{where}: has {len(text)} signs; a file of watch lists has at most {POLICY_CHARACTERS}")
+        raise BadRequest(f"{where}: has {len(text)} characters; a file of watch lists has at most {POLICY_CHARACTERS}")
     try:
         tables = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
@@ -60,10 +60,10 @@ def parse_watch_lists(text: str, where: str, name: str = "") -> dict[str, Conten
             f"{where}: has no table [{_TABLE}.NAME]; for the [watch] table of a policy file say --name as well"
         )
     policy = parse_policy(text, where)
-    return {name: Content(policy.watch, policy.hardware)}
+    return {name: WatchListContent(policy.watch, policy.hardware)}
 
 
-def _lists(tables: Mapping[str, object], where: str) -> dict[str, Content]:
+def _lists(tables: Mapping[str, object], where: str) -> dict[str, WatchListContent]:
     document, findings = read_document(WatchListsFile, tables)
     if document is None:
         told = [f"{'.'.join(map(str, path))}: {words}" for path, words in findings[:_SHOWN_PROBLEMS]]
@@ -71,6 +71,6 @@ def _lists(tables: Mapping[str, object], where: str) -> dict[str, Content]:
     return {name: _content(table) for name, table in document.watchlists.items()}
 
 
-def _content(table: WatchListTable) -> Content:
+def _content(table: WatchListTable) -> WatchListContent:
     watch = Watch(tuple(table.issues), tuple(table.components), tuple(table.packages), table.severity)
-    return Content(watch, tuple(table.hardware), table.description)
+    return WatchListContent(watch, tuple(table.hardware), table.description)

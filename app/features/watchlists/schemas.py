@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.web.urls import watch_list_address
 
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -44,9 +44,9 @@ class WatchListChange(BaseModel):
     hardware: Annotated[_Names, Field(description="Hardware classes that count; none: every measured one")]
     version: Annotated[int | None, Field(ge=0, le=2_000_000_000)] = None
 
-    def content(self) -> Content:
+    def content(self) -> WatchListContent:
         watch = Watch(tuple(self.issues), tuple(self.components), tuple(self.packages), self.severity)
-        return Content(watch, tuple(self.hardware), self.description)
+        return WatchListContent(watch, tuple(self.hardware), self.description)
 
 
 class WatchListBody(BaseModel):

@@ -18,8 +18,7 @@ from knowngood.app.domain.errors import BadRequest, Unreadable
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import names_of, watched_issues
 from knowngood.app.domain.verdicts.changes import Change, changes_of, only
-from knowngood.app.domain.webhook import Answer, Delivery, Webhook
-from knowngood.app.features.exports.extract import Links
+from knowngood.app.domain.webhook import Delivery, DeliveryResponse, Webhook
 from knowngood.app.features.exports.service import links_at
 from knowngood.app.features.webhooks.http_client import SafeHttpClient
 from knowngood.app.features.webhooks.signing import change_message, signed_headers, trial_message
@@ -39,8 +38,8 @@ from knowngood.app.store.jobs.job_queue import give_lease_back, take_lease
 from knowngood.app.store.queries import load_issues, load_last_event
 from knowngood.app.store.watch_lists import load_watch_list
 
-COURIER = "courier"
-"""The name of the lease that makes a courier the only one."""
+WEBHOOK_LEASE = "courier"
+"""The name of the lease that makes a dispatcher the only one."""
 
 _LEASE_S = 90.0  # longer than one round of sending takes at most: _AT_ONCE deliveries, _SENDERS at a time
 _AT_ONCE, _SENDERS = 16, 4
@@ -87,14 +86,14 @@ class WebhookDispatcher:
         if not self._has_work():
             return 0
         with unit_of_work(self.engine) as s:
-            if not take_lease(s, COURIER, self.holder, self.clock(), _LEASE_S):
+            if not take_lease(s, WEBHOOK_LEASE, self.holder, self.clock(), _LEASE_S):
                 return 0
         try:
             self._write_down()
             return self._send_due()
         finally:
             with unit_of_work(self.engine) as s:
-                give_lease_back(s, COURIER, self.holder)
+                give_lease_back(s, WEBHOOK_LEASE, self.holder)
 
     def _has_work(self) -> bool:
         with reading(self.engine) as s:
@@ -122,11 +121,7 @@ class WebhookDispatcher:
 
     def _message(self, change: Change, hook: Webhook) -> str:
         query = f"?watch={hook.watch}" if hook.watch else ""
-        return change_message(change, self._links, watch=hook.watch, address=f"{self.base}/changes{query}")
-
-    @property
-    def _links(self) -> Links:
-        return links_at(self.base)
+        return change_message(change, links_at(self.base), watch=hook.watch, address=f"{self.base}/changes{query}")
 
     def _send_due(self) -> int:
         with reading(self.engine) as s:
@@ -136,7 +131,7 @@ class WebhookDispatcher:
                 list(senders.map(self._send, due))
         return len(due)
 
-    def _send(self, due: DueDelivery, *, is_last: bool = False) -> tuple[Delivery, Answer]:
+    def _send(self, due: DueDelivery, *, is_last: bool = False) -> tuple[Delivery, DeliveryResponse]:
         body = due.delivery.body.encode()
         headers = signed_headers(due.secret, due.delivery.id, self.clock(), body)
         answer = self.http_client.post(due.url, {**headers, "User-Agent": "KnownGood-Webhook/1"}, body)
@@ -145,20 +140,22 @@ class WebhookDispatcher:
         logger.info("webhook sent", delivery=after.id, webhook=after.webhook, state=after.state, said=answer.said)
         return after, answer
 
-    def try_out(self, webhook: str) -> tuple[Delivery, Answer]:
+    def try_out(self, webhook: str) -> tuple[Delivery, DeliveryResponse]:
         """Send a message that says it is a test, once. Raises UnknownWebhook."""
         now = self.clock()
         with unit_of_work(self.engine) as s:
             hook = find_webhook(s, webhook)
             cause = f"test {uuid4().hex}"
-            # Not due before it is sent from here, so that no courier at work sends it too.
+            # Not due before it is sent from here, so that no dispatcher at work sends it too.
             made = enqueue(s, hook.id, cause, trial_message(now, hook.id), now, wait_s=_LEASE_S)
             due = load_due_one(s, made.id)
         return self._send(due, is_last=True)
 
 
 def _watched(s: Session, hook: Webhook, changes: tuple[Change, ...], issues: Mapping[str, Issue]) -> tuple[Change, ...]:
-    """What of the changes the webhook is told of; nothing where its watch list is gone or names nothing we have."""
+    """The part of the changes that the webhook is told of; nothing where its watch list is gone or names nothing we
+    have.
+    """
     if not hook.watch:
         return changes
     try:

@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from threading import Timer
 from urllib.parse import SplitResult, urlsplit
 
-from knowngood.app.domain.webhook import Answer, BadWebhook
+from knowngood.app.domain.webhook import BadWebhook, DeliveryResponse
 
 _LONGEST_URL = 2000
 _READ_BYTES = 200  # of the answer, for the log
@@ -39,24 +39,26 @@ class SafeHttpClient:
     limit_s: float = 15.0
     tls: ssl.SSLContext | None = None
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
-        """What came back; never raises for what the network does. Redirects are answers like others."""
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> DeliveryResponse:
+        """The answer; never raises for what the network does. Redirects are answers like others."""
         began = time.monotonic()
         try:
-            with self._connected(checked_url(url)) as connection:
-                connection.request("POST", _path(urlsplit(url)), body=body, headers={**headers, "Connection": "close"})
+            target = checked_url(url)
+            path = f"{target.path or '/'}{f'?{target.query}' if target.query else ''}"
+            with self._connected(target) as connection:
+                connection.request("POST", path, body=body, headers={**headers, "Connection": "close"})
                 response = connection.getresponse()
                 said = _said(response)
                 wait = _retry_after(response)
             if _since(began) >= self.limit_s:
                 raise TimeoutError  # cut off in the middle, which reads like an end
-            return Answer(response.status, said, _since(began), wait)
+            return DeliveryResponse(response.status, said, _since(began), wait)
         except BadWebhook as refusal:
-            return Answer(None, f"not sent: {refusal}", _since(began))
+            return DeliveryResponse(None, f"not sent: {refusal}", _since(began))
         except (OSError, HTTPException, ValueError) as error:
             is_late = time.monotonic() - began >= self.limit_s
             said = f"no answer within {self.limit_s:g} s" if is_late else f"{type(error).__name__}: {error}"
-            return Answer(None, said, _since(began))
+            return DeliveryResponse(None, said, _since(began))
 
     @contextmanager
     def _connected(self, target: SplitResult) -> Iterator[HTTPConnection]:
@@ -133,12 +135,8 @@ def is_public(address: Ip) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def _path(target: SplitResult) -> str:
-    return f"{target.path or '/'}{f'?{target.query}' if target.query else ''}"
-
-
 def _said(response: HTTPResponse) -> str:
-    """What a person wants to see of an answer in a log, in one line."""
+    """The part of an answer that a person wants to see in a log, in one line."""
     start = response.read(_READ_BYTES).decode("utf-8", "replace")
     words = " ".join("".join(sign if sign.isprintable() else " " for sign in start).split())
     moved = response.headers.get("Location")

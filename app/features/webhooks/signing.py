@@ -1,4 +1,4 @@
-"""What is sent to webhooks: the body that tells of one change, and the signature.
+"""Messages to webhooks: the body that tells of one change, and the signature.
 
 By the Standard Webhooks specification,
 https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md (version 1.0.0): HMAC-SHA256

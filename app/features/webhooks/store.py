@@ -14,7 +14,15 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
-from knowngood.app.domain.webhook import Answer, BadWebhook, Delivery, DeliveryState, UnknownWebhook, Webhook, next_try
+from knowngood.app.domain.webhook import (
+    BadWebhook,
+    Delivery,
+    DeliveryResponse,
+    DeliveryState,
+    UnknownWebhook,
+    Webhook,
+    next_try,
+)
 from knowngood.app.features.webhooks.signing import SECRET_BYTES, written_secret
 from knowngood.app.store import audit_log
 from knowngood.app.store.evidence.cells import touch
@@ -23,6 +31,9 @@ from knowngood.app.store.tables import deliveries, delivery_tries, watch_lists, 
 
 _KEPT = timedelta(days=90)
 _LONGEST_SAID = 300
+_TO_SEND = sa.select(deliveries, webhooks.c.url, webhooks.c.secret).join(
+    webhooks, webhooks.c.id == deliveries.c.webhook
+)
 _COLUMNS = [webhooks.c[field.name] for field in fields(Webhook)]
 
 
@@ -116,11 +127,9 @@ def enqueue(s: Session, webhook: str, cause: str, body: str, now: datetime, *, w
 
 
 def load_due(s: Session, now: datetime, limit: int) -> tuple[DueDelivery, ...]:
-    """What is to be sent by now, what waits longest first."""
+    """The deliveries that are to be sent by now, the one that waits longest first."""
     query = (
-        sa.select(deliveries, webhooks.c.url, webhooks.c.secret)
-        .join(webhooks, webhooks.c.id == deliveries.c.webhook)
-        .where(deliveries.c.state == DeliveryState.WAITING, deliveries.c.next_at <= now)
+        _TO_SEND.where(deliveries.c.state == DeliveryState.WAITING, deliveries.c.next_at <= now)
         .order_by(deliveries.c.next_at, deliveries.c.id)
         .limit(limit)
     )
@@ -129,10 +138,7 @@ def load_due(s: Session, now: datetime, limit: int) -> tuple[DueDelivery, ...]:
 
 def load_due_one(s: Session, delivery: str) -> DueDelivery:
     """One delivery with all that is needed to send it, whether it is time or not. Raises UnknownWebhook."""
-    query = sa.select(deliveries, webhooks.c.url, webhooks.c.secret).join(
-        webhooks, webhooks.c.id == deliveries.c.webhook
-    )
-    row = s.execute(query.where(deliveries.c.id == delivery)).mappings().one_or_none()
+    row = s.execute(_TO_SEND.where(deliveries.c.id == delivery)).mappings().one_or_none()
     if row is None:
         raise UnknownWebhook(f'no delivery is called "{delivery[:80]}" here; `knowngood webhook log` shows all')
     return _due(dict(row))
@@ -147,7 +153,9 @@ def _delivery(row: Any) -> Delivery:  # noqa: ANN401 - a row of the driver
     return Delivery(**{**row, "state": DeliveryState(row["state"])})
 
 
-def record_answer(s: Session, delivery: str, answer: Answer, now: datetime, *, is_last: bool = False) -> Delivery:
+def record_answer(
+    s: Session, delivery: str, answer: DeliveryResponse, now: datetime, *, is_last: bool = False
+) -> Delivery:
     """Write down what came back, and when to send again. With `is_last` it is never sent again."""
     before = load_due_one(s, delivery).delivery
     tries = before.tries + 1
@@ -165,7 +173,7 @@ def record_answer(s: Session, delivery: str, answer: Answer, now: datetime, *, i
     return load_due_one(s, delivery).delivery
 
 
-def _note_try(s: Session, delivery: str, answer: Answer, now: datetime) -> None:
+def _note_try(s: Session, delivery: str, answer: DeliveryResponse, now: datetime) -> None:
     last = sa.select(sa.func.max(delivery_tries.c.try_no)).where(delivery_tries.c.delivery == delivery)
     number = (s.execute(last).scalar_one() or 0) + 1
     row = {"delivery": delivery, "try_no": number, "at": now, "status": answer.status, "took_s": answer.took_s}

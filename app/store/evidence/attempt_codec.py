@@ -1,7 +1,7 @@
 """Stored attempts as domain values, and what they mean: reading rows of evidence back and judging them."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -15,7 +15,7 @@ from knowngood.app.domain.issue import Issue, binding, digest, environment_reque
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.timed_search import Searched, digest_of
 from knowngood.app.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log
-from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict, judge
+from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
 from knowngood.app.store import bulk_insert, unreadable
@@ -69,11 +69,14 @@ TOLD = (*(attempts.c[field.name] for field in fields(Attempt) if field.name != "
 
 
 class StoredAttempt(NamedTuple):
-    """An attempt as far as verdicts rest on it, with its log where judging may look at it, and what looking came to."""
+    """An attempt with its log (as far as verdicts rest on both, where only these are asked for), what looking for a
+    signature in it came to and, where it is voided, the number of the void.
+    """
 
     attempt: Attempt
     log: str
     searched: Searched | None
+    void: int | None = None
 
 
 _RECORD_AT = [column.name for column in TOLD].index("record")
@@ -96,13 +99,13 @@ def parse_searched(doc: str | None) -> Searched | None:
 
 
 def dump_searched(searched: Searched | None) -> str | None:
-    """What `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
+    """The text that `parse_searched` reads. Of an issue without a pattern nothing is kept: nothing was looked for."""
     return codec.SEARCHED.dump_json(searched, exclude_defaults=True).decode() if searched and searched.of else None
 
 
 @dataclass(frozen=True)
 class Reception:
-    """What this server itself says of a result that comes in, and no worker can claim: when it came, through which
+    """How a result came in, by this server's own word, which no worker can claim: when it came, through which
     token (its id; empty: none), and the void that keeps it from counting (None: there is none).
     """
 
@@ -148,7 +151,7 @@ def cut(log: str) -> str:
 
 
 def log_digest(log: str) -> str:
-    """What a log is kept under; empty for an empty one, which is not kept."""
+    """The digest that a log is kept under; empty for an empty one, which is not kept."""
     return digest(log) if log else ""
 
 
@@ -177,47 +180,20 @@ def counts(attempt: Bound, bindings: Mapping[tuple[str, str], str]) -> bool:
     return bindings.get((attempt.arm, attempt.variant)) == attempt.binding
 
 
-@dataclass(frozen=True)
-class Stored:
-    """An attempt with its log, what looking for a signature in it came to and, where it is voided, the number of the
-    void.
-    """
-
-    attempt: Attempt
-    log: str
-    searched: Searched | None
-    void: int | None
-
-
-def _stored(row: sa.RowMapping) -> Stored:
-    return Stored(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
-
-
-def load_evidence(s: Session, issue: str, build: str, hardware: str, newest: int | None = None) -> list[Stored]:
-    """Every attempt of one cell (or the newest so many), newest first."""
+def load_evidence(s: Session, *which: sa.ColumnElement[bool], newest: int | None = None) -> list[StoredAttempt]:
+    """The attempts of which all of this is so (or the newest so many), newest first."""
     rows = s.execute(
         sa.select(attempts, logs.c.zlib)
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
-        .where(attempts.c.issue == issue, attempts.c.build == build, attempts.c.hardware == hardware)
+        .where(*which)
         .order_by(attempts.c.finished_at.desc(), attempts.c.id)
         .limit(newest)
     ).mappings()
-    return _all_stored(rows)
-
-
-def _all_stored(rows: Iterable[sa.RowMapping]) -> list[Stored]:
     return list(unreadable.readable("attempts", ((row["id"], row) for row in rows), _stored))
 
 
-def load_named(s: Session, ids: sa.Select[tuple[str]]) -> list[Stored]:
-    """The attempts of these ids, newest first. A record is read only of those that are asked for."""
-    rows = s.execute(
-        sa.select(attempts, logs.c.zlib)
-        .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
-        .where(attempts.c.id.in_(ids))
-        .order_by(attempts.c.finished_at.desc(), attempts.c.id)
-    ).mappings()
-    return _all_stored(rows)
+def _stored(row: sa.RowMapping) -> StoredAttempt:
+    return StoredAttempt(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
 
 
 def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, StoredAttempt]:
@@ -229,7 +205,7 @@ def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> di
     given = bulk_insert.given(s, ["id"], [(id_,) for id_ in ids])
     query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
     told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
-    texts = load_logs(s, sorted({one.attempt.log_digest for one in told if _wants_log(one, patterns)} - {""}))
+    texts = load_texts(s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, patterns)} - {""}))
     return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
 
 
@@ -238,12 +214,12 @@ def _wants_log(one: StoredAttempt, patterns: Mapping[str, str]) -> bool:
     return not kept and heeds_log(one.attempt.record)
 
 
-def load_logs(s: Session, digests: Sequence[str]) -> dict[str, str]:
-    """The logs of these digests that are kept, by digest."""
+def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:
+    """Logs, or locks, of these digests that are kept, by digest."""
     if not digests:
         return {}
     given = bulk_insert.given(s, ["digest"], [(digest,) for digest in digests])
-    query = sa.select(logs.c.digest, logs.c.zlib).join_from(given, logs, logs.c.digest == given.c.digest)
+    query = sa.select(table.c.digest, table.c.zlib).join_from(given, table, table.c.digest == given.c.digest)
     return {digest: unpack(zlib) for digest, zlib in s.execute(query)}
 
 
@@ -251,7 +227,7 @@ _SHOWN_LIMIT_S = 0.1
 
 
 def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searched: Searched | None) -> Judgement:
-    """What an attempt means today, for showing it; also where its arm has left the issue since.
+    """The judgement of an attempt by today's rules, for showing it; also where its arm has left the issue since.
 
     Of all that counts, what looking for the signature came to is kept; of the rest, somebody may have to look now.
     """
@@ -263,10 +239,6 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
     return judged
 
 
-def judge_all(evidence: Sequence[StoredAttempt], issue: Issue, build: Build) -> list[Judged]:
-    return [judge(attempt, issue, build, log, searched) for attempt, log, searched in evidence]
-
-
 def searched_whole(attempt: Attempt, log: str, judged: Judged) -> str | None:
-    """What to keep of a search: nothing where the log that the attempt names was not there to be looked through."""
+    """The search's result to keep: nothing where the log that the attempt names was not there to be looked through."""
     return dump_searched(judged.searched) if log or not attempt.log_digest else None

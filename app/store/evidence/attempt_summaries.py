@@ -13,17 +13,18 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.workaround_cost import Timed
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
+from knowngood.app.store.statements import is_of
 from knowngood.app.store.tables import attempts, builds, environments
 
 TIMED = 50
 """Of so many attempts the cost of a cell's workarounds is taken."""
 
 FORKED = "forked"
-"""What the sandbox of an attempt says where its process came from a parent that had imported torch."""
+"""The word in an attempt's sandbox for a process forked from a parent that had imported torch."""
 
 
 @dataclass(frozen=True)
-class Glance:
+class AttemptSummary:
     """One attempt as a line of history. `outcome` is None where it does not count; `seconds` is its wall time."""
 
     id: str
@@ -39,14 +40,14 @@ class Glance:
 
 
 @dataclass(frozen=True)
-class Installed:
+class ImportedPackages:
     """One environment as found after installing it: `imported` is what a process said of itself, `packages` all."""
 
     imported: dict[str, str]
     packages: dict[str, str]
 
 
-def load_glances(s: Session, issue: str, limit: int) -> tuple[Glance, ...]:
+def load_glances(s: Session, issue: str, limit: int) -> tuple[AttemptSummary, ...]:
     """The newest attempts of an issue, on builds of the catalogue."""
     a = attempts.c
     named = (a.id, a.build, a.hardware, a.arm, a.variant, a.ordinal)
@@ -56,8 +57,8 @@ def load_glances(s: Session, issue: str, limit: int) -> tuple[Glance, ...]:
     return tuple(_glance(row) for row in s.execute(query.limit(limit)))
 
 
-def _glance(row: Any) -> Glance:  # noqa: ANN401 - a row of the driver
-    return Glance(
+def _glance(row: Any) -> AttemptSummary:  # noqa: ANN401 - a row of the driver
+    return AttemptSummary(
         id=row.id,
         build=row.build,
         hardware=row.hardware,
@@ -75,7 +76,7 @@ def load_timed(s: Session, issue: str, build: str, hardware: str) -> tuple[Timed
     """The newest passes of one cell that count, with what they took: a median wants no more of a long history."""
     a = attempts.c
     query = sa.select(a.id, a.arm, a.variant, a.machine, a.lock_digest, a.record).where(
-        a.issue == issue, a.build == build, a.hardware == hardware, a.counts_as == Outcome.PASS.value
+        *is_of((issue, build, hardware), attempts), a.counts_as == Outcome.PASS.value
     )
     newest = query.order_by(a.finished_at.desc(), a.id).limit(TIMED)
     return tuple(unreadable.readable("attempts", ((row.id, row) for row in s.execute(newest)), _timed))
@@ -87,7 +88,7 @@ def _timed(row: Any) -> Timed:  # noqa: ANN401 - a row of the driver
     return Timed(row.arm, row.variant, row.machine, row.lock_digest, is_forked, record.own_s, record.peak_bytes)
 
 
-def load_installed(s: Session, of: Collection[str]) -> Installed | None:
+def load_installed(s: Session, of: Collection[str]) -> ImportedPackages | None:
     """The environment that most of these attempts ran in. None where none of them is known, or none had one.
 
     Of all attempts of a build it would be asked 76 ms long of 4,843 (2026-11-21): no index leads from a build to them.
@@ -99,4 +100,4 @@ def load_installed(s: Session, of: Collection[str]) -> Installed | None:
     most = min(counted, key=lambda digest: (-counted[digest], digest), default="")
     query = sa.select(environments.c.imported, environments.c.packages).where(environments.c.lock_digest == most)
     row = s.execute(query).one_or_none()
-    return Installed(dict(row.imported), dict(row.packages)) if row else None
+    return ImportedPackages(dict(row.imported), dict(row.packages)) if row else None

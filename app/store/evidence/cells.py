@@ -5,27 +5,26 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void, voided
-from knowngood.app.domain.verdicts.verdict import Cell, Judged, derive_cell
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge
 from knowngood.app.serialization import codec
 from knowngood.app.store import bulk_insert, unreadable
 from knowngood.app.store.counters import attempt_counter, count
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.records import CellChange
+from knowngood.app.store.statements import insert_or, pieces, place_of
 from knowngood.app.store.tables import attempts, builds, cells, events, issues, meta, notes
 
 _READ_AT_ONCE = 50  # cells: few enough for their evidence to be held in memory together
 _WRITTEN_AT_ONCE = 500
 
-_T = TypeVar("_T")
 _PLACE = ("issue", "build", "hardware")
 
 CHANGED, IMPORTED = "cell_changed", "imported"
@@ -33,17 +32,6 @@ CHANGED, IMPORTED = "cell_changed", "imported"
 
 VOIDED, UNVOIDED = "results_voided", "results_unvoided"
 """The kinds of the events that tell what became of all results of a worker."""
-
-
-@dataclass(frozen=True, order=True)
-class CellKey:
-    issue: str
-    build: str
-    hardware: str
-
-    @property
-    def place(self) -> tuple[str, str, str]:
-        return (self.issue, self.build, self.hardware)
 
 
 def touch(s: Session) -> None:
@@ -64,9 +52,8 @@ def insert_missing(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]
     """Insert the rows whose primary key is not there yet; the first key column of those that were."""
     if not rows:
         return []
-    dialect = postgresql if s.get_bind().dialect.name == "postgresql" else sqlite
     key = next(iter(table.primary_key.columns))
-    statement = dialect.insert(table).on_conflict_do_nothing().returning(key)
+    statement = insert_or(s, table).on_conflict_do_nothing().returning(key)
     return list(s.connection().execute(statement, rows).scalars())
 
 
@@ -85,7 +72,7 @@ def _issue_on_build(docs: tuple[str, str]) -> IssueOnBuild:
     return IssueOnBuild(issue, build, attempt_codec.current_bindings(issue, build))
 
 
-class Catalogue:
+class StoredCatalogue:
     """The present catalogue by key; each document is asked for at most once."""
 
     def __init__(self, s: Session) -> None:
@@ -125,8 +112,8 @@ class Catalogue:
 
 @dataclass
 class IncomingForCell:
-    """What came into one cell in this transaction and was judged as it came, so that it need not be read back: the
-    `ids` of all of it, `judged` what counts, and how much of it does not.
+    """Attempts that came into one cell in this transaction and were judged as they came, so that it need not be read
+    back: the `ids` of all of it, `judged` what counts, and how much of it does not.
     """
 
     ids: set[str] = field(default_factory=set)
@@ -142,7 +129,7 @@ def rederive(
     s: Session,
     keys: Iterable[CellKey],
     now: datetime,
-    catalogue: Catalogue | None = None,
+    catalogue: StoredCatalogue | None = None,
     *,
     run: str = "",
     arrived: Mapping[CellKey, IncomingForCell] | None = None,
@@ -152,21 +139,17 @@ def rederive(
     `run` is the one whose result this is (empty: of none). Of what `arrived` nothing is read: it is stored and judged,
     and whoever stored it has marked and counted it.
     """
-    catalogue = catalogue or Catalogue(s)
+    catalogue = catalogue or StoredCatalogue(s)
     known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
     changes: list[CellChange] = []
-    for some in _split(known, _WRITTEN_AT_ONCE):
+    for some in pieces(known, _WRITTEN_AT_ONCE):
         changes += _rederive_some(s, catalogue, some, arrived or {})
     _announce_changes(s, changes, now, run)
     return tuple(changes)
 
 
-def _split(some: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
-    return (some[start : start + size] for start in range(0, len(some), size))
-
-
 def _rederive_some(
-    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
+    s: Session, catalogue: StoredCatalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> list[CellChange]:
     before = _load_docs(s, keys)
     derived = dict(_derive_each(s, catalogue, keys, arrived))
@@ -179,32 +162,32 @@ def _rederive_some(
 
 
 def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange:
-    was = attempt_codec.read_cell(key.place, before) if before is not None else None
-    return CellChange(key.issue, key.build, key.hardware, was, derived.cell)
+    was = attempt_codec.read_cell(key, before) if before is not None else None
+    return CellChange(*key, was, derived.cell)
 
 
 def _derive_each(
-    s: Session, catalogue: Catalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
+    s: Session, catalogue: StoredCatalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> Iterator[tuple[CellKey, "_Derived"]]:
     said = load_notes(s, keys)
     numbers = _load_numbers(s, [key for key in keys if key in arrived])
     whole = {key for key, number in numbers.items() if number == len(arrived[key].ids)}
     for key in whole:
         yield key, _derive(catalogue, key, _Held(), said[key], arrived[key])
-    for some in _split([key for key in keys if key not in whole], _READ_AT_ONCE):
+    for some in pieces([key for key in keys if key not in whole], _READ_AT_ONCE):
         held = _load_held(s, catalogue, some, arrived=arrived)
         for key in some:
             yield key, _derive(catalogue, key, held[key], said[key], arrived.get(key, _NOTHING_ARRIVED))
 
 
 def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
-    """What the attempts finished at `until` or before say of these cells by today's catalogue and rules, less the cells
+    """These cells as of the attempts finished at `until` or before, by today's catalogue and rules, less the cells
     that have none. Nothing is stored; the cost grows with the number of those attempts.
     """
-    catalogue = Catalogue(s)
+    catalogue = StoredCatalogue(s)
     known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
     found: list[Cell] = []
-    for some in _split(known, _READ_AT_ONCE):
+    for some in pieces(known, _READ_AT_ONCE):
         held = _load_held(s, catalogue, some, until=until)
         said = load_notes(s, some, until)
         derived = (_derive(catalogue, key, held[key], said[key], _NOTHING_ARRIVED).cell for key in some)
@@ -226,7 +209,7 @@ class _Listed:
 
 @dataclass(frozen=True)
 class _Held:
-    """What the store holds of a cell beside what arrived: all of it, and what counts with its logs."""
+    """The attempts of a cell in the store beside those that arrived: all of them, and what counts with its logs."""
 
     listed: Sequence[_Listed] = ()
     counted: Sequence[attempt_codec.StoredAttempt] = ()
@@ -246,12 +229,12 @@ class _Derived:
 
 
 def _derive(
-    catalogue: Catalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: IncomingForCell
+    catalogue: StoredCatalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: IncomingForCell
 ) -> _Derived:
     place = catalogue.find(key)
     if place is None or not (held.listed or arrived.ids):
         return _Derived(None, None, ())
-    judged = attempt_codec.judge_all(held.counted, place.issue, place.build)
+    judged = [judge(one.attempt, place.issue, place.build, one.log, one.searched) for one in held.counted]
     outcomes = {one.attempt: one.outcome.value for one in judged}
     not_counted = sum(one.void is not None for one in held.listed)
     cell = derive_cell(
@@ -291,7 +274,7 @@ def _new_searches(held: _Held, judged: Sequence[Judged]) -> Iterator[dict[str, s
 
 
 def _given(s: Session, keys: Sequence[CellKey]) -> sa.FromClause:
-    return bulk_insert.given(s, _PLACE, [key.place for key in keys])
+    return bulk_insert.given(s, _PLACE, keys)
 
 
 def _is_given(table: sa.Table, given: sa.FromClause) -> sa.ColumnElement[bool]:
@@ -303,20 +286,19 @@ def _load_numbers(s: Session, keys: Sequence[CellKey]) -> Mapping[CellKey, int]:
     if not keys:
         return {}
     given = _given(s, keys)
-    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
-    query = sa.select(*place, sa.func.count()).join_from(given, attempts, _is_given(attempts, given))
-    return {CellKey(issue, build, hardware): n for issue, build, hardware, n in s.execute(query.group_by(*place))}
+    query = sa.select(*place_of(attempts), sa.func.count()).join_from(given, attempts, _is_given(attempts, given))
+    return {CellKey(*place): n for *place, n in s.execute(query.group_by(*place_of(attempts)))}
 
 
 def _load_held(
     s: Session,
-    catalogue: Catalogue,
+    catalogue: StoredCatalogue,
     keys: Sequence[CellKey],
     *,
     arrived: Mapping[CellKey, IncomingForCell] | None = None,
     until: datetime | None = None,
 ) -> Mapping[CellKey, _Held]:
-    """What there is of these cells beside what arrived. Superseded and voided evidence is not even read."""
+    """The stored attempts of these cells beside those that arrived. Superseded and voided evidence is not even read."""
     listed = _load_listed(s, keys, arrived or {}, until)
     counting: dict[CellKey, list[str]] = {}
     for key in keys:
@@ -334,9 +316,8 @@ def _load_listed(
 ) -> Mapping[CellKey, list[_Listed]]:
     listed: dict[CellKey, list[_Listed]] = {key: [] for key in keys}
     columns = [attempts.c[field.name] for field in fields(_Listed)]
-    places = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
     given = _given(s, keys)
-    query = sa.select(*places, *columns).join_from(given, attempts, _is_given(attempts, given))
+    query = sa.select(*place_of(attempts), *columns).join_from(given, attempts, _is_given(attempts, given))
     if until is not None:
         query = query.where(attempts.c.finished_at <= until)
     for issue, build, hardware, *rest in s.execute(query):
@@ -351,15 +332,14 @@ def load_keys_of_logs(s: Session, digests: Sequence[str]) -> set[CellKey]:
     if not digests:
         return set()
     given = bulk_insert.given(s, ["digest"], [(digest,) for digest in digests])
-    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
-    query = sa.select(*place).join_from(given, attempts, attempts.c.log_digest == given.c.digest)
-    return {CellKey(*row) for row in s.execute(query.distinct())}
+    query = sa.select(*place_of(attempts)).join_from(given, attempts, attempts.c.log_digest == given.c.digest)
+    return set(map(CellKey._make, s.execute(query.distinct())))
 
 
 def load_notes(
     s: Session, keys: Sequence[CellKey], until: datetime | None = None
 ) -> Mapping[CellKey, tuple[Note, ...]]:
-    """What people said of these cells (until then), the oldest first."""
+    """The notes on these cells (until then), the oldest first."""
     said: dict[CellKey, tuple[Note, ...]] = dict.fromkeys(keys, ())
     columns = [notes.c[field.name] for field in fields(Note)]
     given = _given(s, keys)
@@ -368,40 +348,34 @@ def load_notes(
         query = query.where(notes.c.at <= until)
     for row in s.execute(query).mappings():
         note = Note(**{**row, "kind": NoteKind(row["kind"])})
-        key = CellKey(note.issue, note.build, note.hardware)
-        said[key] = (*said[key], note)
+        said[note.key] = (*said[note.key], note)
     return said
 
 
 def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
     given = _given(s, keys)
-    columns = (cells.c.issue, cells.c.build, cells.c.hardware, cells.c.doc)
-    query = sa.select(*columns).join_from(given, cells, _is_given(cells, given))
-    return {CellKey(issue, build, hardware): doc for issue, build, hardware, doc in s.execute(query)}
+    query = sa.select(*place_of(cells), cells.c.doc).join_from(given, cells, _is_given(cells, given))
+    return {CellKey(*place): doc for *place, doc in s.execute(query)}
 
 
 def _mark(s: Session, derived: Collection[_Derived]) -> None:
-    marks = [mark for one in derived for mark in one.marks]
-    if marks:
-        update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
+    update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
+    if marks := [mark for one in derived for mark in one.marks]:
         s.connection().execute(update.values(counts_as=sa.bindparam("outcome")), marks)
-    searched = [each for one in derived for each in one.searched]
-    if searched:
-        update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
+    if searched := [each for one in derived for each in one.searched]:
         s.connection().execute(update.values(searched=sa.bindparam("found")), searched)
 
 
 def _delete(s: Session, keys: Sequence[CellKey]) -> None:
     if keys:
-        place = sa.tuple_(*(cells.c[name] for name in _PLACE))
-        s.execute(sa.delete(cells).where(place.in_(sa.select(_given(s, keys)))))
+        s.execute(sa.delete(cells).where(sa.tuple_(*place_of(cells)).in_(sa.select(_given(s, keys)))))
 
 
 def _insert(s: Session, derived: Mapping[CellKey, _Derived]) -> None:
     generation = sa.select(meta.c.value).where(meta.c.name == "generation")
     changed = s.execute(generation).scalar_one() if derived else 0
     rows = [
-        (*key.place, one.cell.verdict.value, one.cell.measured_at, changed, one.doc)
+        (*key, one.cell.verdict.value, one.cell.measured_at, changed, one.doc)
         for key, one in derived.items()
         if one.cell is not None
     ]

@@ -1,4 +1,4 @@
-"""What changed in the matrix, read back from the events that told it."""
+"""Changes of the matrix, read back from the events that told them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -48,7 +48,7 @@ def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int
 
 
 def _said(s: Session, name: str) -> sa.ColumnElement[str]:
-    """What an event says under a name. SQLite gives the whole question up at the first row that is no JSON."""
+    """The value that an event has under a name. SQLite gives the whole question up at the first row that is no JSON."""
     found: sa.ColumnElement[str] = events.c.data[name].as_string()
     if s.get_bind().dialect.name != "sqlite":
         return found
@@ -73,7 +73,7 @@ def load_news_of_causes(s: Session, after: int, until: int) -> tuple[CellNews, .
 
 
 def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
-    """What had been measured, before these steps, of the cells that they say were not measured.
+    """Earlier measurements, before these steps, of the cells that they say were not measured.
 
     Asks nothing where there is no such cell.
     """
@@ -82,18 +82,12 @@ def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
         return Earlier()
     issues = sorted({place[0] for place in unmeasured})
     query = sa.select(events.c.id, events.c.data).where(_steps_of(issues), events.c.id < min(one.event for one in news))
-    verdicts: dict[Place, Verdict] = {}
-    workarounds: dict[tuple[Place, str], WorkaroundVerdict] = {}
+    earlier = Earlier()
     rows = ((str(id_), data) for id_, data in s.execute(query.order_by(events.c.id)))
     for place, after, turned in unreadable.readable("events", rows, _step):
-        if place not in unmeasured:
-            continue
-        if after not in {None, Verdict.NOT_RUN}:
-            verdicts[place] = after
-        for id_, (_, finding) in turned.items():
-            if finding not in {None, WorkaroundVerdict.UNVERIFIED}:
-                workarounds[place, id_] = finding
-    return Earlier(verdicts, workarounds)
+        if place in unmeasured:
+            earlier.learn(place, [after], {id_: findings[1:] for id_, findings in turned.items()})
+    return earlier
 
 
 def _step(data: Mapping[str, Any]) -> tuple[Place, Any, dict[str, Any]]:
@@ -114,7 +108,7 @@ def _all_news(s: Session, rows: Sequence[Any]) -> tuple[CellNews, ...]:
 
 
 def _commits(s: Session, moments: Iterable[datetime]) -> Mapping[datetime, tuple[str, Cause]]:
-    """What each commit was, by its moment: the origin of an import (else empty), and what it was otherwise.
+    """The cause of each commit, by its moment: the origin of an import (else empty), and what it was otherwise.
 
     An import is one commit, and all of it has one time.
     """

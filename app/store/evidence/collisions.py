@@ -13,12 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
-from knowngood.app.serialization.lock_keys import Environment, lock_key
+from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
 from knowngood.app.store import bulk_insert
 from knowngood.app.store.evidence import attempt_codec
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.records import Clash
+from knowngood.app.store.statements import pieces
 from knowngood.app.store.tables import attempts, environments, locks
 
 _UNSAID = {"id", "origin", "labels", "received_at", "token", "void", "counts_as", "searched"}
@@ -28,7 +29,7 @@ _AT_ONCE = 500
 
 @dataclass
 class Settled:
-    """What became of attempts whose number was taken."""
+    """The outcome for attempts whose number was taken."""
 
     replaced: list[Clash] = field(default_factory=list)
     left: set[CellKey] = field(default_factory=set)
@@ -43,8 +44,7 @@ def settle(
     `left`.
     """
     outcome, keys = Settled(), _LockKeys(s)
-    for start in range(0, len(came), _AT_ONCE):
-        some = came[start : start + _AT_ONCE]
+    for some in pieces(came, _AT_ONCE):
         standing = _load_standing(s, [one.id for one in some])
         for attempt in some:
             row = standing.get(attempt.id)
@@ -56,9 +56,8 @@ def settle(
                 outcome.left.add(CellKey(row["issue"], row["build"], row["hardware"]))
             else:
                 outcome.refused.append(clash)
-    gone = [one.id for one in outcome.replaced]
-    for start in range(0, len(gone), _AT_ONCE):
-        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone[start : start + _AT_ONCE])))
+    for gone in pieces([one.id for one in outcome.replaced], _AT_ONCE):
+        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone)))
     return outcome
 
 
@@ -88,7 +87,7 @@ def _is_same(attempt: Attempt, row: sa.RowMapping, keys: "_LockKeys") -> bool:
 
 
 class _LockKeys:
-    """What the locks in the store are known by elsewhere, each asked for once."""
+    """Keys of the locks in the store, as other stores know them, each asked for once."""
 
     def __init__(self, s: Session) -> None:
         self._s = s
@@ -104,5 +103,5 @@ class _LockKeys:
         text = self._s.execute(sa.select(locks.c.zlib).where(locks.c.digest == name)).scalar_one_or_none()
         query = sa.select(environments.c.packages, environments.c.imported).where(environments.c.lock_digest == name)
         row = self._s.execute(query).one_or_none()
-        found = Environment(name, row.packages, row.imported) if row else None
+        found = InstalledEnvironment(name, row.packages, row.imported) if row else None
         return lock_key(attempt_codec.unpack(text) or None, found)

@@ -1,4 +1,4 @@
-"""What new attempts say of their cells, judged as they are stored: nothing is read back that was at hand."""
+"""New attempts, judged as they are stored: nothing is read back that was at hand."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,16 @@ from datetime import UTC
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import heeds_log
-from knowngood.app.domain.verdicts.verdict import judge
+from knowngood.app.domain.verdicts.verdict import CellKey, judge
 from knowngood.app.store.counters import attempt_counter
 from knowngood.app.store.evidence import attempt_codec
-from knowngood.app.store.evidence.cells import Catalogue, CellKey, IncomingForCell
+from knowngood.app.store.evidence.cells import IncomingForCell, StoredCatalogue
 
 _HELD_AT_ONCE = 100_000  # attempts whose judgement is kept: about 100 MB
 
 
 @dataclass(frozen=True)
-class Taken:
+class CountedAs:
     """The outcome that a new attempt counts as from now on (None: it does not count, or is read back), and what looking
     for the signature came to, as it is kept.
     """
@@ -30,8 +30,10 @@ def cell_of(attempt: Attempt) -> CellKey:
     return CellKey(attempt.issue, attempt.build, attempt.hardware)
 
 
-def look(catalogue: Catalogue, coming: Sequence[Attempt], logs: Mapping[str, str]) -> dict[tuple[str, str], Searched]:
-    """What looking for signatures in attempts that are to come in comes to, by attempt and log: it takes most of the
+def look(
+    catalogue: StoredCatalogue, coming: Sequence[Attempt], logs: Mapping[str, str]
+) -> dict[tuple[str, str], Searched]:
+    """Results of looking for signatures in attempts that are to come in, by attempt and log: it takes most of the
     time, and nobody need wait for it. Where another signature is asked for by then, somebody looks once more.
     """
     found: dict[tuple[str, str], Searched] = {}
@@ -55,7 +57,7 @@ class IncomingAttempts:
     then read back with all it has. `counters` are to be counted by whoever stores the attempts, for all cells.
     """
 
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: StoredCatalogue) -> None:
         self._catalogue = catalogue
         self.keys: set[CellKey] = set()
         self.arrived: dict[CellKey, IncomingForCell] = {}
@@ -66,16 +68,16 @@ class IncomingAttempts:
 
     def take(
         self, attempt: Attempt, logs: Mapping[str, str], *, is_voided: bool, kept: Searched | None = None
-    ) -> Taken:
-        """What to store beside a new attempt. `logs` are those at hand, by digest; `kept` is what looking for the
-        signature came to, where somebody looked before.
+    ) -> CountedAs:
+        """The columns to store beside a new attempt. `logs` are those at hand, by digest; `kept` is what looking for
+        the signature came to, where somebody looked before.
         """
         key = cell_of(attempt)
         place = self._catalogue.find(key)
         self.voided += is_voided
         if place is None:
             self.unknown += 1
-            return Taken()
+            return CountedAs()
         self.keys.add(key)
         is_current = attempt_codec.counts(attempt, place.bindings)
         self.superseded += not is_current
@@ -84,18 +86,18 @@ class IncomingAttempts:
         if is_voided or not is_current:
             arrived.voided += is_voided
             arrived.superseded += not is_voided
-            return Taken()
+            return CountedAs()
         if attempt.log_digest not in logs and attempt.log_digest and heeds_log(attempt.record):
             self.arrived.pop(key, None)
             self._left_out.add(key)
-            return Taken()
+            return CountedAs()
         log = logs.get(attempt.log_digest, "")
         judged = judge(attempt, place.issue, place.build, log, kept)
         if judged.measured_at.utcoffset():
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)
         self.counters[attempt_counter(attempt, judged.outcome)] += 1
-        return Taken(judged.outcome.value, attempt_codec.searched_whole(attempt, log, judged))
+        return CountedAs(judged.outcome.value, attempt_codec.searched_whole(attempt, log, judged))
 
     def _arrived(self, key: CellKey) -> IncomingForCell:
         """Where to note what is said of a cell; of one that is left out, where nobody looks."""

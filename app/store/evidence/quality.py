@@ -1,4 +1,4 @@
-"""What the project knows of its own evidence: what was asked twice, what said nothing, where the time went."""
+"""Statistics of the store's own evidence: what was asked twice, what said nothing, where the time went."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -12,11 +12,12 @@ from sqlalchemy.orm import Session
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
 from knowngood.app.domain.measuring.job import LOCAL
-from knowngood.app.domain.verdicts.false_changes import Provisioned, Took, Trial
+from knowngood.app.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, Trial
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome
 from knowngood.app.domain.verdicts.verdict import Judged, judge
 from knowngood.app.store import unreadable
 from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.statements import counted, is_of
 from knowngood.app.store.tables import attempts, events
 
 NEWEST = 5000
@@ -58,11 +59,10 @@ def load_trials(s: Session) -> tuple[Trial, ...]:
 
 def load_outcomes(s: Session) -> dict[str, dict[Outcome, int]]:
     """How many attempts count as each outcome, by hardware class."""
-    grouped = (attempts.c.hardware, attempts.c.counts_as)
-    query = sa.select(*grouped, sa.func.count().label("n")).where(grouped[1].is_not(None))
+    a = attempts.c
     found: dict[str, dict[Outcome, int]] = defaultdict(dict)
-    for row in s.execute(query.group_by(*grouped).order_by(*grouped)):
-        found[row.hardware][Outcome(row.counts_as)] = row.n
+    for hardware, outcome, n in counted(s, a.hardware, a.counts_as, which=a.counts_as.is_not(None)):
+        found[hardware][Outcome(outcome)] = n
     return {hardware: found[hardware] for hardware in sorted(found)}
 
 
@@ -79,11 +79,11 @@ _TIMES = TypeAdapter(_Times)
 _LAST_WORD = frozenset({Ending.RETURNED, Ending.RAISED})  # after its last observation such a process ends at once
 
 
-def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[Took, ...]]:
-    """What the newest attempts that ran took, by hardware class."""
+def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[AttemptTime, ...]]:
+    """The times of the newest attempts that ran, by hardware class."""
     a = attempts.c
     query = sa.select(a.id, a.hardware, a.record).where(a.counts_as.is_not(None)).order_by(a.finished_at.desc(), a.id)
-    found: dict[str, list[Took]] = defaultdict(list)
+    found: dict[str, list[AttemptTime]] = defaultdict(list)
     rows = ((row.id, row) for row in s.execute(query.limit(newest)))
     for hardware, took in unreadable.readable("attempts", rows, _took):
         if took.wall_s:
@@ -91,12 +91,12 @@ def load_times(s: Session, newest: int = NEWEST) -> dict[str, tuple[Took, ...]]:
     return {hardware: tuple(found[hardware]) for hardware in sorted(found)}
 
 
-def _took(row: Any) -> tuple[str, Took]:  # noqa: ANN401 - a row of the driver
+def _took(row: Any) -> tuple[str, AttemptTime]:  # noqa: ANN401 - a row of the driver
     times = _TIMES.validate_json(row.record)
-    return row.hardware, Took(times.wall_s, times.own_s, is_told=times.own_s > 0 and times.ending in _LAST_WORD)
+    return row.hardware, AttemptTime(times.wall_s, times.own_s, is_told=times.own_s > 0 and times.ending in _LAST_WORD)
 
 
-def load_provisioned(s: Session) -> Provisioned:
+def load_provisioned(s: Session) -> ProvisioningTime:
     """Of the jobs that ran through this store and have an attempt that counts: imported ones bring no time of theirs.
 
     What is superseded stays out, with the jobs that made nothing else: pruning may have removed it, or not yet.
@@ -105,12 +105,12 @@ def load_provisioned(s: Session) -> Provisioned:
     told = unreadable.readable("events", (("environment_ready", data) for data in ready), _ready)
     jobs: Mapping[str, float] = dict(told)
     if not jobs:
-        return Provisioned()
+        return ProvisioningTime()
     a = attempts.c
     counted = sa.and_(a.origin == LOCAL, a.counts_as.is_not(None))
     took = [row for row in s.execute(sa.select(a.job, a.started_at, a.finished_at).where(counted)) if row.job in jobs]
     of_jobs = {row.job for row in took}
-    return Provisioned(
+    return ProvisioningTime(
         environments=len(of_jobs),
         seconds=sum(seconds for job, seconds in jobs.items() if job in of_jobs),
         attempts=len(took),
@@ -124,7 +124,11 @@ def _ready(data: Mapping[str, Any]) -> tuple[str, float]:
 
 def load_judged(s: Session, issue: Issue, build: Build, hardware: str) -> tuple[tuple[int, str, Judged], ...]:
     """All attempts of a cell as judged today, each with its ordinal and binding; voided ones are left out."""
-    found = [one for one in attempt_codec.load_evidence(s, issue.id, build.id, hardware) if one.void is None]
+    found = [
+        one
+        for one in attempt_codec.load_evidence(s, *is_of((issue.id, build.id, hardware), attempts))
+        if one.void is None
+    ]
     return tuple(
         (one.attempt.ordinal, one.attempt.binding, judge(one.attempt, issue, build, one.log, one.searched))
         for one in found

@@ -14,9 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.store.evidence.cells import CellKey, derive_until
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey
+from knowngood.app.store.evidence.cells import derive_until
 from knowngood.app.store.queries import load_cells
+from knowngood.app.store.statements import among, place_of
 from knowngood.app.store.tables import attempts, cells, notes
 
 MOST_ATTEMPTS = 10_000
@@ -37,36 +38,27 @@ def load_cells_at(
     Only cells with a later attempt are derived anew. Raises BadRequest where that would take MOST_ATTEMPTS or more.
     """
     live = load_cells(s, issues=issues, builds=builds, hardware=hardware)
-    moved = _moved_since(s, at, ((cells.c.issue, issues), (cells.c.build, builds), (cells.c.hardware, hardware)))
+    moved = _moved_since(s, at, among(*zip(place_of(cells), (issues, builds, hardware), strict=True)))
     cost = sum(moved.values())
     if cost > MOST_ATTEMPTS:
         raise BadRequest(
             f"{cost:,} attempts would have to be judged anew, more than {MOST_ATTEMPTS:,}; "
             "ask for fewer issues, builds or hardware classes"
         )
-    past = {_key(cell): cell for cell in derive_until(s, [key for key, n in moved.items() if n], at)}
-    found = (past.get(_key(cell)) if _key(cell) in moved else cell for cell in live)
+    past = {cell.key: cell for cell in derive_until(s, [key for key, n in moved.items() if n], at)}
+    found = (past.get(cell.key) if cell.key in moved else cell for cell in live)
     return tuple(cell for cell in found if cell is not None)
 
 
-def _key(cell: Cell) -> CellKey:
-    return CellKey(cell.issue, cell.build, cell.hardware)
-
-
-def _moved_since(
-    s: Session, at: datetime, wanted: Collection[tuple[sa.Column[str], Collection[str] | None]]
-) -> dict[CellKey, int]:
+def _moved_since(s: Session, at: datetime, wanted: Collection[sa.ColumnElement[bool]]) -> dict[CellKey, int]:
     """Cells with an attempt or a note after `at`, with how many attempts they had then. Per cell a few looks into
     indexes, however long its history.
     """
     earlier = sa.select(sa.func.count()).where(_of_cell(attempts), attempts.c.finished_at <= at).scalar_subquery()
     measured = sa.select(attempts.c.id).where(_of_cell(attempts), attempts.c.finished_at > at).exists()
     said = sa.select(notes.c.id).where(_of_cell(notes), notes.c.at > at).exists()
-    query = sa.select(cells.c.issue, cells.c.build, cells.c.hardware, earlier).where(sa.or_(measured, said))
-    for column, words in wanted:
-        if words is not None:
-            query = query.where(column.in_(sorted(words)))
-    return {CellKey(issue, build, hardware): n for issue, build, hardware, n in s.execute(query)}
+    query = sa.select(*place_of(cells), earlier).where(sa.or_(measured, said), *wanted)
+    return {CellKey(*place): n for *place, n in s.execute(query)}
 
 
 def _of_cell(table: sa.Table) -> sa.ColumnElement[bool]:

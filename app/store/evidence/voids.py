@@ -4,7 +4,7 @@ The mark on an attempt (`attempts.void`) is the oldest void that covers it and s
 on whether the results or the void came first, and not on how often voids were said and ended meanwhile.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -15,20 +15,22 @@ from sqlalchemy.orm import Session
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.domain.verdicts.voids import Clock, Span, UnknownVoid, Void, checked_reason, checked_span
+from knowngood.app.domain.verdicts.verdict import CellKey
+from knowngood.app.domain.verdicts.voids import Clock, UnknownVoid, Void, VoidSpan, checked_reason, checked_span
 from knowngood.app.store import audit_log
-from knowngood.app.store.evidence.cells import UNVOIDED, VOIDED, CellKey, announce, rederive, touch
+from knowngood.app.store.evidence.cells import UNVOIDED, VOIDED, announce, rederive, touch
 from knowngood.app.store.records import CellChange
+from knowngood.app.store.statements import among, number_of, place_of
 from knowngood.app.store.tables import attempts, tokens, voids
 from knowngood.app.store.tokens import PREFIX
 
-_SPAN = tuple(field.name for field in fields(Span))
+_SPAN = tuple(field.name for field in fields(VoidSpan))
 
 
 @dataclass(frozen=True)
 class VoidReport:
-    """What voiding, or taking it back, did: so many attempts were marked (or are no more), of which `counted` count
-    otherwise than before, in so many cells; `changes` are the cells that came out differently.
+    """The effect of voiding, or of taking it back: so many attempts were marked (or are no more), of which `counted`
+    count otherwise than before, in so many cells; `changes` are the cells that came out differently.
     """
 
     void: Void
@@ -38,7 +40,7 @@ class VoidReport:
     changes: tuple[CellChange, ...]
 
 
-def void_results(s: Session, span: Span, reason: str, *, by: Actor, now: datetime) -> VoidReport:
+def void_results(s: Session, span: VoidSpan, reason: str, *, by: Actor, now: datetime) -> VoidReport:
     """Keep these results from counting, and derive the cells that they are in. Raises BadRequest.
 
     What is voided already stays with the older void. A span that covers nothing yet is a void all the same: it covers
@@ -50,7 +52,7 @@ def void_results(s: Session, span: Span, reason: str, *, by: Actor, now: datetim
     id_: int = s.execute(sa.insert(voids).values(**row).returning(voids.c.id)).scalar_one()
     marked = sa.and_(attempts.c.void.is_(None), _covered(span))
     n, places = _concerned(s, marked)
-    counted = _number(s, sa.and_(marked, attempts.c.counts_as.is_not(None)))
+    counted = number_of(s, sa.select(attempts.c.id).where(marked, attempts.c.counts_as.is_not(None)))
     s.execute(sa.update(attempts).where(marked).values(void=id_, counts_as=None))
     changes = rederive(s, places, now)
     told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said, "span": _told(span)}
@@ -75,47 +77,32 @@ def unvoid_results(s: Session, id_: int, reason: str, *, by: Actor, now: datetim
     n, places = _concerned(s, attempts.c.void == id_)
     s.execute(sa.update(attempts).where(attempts.c.void == id_).values(void=_oldest(load_standing_voids(s))))
     changes = rederive(s, places, now)
-    counted = _number(s, sa.and_(_covered(void.span), attempts.c.counts_as.is_not(None)))
+    counted = number_of(s, sa.select(attempts.c.id).where(_covered(void.span), attempts.c.counts_as.is_not(None)))
     told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said}
     audit_log.note(s, by, "results.unvoid", str(id_), now, **told)
     announce(s, UNVOIDED, now, run="", void=id_, by=by.name, **told)
     return VoidReport(Void(**{**vars(void), **ended}), n, counted, len(places), changes)
 
 
-def rehearse_void(s: Session, span: Span, reason: str, *, by: Actor, now: datetime) -> VoidReport:
-    """What `void_results` would do. It is done and taken back, so that nothing is told that would not happen."""
-    with s.begin_nested() as trial:
-        report = void_results(s, span, reason, by=by, now=now)
-        trial.rollback()
-    return report
-
-
-def rehearse_unvoid(s: Session, id_: int, reason: str, *, by: Actor, now: datetime) -> VoidReport:
-    """What `unvoid_results` would do."""
-    with s.begin_nested() as trial:
-        report = unvoid_results(s, id_, reason, by=by, now=now)
-        trial.rollback()
-    return report
-
-
 def load_voids(s: Session) -> tuple[Void, ...]:
     """All there ever were, the newest first."""
-    return tuple(_void(row) for row in s.execute(sa.select(voids).order_by(voids.c.id.desc())).mappings())
+    return tuple(_all_voids(s))[::-1]
 
 
 def load_named_voids(s: Session, ids: Collection[int | None]) -> Mapping[int | None, Void]:
     """Those of these numbers; nothing is asked where there is none."""
-    wanted = sorted(id_ for id_ in ids if id_ is not None)
-    if not wanted:
-        return {}
-    rows = s.execute(sa.select(voids).where(voids.c.id.in_(wanted))).mappings()
-    return {row["id"]: _void(row) for row in rows}
+    wanted = {id_ for id_ in ids if id_ is not None}
+    return {one.id: one for one in _all_voids(s, *among((voids.c.id, wanted)))} if wanted else {}
 
 
 def load_standing_voids(s: Session) -> tuple[Void, ...]:
-    """What keeps results from counting now, the oldest first."""
-    query = sa.select(voids).where(voids.c.ended_at.is_(None)).order_by(voids.c.id)
-    return tuple(_void(row) for row in s.execute(query).mappings())
+    """The voids that keep results from counting now, the oldest first."""
+    return tuple(_all_voids(s, voids.c.ended_at.is_(None)))
+
+
+def _all_voids(s: Session, *which: sa.ColumnElement[bool]) -> Iterator[Void]:
+    """The oldest first."""
+    return map(_void, s.execute(sa.select(voids).where(*which).order_by(voids.c.id)).mappings())
 
 
 def void_over(attempt: Attempt, token: str, received_at: datetime, standing: Sequence[Void]) -> int | None:
@@ -129,10 +116,10 @@ def void_over(attempt: Attempt, token: str, received_at: datetime, standing: Seq
 def _void(row: sa.RowMapping) -> Void:
     fields_of_span = {name: row[name] for name in _SPAN}
     rest = {name: row[name] for name in ("id", "reason", "actor", "at", "ended_at", "ended_by", "ended_reason")}
-    return Void(span=Span(**{**fields_of_span, "clock": Clock(row["clock"])}), **rest)
+    return Void(span=VoidSpan(**{**fields_of_span, "clock": Clock(row["clock"])}), **rest)
 
 
-def _told(span: Span) -> dict[str, object]:
+def _told(span: VoidSpan) -> dict[str, object]:
     return {
         "machine": span.machine,
         "token": span.token,
@@ -142,7 +129,7 @@ def _told(span: Span) -> dict[str, object]:
     }
 
 
-def _covered(span: Span) -> sa.ColumnElement[bool]:
+def _covered(span: VoidSpan) -> sa.ColumnElement[bool]:
     """`Span.covers`, as a condition."""
     at = attempts.c.finished_at if span.clock is Clock.MEASURED else attempts.c.received_at
     conditions: list[sa.ColumnElement[bool]] = [at <= span.until]
@@ -158,14 +145,9 @@ def _covered(span: Span) -> sa.ColumnElement[bool]:
 
 def _concerned(s: Session, which: sa.ColumnElement[bool]) -> tuple[int, list[CellKey]]:
     """How many attempts, and the cells that they are in."""
-    place = (attempts.c.issue, attempts.c.build, attempts.c.hardware)
+    place = place_of(attempts)
     rows = s.execute(sa.select(*place, sa.func.count()).where(which).group_by(*place)).all()
-    return sum(row[3] for row in rows), [CellKey(*row[:3]) for row in rows]
-
-
-def _number(s: Session, which: sa.ColumnElement[bool]) -> int:
-    n: int = s.execute(sa.select(sa.func.count()).select_from(attempts).where(which)).scalar_one()
-    return n
+    return sum(n for *_, n in rows), [CellKey(*key) for *key, _ in rows]
 
 
 def _oldest(standing: Sequence[Void]) -> sa.ColumnElement[Any]:

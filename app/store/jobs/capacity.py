@@ -4,10 +4,10 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.statements import insert_or
 from knowngood.app.store.tables import leases
 
 _PREFIX = "class "
@@ -21,10 +21,9 @@ def offer_classes(s: Session, classes: Collection[str], holder: str, now: dateti
         return
     if any(load_offers(s).get(class_, now) <= now for class_ in classes):
         touch(s)
-    dialect = postgresql if s.get_bind().dialect.name == "postgresql" else sqlite
     until = now + timedelta(seconds=lease_s)
     rows = [{"name": f"{_PREFIX}{class_}", "holder": holder, "until": until} for class_ in sorted(classes)]
-    insert = dialect.insert(leases).values(rows)
+    insert = insert_or(s, leases).values(rows)
     s.execute(insert.on_conflict_do_update(index_elements=[leases.c.name], set_={"holder": holder, "until": until}))
 
 

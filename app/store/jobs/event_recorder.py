@@ -1,4 +1,4 @@
-"""What comes from workers into the store: one event, one short transaction, at most one result per planned arm."""
+"""Events of workers into the store: one event, one short transaction, at most one result per planned arm."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -17,16 +17,17 @@ from knowngood.app.domain.measuring.job import (
     Event,
     JobEnded,
     JobStarted,
+    PlannedArm,
     Provisioning,
 )
 from knowngood.app.domain.verdicts.outcome import Ending, RunRecord, Trouble, TroubleCode
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import event_problem, record_problem
 from knowngood.app.store import audit_log, counters
 from knowngood.app.store.evidence import attempt_codec, collisions
 from knowngood.app.store.evidence.cells import (
-    Catalogue,
-    CellKey,
+    StoredCatalogue,
     announce,
     insert_missing,
     load_keys_of_logs,
@@ -46,15 +47,10 @@ LOSS_LIMIT = 3
 
 
 @dataclass(frozen=True)
-class _Arm:
+class _RecordedArm(PlannedArm):
     """A planned arm; the fields are columns of its table."""
 
     attempt: str
-    issue: str
-    arm: str
-    variant: str
-    ordinal: int
-    binding: str
     state: str
     losses: int
 
@@ -131,7 +127,7 @@ def _arm_finished(s: Session, job: HeldJob, event: ArmFinished, now: datetime) -
     s.execute(sa.update(jobs).where(jobs.c.id == job.id).values(losses=0))
 
 
-def _store_result(s: Session, job: HeldJob, arm: _Arm, event: ArmFinished, now: datetime) -> None:
+def _store_result(s: Session, job: HeldJob, arm: _RecordedArm, event: ArmFinished, now: datetime) -> None:
     log = attempt_codec.cut(event.log)
     log_digest = attempt_codec.log_digest(log)
     new_logs = insert_missing(s, logs, [{"digest": log_digest, "zlib": attempt_codec.pack(log)}] if log else [])
@@ -181,7 +177,7 @@ def _keep(
     for one in settled.replaced:
         audit_log.note(s, _DISPATCHER, "results.replace", one.id, now, origin=one.origin, token=one.token)
     also = {*also, *settled.left}
-    catalogue = Catalogue(s)
+    catalogue = StoredCatalogue(s)
     arrivals = IncomingAttempts(catalogue)
     taken = arrivals.take(attempt, {attempt.log_digest: log}, is_voided=void is not None)
     row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(now, void=void)) | vars(taken)
@@ -194,20 +190,20 @@ def _keep(
     return kept
 
 
-def _planned(s: Session, job: HeldJob, attempt: str) -> _Arm:
+def _planned(s: Session, job: HeldJob, attempt: str) -> _RecordedArm:
     found = _load_arms(s, job, arms.c.attempt == attempt)
     if not found:
         raise StaleEvent(f"attempt {attempt} was never planned for job {job.id}")
     return found[0]
 
 
-def _load_arms(s: Session, job: HeldJob, which: sa.ColumnElement[bool]) -> list[_Arm]:
-    columns = [arms.c[field.name] for field in fields(_Arm)]
+def _load_arms(s: Session, job: HeldJob, which: sa.ColumnElement[bool]) -> list[_RecordedArm]:
+    columns = [arms.c[field.name] for field in fields(_RecordedArm)]
     rows = s.execute(sa.select(*columns).where(arms.c.job == job.id, which).order_by(arms.c.position))
-    return [_Arm(*row) for row in rows]
+    return [_RecordedArm(*row) for row in rows]
 
 
-def _named(job: HeldJob, arm: _Arm) -> dict[str, object]:
+def _named(job: HeldJob, arm: _RecordedArm) -> dict[str, object]:
     return {
         "job": job.id,
         "build": job.build,
@@ -251,7 +247,7 @@ def _lose(s: Session, job: HeldJob, reason: str, now: datetime) -> None:
         settle(s, job, JobState.POISONED, now, reason)
 
 
-def _give_up(s: Session, job: HeldJob, given_up: Sequence[_Arm], reason: str, now: datetime) -> None:
+def _give_up(s: Session, job: HeldJob, given_up: Sequence[_RecordedArm], reason: str, now: datetime) -> None:
     """The one result of an arm that cannot be had here: infrastructure, never the issue, and it says why."""
     sentence = f"given up: the worker died {LOSS_LIMIT} times while at this; the last time: {reason}"
     record = RunRecord(ending=Ending.NOT_STARTED, trouble=Trouble(TroubleCode.HARNESS, sentence))

@@ -12,17 +12,17 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.app.domain.issue import Issue, digest
-from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import PlannedArm, PlannedJob
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec, PlannedArm
+from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.serialization import codec
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.evidence.cells import announce, touch
 from knowngood.app.store.records import ArmState, JobState, StaleEvent, UnknownRun
+from knowngood.app.store.statements import insert_or
 from knowngood.app.store.tables import arms, builds, issue_revisions, issues, jobs, leases, runs
 
 DISPATCHER = "dispatcher"
@@ -236,7 +236,7 @@ def renew_jobs(s: Session, ids: Collection[str], holder: str, now: datetime, lea
 
 
 def load_cancelled_jobs(s: Session, holder: str) -> frozenset[str]:
-    """What `holder` runs for a run that someone has cancelled."""
+    """The jobs of `holder` whose run someone has cancelled."""
     query = (
         sa.select(jobs.c.id)
         .join(runs, runs.c.id == jobs.c.run)
@@ -336,9 +336,8 @@ def take_lease(s: Session, name: str, holder: str, now: datetime, lease_s: float
 
     `now` comes from the holder's own clock: clocks of hosts that share a database must agree to well within `lease_s`.
     """
-    dialect = postgresql if s.get_bind().dialect.name == "postgresql" else sqlite
     until = now + timedelta(seconds=lease_s)
-    insert = dialect.insert(leases).values(name=name, holder=holder, until=until)
+    insert = insert_or(s, leases).values(name=name, holder=holder, until=until)
     free = sa.or_(leases.c.holder == holder, leases.c.until < now)
     taken = insert.on_conflict_do_update(
         index_elements=[leases.c.name], set_={"holder": holder, "until": until}, where=free

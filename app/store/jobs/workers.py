@@ -8,14 +8,16 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.measuring.worker_stats import Doing, Stay, Tally
+from knowngood.app.domain.measuring.worker_stats import AttemptStay, HeldJobProgress, MachineTally
+from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
 from knowngood.app.store.records import ArmState, JobState
+from knowngood.app.store.statements import counted
 from knowngood.app.store.tables import arms, attempts, issues, jobs, machines
 
 
-def load_tallies(s: Session) -> tuple[Tally, ...]:
+def load_tallies(s: Session) -> tuple[MachineTally, ...]:
     """Attempts whose machine nobody recorded are left out."""
     a = attempts.c
     counted = sa.select(a.machine, a.hardware, a.origin, sa.func.count().label("n"), sa.func.max(a.finished_at))
@@ -24,13 +26,15 @@ def load_tallies(s: Session) -> tuple[Tally, ...]:
     for machine, hardware, origin, n, last in s.execute(grouped):
         found[machine, hardware].append((n, last, origin))
     return tuple(
-        Tally(machine, hardware, sum(n for n, _, _ in some), max(at for _, at, _ in some), _names(some))
+        MachineTally(
+            machine,
+            hardware,
+            sum(n for n, _, _ in some),
+            max(at for _, at, _ in some),
+            tuple(sorted({origin for *_, origin in some})),
+        )
         for (machine, hardware), some in sorted(found.items())
     )
-
-
-def _names(some: list[tuple[int, datetime, str]]) -> tuple[str, ...]:
-    return tuple(sorted({origin for _, _, origin in some}))
 
 
 def load_machines(s: Session) -> dict[str, Machine]:
@@ -39,16 +43,16 @@ def load_machines(s: Session) -> dict[str, Machine]:
     return {one.digest: one for one in unreadable.readable("machines", rows, codec.MACHINE.validate_json)}
 
 
-def load_stays(s: Session, since: datetime) -> tuple[Stay, ...]:
+def load_stays(s: Session, since: datetime) -> tuple[AttemptStay, ...]:
     """Attempts at issues that the catalogue has or had which ended since then, on machines that are known."""
     a = attempts.c
     query = sa.select(a.machine, a.hardware, a.issue, a.build, a.started_at, a.finished_at)
     # Each issue by itself: an index leads to the newest of an issue, none to the newest of all.
     lately = query.where(a.issue.in_(sa.select(issues.c.id)), a.finished_at >= since, a.machine != "")
-    return tuple(Stay(*row) for row in s.execute(lately))
+    return tuple(AttemptStay(*row) for row in s.execute(lately))
 
 
-def load_doing(s: Session, now: datetime) -> tuple[Doing, ...]:
+def load_doing(s: Session, now: datetime) -> tuple[HeldJobProgress, ...]:
     """The jobs that are held, in the order in which they were queued."""
     held = s.execute(
         sa.select(jobs).where(jobs.c.state == JobState.LEASED).order_by(jobs.c.queued_at, jobs.c.position, jobs.c.id)
@@ -60,7 +64,7 @@ def load_doing(s: Session, now: datetime) -> tuple[Doing, ...]:
     for row in s.execute(of_held.order_by(arms.c.job, arms.c.position)):
         of_job[row.job].append(row)
     return tuple(
-        Doing(
+        HeldJobProgress(
             job=job.id,
             run=job.run,
             machine=job.machine,
@@ -77,5 +81,15 @@ def load_doing(s: Session, now: datetime) -> tuple[Doing, ...]:
 
 def load_queued(s: Session) -> dict[str, int]:
     """How many jobs wait, by hardware class."""
-    waiting = sa.select(jobs.c.hardware, sa.func.count()).where(jobs.c.state == JobState.QUEUED)
-    return dict(sorted(s.execute(waiting.group_by(jobs.c.hardware)).all()))
+    return dict(sorted(counted(s, jobs.c.hardware, which=jobs.c.state == JobState.QUEUED)))
+
+
+def load_waiting_cells(s: Session) -> frozenset[CellPlace]:
+    """The cells of every arm without a result in a job that has not ended, so that nobody plans them a second time."""
+    query = (
+        sa.select(arms.c.issue, jobs.c.build, jobs.c.hardware)
+        .distinct()
+        .join(jobs, jobs.c.id == arms.c.job)
+        .where(jobs.c.state.in_([JobState.QUEUED, JobState.LEASED]), arms.c.state != ArmState.DONE)
+    )
+    return frozenset((issue, build, hardware) for issue, build, hardware in s.execute(query))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from markupsafe import Markup, escape
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.app.domain.verdicts.inference import CellKey, ground_of
+from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.matrix import Column
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import StatusLabel, inferred_word, sign_of
@@ -104,13 +104,13 @@ def cuda_of(build: Build) -> str:
 
 
 def squares_of(
-    cells: Iterable[Cell], heads: Iterable[ColumnHeader], stale: Collection[CellKey]
+    cells: Iterable[Cell], heads: Iterable[ColumnHeader], stale: Collection[CellPlace]
 ) -> tuple[CellGlyph, ...]:
     """One square per column."""
     squares = []
     for cell, head in zip(cells, heads, strict=True):
         sign = sign_of(cell)
-        is_stale = bool(stale) and (cell.issue, cell.build, cell.hardware) in stale
+        is_stale = bool(stale) and cell.key in stale
         text = _k_of_n(cell) if sign is _FLAKY else ""
         ground = ground_of(cell.basis) if cell.basis else ""
         squares.append(CellGlyph(cell.issue, cell.hardware, head, cell.build, sign, is_stale, text, ground))

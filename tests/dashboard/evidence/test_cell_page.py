@@ -11,9 +11,9 @@ from knowngood.app.dashboard.evidence.cell_page import CellPage
 from knowngood.app.dashboard.evidence.service import ATTEMPTS_SHOWN
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
-from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.html.status_labels import StatusLabel
@@ -85,7 +85,7 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
         for arm in ("control", "baseline")
     ]
     with (tmp_path / "year.jsonl.gz").open("wb") as out:
-        write_bundle(out, Header(NOON, "lab"), made)
+        write_bundle(out, BundleHeader(NOON, "lab"), made)
     take_in_bundle(own_engine, tmp_path / "year.jsonl.gz", NOON + timedelta(days=1), by=Actor("ada"))
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
@@ -175,7 +175,7 @@ def test_the_commands_repeat_the_telling_attempt_in_its_own_environment(client: 
 def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, [DYNAMO], [BAD])
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda *_: Outcome.PASS)
-    again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=Wanted(force=True))
+    again = Asked([BAD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=PlanRequest(force=True))
     given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
     lines = page_of(own, where).changes

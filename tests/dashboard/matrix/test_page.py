@@ -16,9 +16,9 @@ from knowngood.app.domain.access import Actor
 from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.grid import heads_of
 from knowngood.app.web.html.status_labels import StatusLabel

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.store.engine import Engine
 from knowngood.app.store.evidence import time_travel
 from tests.fixtures.databases import CountStatements
@@ -19,7 +19,7 @@ from tests.web.given import BAD, BUILDS, GOOD, GPU_CLASS, ISSUES, LONG_AGO, MASK
 STEPS = (
     (Asked([OLD], LONG_AGO), LONG_AGO + timedelta(hours=1)),
     (Asked([BAD, GOOD, given.MISMATCHED], NOON), NOON + timedelta(minutes=30)),
-    (Asked([BAD], NOON + timedelta(hours=1), wanted=Wanted(repeat=2)), NOON + timedelta(minutes=90)),
+    (Asked([BAD], NOON + timedelta(hours=1), wanted=PlanRequest(repeat=2)), NOON + timedelta(minutes=90)),
     (Asked([BAD], NOON + timedelta(hours=2), hardware=GPU_CLASS), NOON + timedelta(minutes=150)),
 )
 

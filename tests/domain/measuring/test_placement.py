@@ -10,9 +10,9 @@ from knowngood.app.domain.measuring.placement import (
     DRIVER_CUDA,
     MEMORY,
     RELEASE,
-    Choice,
     Condition,
     Member,
+    Placement,
     Waiting,
     Why,
     choose,
@@ -124,7 +124,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             (),
             (),
             {},
-            Choice({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}),
+            Placement({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}),
             id="all alike",
         ),
         pytest.param(
@@ -133,7 +133,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             (),
             ("b",),
             {},
-            Choice({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}, "b"),
+            Placement({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}, "b"),
             id="whoever has the environment is best",
         ),
         pytest.param(
@@ -142,7 +142,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             (),
             ("b",),
             {"b": 1},
-            Choice({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}),
+            Placement({"knowngood-cpu": (CPU,), RELEASE: ("1.0",)}),
             id="unless it is busy",
         ),
         pytest.param(
@@ -151,7 +151,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             (),
             ("a", "b"),
             {"a": 1},
-            Choice({CUDA: (GPU,), RELEASE: ("1.0",)}, "b"),
+            Placement({CUDA: (GPU,), RELEASE: ("1.0",)}, "b"),
             id="the less busy of two",
         ),
         pytest.param(
@@ -160,7 +160,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             NEW,
             (),
             {},
-            Choice({CUDA: (GPU,), RELEASE: ("1.0",), DRIVER_CUDA: ("13.0",)}),
+            Placement({CUDA: (GPU,), RELEASE: ("1.0",), DRIVER_CUDA: ("13.0",)}),
             id="a driver that serves the build",
         ),
         pytest.param(
@@ -169,7 +169,7 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             NEW,
             (),
             {},
-            Choice({CUDA: (GPU,), RELEASE: ("1.0",)}),
+            Placement({CUDA: (GPU,), RELEASE: ("1.0",)}),
             id="no such driver: the machine says so itself",
         ),
     ],
@@ -180,7 +180,7 @@ def test_a_job_goes_where_it_can_and_best_where_its_environment_is(
     wishes: tuple[Condition, ...],
     holders: tuple[str, ...],
     busy: dict[str, int],
-    choice: Choice | None,
+    choice: Placement | None,
 ) -> None:
     assert choose(fleet, hardware, conditions=RIGHT, wishes=wishes, holders=holders, busy=busy) == choice
 

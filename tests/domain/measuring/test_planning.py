@@ -21,9 +21,9 @@ from knowngood.app.domain.issue import (
 from knowngood.app.domain.measuring.planning import (
     GUESS_S,
     ArmKey,
-    Known,
+    KnownAttempts,
+    PlanRequest,
     Sample,
-    Wanted,
     plan_jobs,
     price_of,
     recheck_cells,
@@ -36,7 +36,7 @@ from tests.make import HARDWARE, NOON, make_build, make_issue, make_judged
 
 BUILDS = [make_build("2.6.0+cu124"), make_build("2.7.0+cu126"), make_build("2.7.1+cu126"), make_build("2.8.0+cu128")]
 ISSUE = make_issue()
-ONCE = Wanted()
+ONCE = PlanRequest()
 
 
 def key(issue: Issue, build: Build, arm: str, variant: Variant | None = None) -> ArmKey:
@@ -47,7 +47,7 @@ def key(issue: Issue, build: Build, arm: str, variant: Variant | None = None) ->
 
 def known(
     outcomes: Mapping[Build | str, Sequence[Outcome]], issue: Issue = ISSUE, builds: Sequence[Build] = BUILDS
-) -> Known:
+) -> KnownAttempts:
     """Every arm of `issue` ran on each build named by its torch, the baseline with the outcomes given."""
     found, cells, ordinals = {}, {}, {}
     for build in builds:
@@ -59,16 +59,16 @@ def known(
             ordinals[key(issue, build, arm)] = len(seen)
         judged = [make_judged(o, arm, n=n) for arm, seen in results.items() for n, o in enumerate(seen)]
         cells[issue.id, build.id, HARDWARE] = derive_cell(issue, build, HARDWARE, judged)
-    return Known(found, ordinals, cells)
+    return KnownAttempts(found, ordinals, cells)
 
 
-def planned(state: Known, wanted: Wanted = ONCE, issue: Issue = ISSUE) -> Counter[tuple[str, str]]:
+def planned(state: KnownAttempts, wanted: PlanRequest = ONCE, issue: Issue = ISSUE) -> Counter[tuple[str, str]]:
     jobs = plan_jobs([issue], BUILDS, [HARDWARE], state, wanted)
     return Counter((job.build.torch, arm.arm) for job in jobs for arm in job.arms)
 
 
 def test_with_nothing_known_every_arm_is_planned_once_controls_first() -> None:
-    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     assert [arm.arm for arm in jobs[0].arms] == [CONTROL, BASELINE, "aot_eager"]
 
 
@@ -79,7 +79,7 @@ def test_what_is_known_is_not_run_again() -> None:
 @pytest.mark.parametrize("outcome", [Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED])
 def test_what_said_nothing_is_run_again_under_a_new_ordinal(outcome: Outcome) -> None:
     state = known({"2.6.0+cu124": [outcome]})
-    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], state, Wanted())
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], state, PlanRequest())
     assert [(arm.arm, arm.ordinal) for arm in jobs[0].arms] == [(BASELINE, 2)]
 
 
@@ -103,20 +103,20 @@ def test_mended_words_and_signature_cost_no_run() -> None:
 
 def test_force_runs_again_whatever_is_known() -> None:
     state = known({build.torch: [Outcome.PASS] for build in BUILDS})
-    assert planned(state, Wanted(repeat=2, force=True))["2.6.0+cu124", BASELINE] == 2
+    assert planned(state, PlanRequest(repeat=2, force=True))["2.6.0+cu124", BASELINE] == 2
 
 
 def test_repeat_tops_up_to_the_number_asked_for() -> None:
     state = known({build.torch: [Outcome.PASS] for build in BUILDS})
-    assert planned(state, Wanted(repeat=3))["2.7.0+cu126", BASELINE] == 2
+    assert planned(state, PlanRequest(repeat=3))["2.7.0+cu126", BASELINE] == 2
 
 
 def test_workarounds_may_wait_until_their_issue_is_seen_on_that_build() -> None:
-    waiting = Wanted(where_affected=True)
-    assert {arm for _, arm in planned(Known(), waiting)} == {CONTROL, BASELINE}
+    waiting = PlanRequest(where_affected=True)
+    assert {arm for _, arm in planned(KnownAttempts(), waiting)} == {CONTROL, BASELINE}
     seen = known({"2.6.0+cu124": [Outcome.MATCH], "2.7.0+cu126": [Outcome.PASS], "2.7.1+cu126": [Outcome.TIMEOUT]})
     workarounds = [name for name in seen.outcomes if name.arm == "aot_eager"]
-    without = Known({name: v for name, v in seen.outcomes.items() if name not in workarounds}, {}, seen.cells)
+    without = KnownAttempts({name: v for name, v in seen.outcomes.items() if name not in workarounds}, {}, seen.cells)
     assert [build for build, arm in planned(without, waiting) if arm == "aot_eager"] == ["2.6.0+cu124"]
 
 
@@ -127,7 +127,7 @@ LOST, NONE_SUCH = Outcome.ENV_ERROR, Outcome.NOT_APPLICABLE
 Ran = Mapping[tuple[str, str], Sequence[Outcome]]  # by arm and variant
 
 
-def measured(ran: Mapping[Build, Ran], issue: Issue = TWO_SIZES) -> Known:
+def measured(ran: Mapping[Build, Ran], issue: Issue = TWO_SIZES) -> KnownAttempts:
     """Knowledge of builds that each ran just that; a control that is not named passed once with each variant."""
     found, ordinals, cells = {}, {}, {}
     for build, told in ran.items():
@@ -139,7 +139,7 @@ def measured(ran: Mapping[Build, Ran], issue: Issue = TWO_SIZES) -> Known:
             ordinals[key(issue, build, arm, one)] = len(seen)
         judged = [make_judged(o, arm, v, n) for (arm, v), seen in everything.items() for n, o in enumerate(seen)]
         cells[issue.id, build.id, HARDWARE] = derive_cell(issue, build, HARDWARE, judged)
-    return Known(found, ordinals, cells)
+    return KnownAttempts(found, ordinals, cells)
 
 
 BASE_SMALL, BASE_LARGE = (BASELINE, "small"), (BASELINE, "large")
@@ -201,11 +201,13 @@ def test_confirming_asks_for_two_attempts_of_what_has_an_answer_and_ten_where_it
     ran: Ran, asked: Mapping[tuple[str, str], int]
 ) -> None:
     state = measured({BUILDS[0]: ran})
-    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], state, Wanted(confirm=True))
+    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], state, PlanRequest(confirm=True))
     assert Counter((arm.arm, arm.variant) for job in jobs for arm in job.arms) == asked
     same = {where: next((one for one in ran.get(where, ()) if one is not LOST), P) for where in asked}
     answered = {where: [*ran.get(where, ()), *[same[where]] * n] for where, n in asked.items()}
-    assert not planned(measured({BUILDS[0]: {**ran, **answered}}), Wanted(confirm=True), TWO_SIZES), "then it is done"
+    assert not planned(measured({BUILDS[0]: {**ran, **answered}}), PlanRequest(confirm=True), TWO_SIZES), (
+        "then it is done"
+    )
 
 
 SETTLED = {".": [P] * 2, "X": [M] * 2, "~": [M, P] * 5, "≠": [F] * 2, "?": [T] * 2, " ": []}
@@ -232,50 +234,52 @@ SETTLED = {".": [P] * 2, "X": [M] * 2, "~": [M, P] * 5, "≠": [F] * 2, "?": [T]
 def test_confirming_asks_for_three_attempts_on_both_sides_of_a_change(small: str, large: str, thrice: str) -> None:
     rows = zip(BUILDS, small, large, strict=True)
     ran = {build: {**CURED, BASE_SMALL: SETTLED[one], BASE_LARGE: SETTLED[other]} for build, one, other in rows}
-    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], measured(ran), Wanted(confirm=True))
+    jobs = plan_jobs([TWO_SIZES], BUILDS, [HARDWARE], measured(ran), PlanRequest(confirm=True))
     assert ", ".join(f"{arm.variant} {BUILDS.index(job.build)}" for job in jobs for arm in job.arms) == thrice
 
 
 def test_changes_are_looked_for_along_the_whole_line_whichever_builds_are_asked() -> None:
     state = known({"2.6.0+cu124": [P] * 2, "2.7.0+cu126": [M] * 2})
-    jobs = plan_jobs([ISSUE], BUILDS[1:2], [HARDWARE], state, Wanted(confirm=True), line=BUILDS)
+    jobs = plan_jobs([ISSUE], BUILDS[1:2], [HARDWARE], state, PlanRequest(confirm=True), line=BUILDS)
     assert [(job.build, [arm.arm for arm in job.arms]) for job in jobs] == [(BUILDS[1], [BASELINE, "aot_eager"])]
 
 
 def test_a_change_is_looked_for_on_one_hardware_class() -> None:
     state = known({"2.6.0+cu124": [P] * 2, "2.7.0+cu126": [P] * 2})
     cell = Cell(ISSUE.id, BUILDS[1].id, "cpu-aarch64", Verdict.AFFECTED, "because")
-    elsewhere = Known(state.outcomes, state.ordinals, {**state.cells, (cell.issue, cell.build, cell.hardware): cell})
-    assert not planned(elsewhere, Wanted(confirm=True))
+    elsewhere = KnownAttempts(
+        state.outcomes, state.ordinals, {**state.cells, (cell.issue, cell.build, cell.hardware): cell}
+    )
+    assert not planned(elsewhere, PlanRequest(confirm=True))
 
 
 def test_a_change_is_looked_for_among_releases_of_the_same_python() -> None:
     twins = [make_build(build.torch, python="3.12") for build in BUILDS]
     broken: dict[Build | str, list[Outcome]] = {build.torch: [P if build is BUILDS[0] else M] * 2 for build in BUILDS}
     state, plain = known(broken, builds=twins), known({build.torch: [P] * 2 for build in BUILDS})
-    both = Known(
+    both = KnownAttempts(
         {**state.outcomes, **plain.outcomes}, {**state.ordinals, **plain.ordinals}, {**state.cells, **plain.cells}
     )
-    jobs = plan_jobs([ISSUE], [*BUILDS, *twins], [HARDWARE], both, Wanted(confirm=True))
+    jobs = plan_jobs([ISSUE], [*BUILDS, *twins], [HARDWARE], both, PlanRequest(confirm=True))
     assert [job.build for job in jobs if any(arm.arm == BASELINE for arm in job.arms)] == twins[:2]
 
 
 def test_confirming_measures_a_stale_answer_anew_and_asks_for_at_least_what_repeat_says() -> None:
     state = known({BUILDS[0].torch: [P] * 2})
-    assert not planned(state, Wanted(confirm=True, now=NOON + timedelta(days=179)))
-    late = planned(state, Wanted(confirm=True, now=NOON + timedelta(days=181)))
+    assert not planned(state, PlanRequest(confirm=True, now=NOON + timedelta(days=179)))
+    late = planned(state, PlanRequest(confirm=True, now=NOON + timedelta(days=181)))
     assert late == {(BUILDS[0].torch, CONTROL): 1, (BUILDS[0].torch, BASELINE): 1}
-    assert planned(state, Wanted(confirm=True, repeat=5))[BUILDS[0].torch, BASELINE] == 3
+    assert planned(state, PlanRequest(confirm=True, repeat=5))[BUILDS[0].torch, BASELINE] == 3
 
 
 def test_a_stale_cell_is_measured_anew() -> None:
     state = known({build.torch: [Outcome.PASS] for build in BUILDS})
-    assert not planned(state, Wanted(now=NOON + timedelta(days=179)))
-    assert planned(state, Wanted(now=NOON + timedelta(days=181)))["2.6.0+cu124", BASELINE] == 1
+    assert not planned(state, PlanRequest(now=NOON + timedelta(days=179)))
+    assert planned(state, PlanRequest(now=NOON + timedelta(days=181)))["2.6.0+cu124", BASELINE] == 1
 
 
 def test_an_issue_that_does_not_apply_plans_nothing() -> None:
-    assert not planned(Known(), issue=make_issue(requires=Requires(device=Device.CUDA)))
+    assert not planned(KnownAttempts(), issue=make_issue(requires=Requires(device=Device.CUDA)))
 
 
 def test_a_workaround_for_newer_torch_is_not_planned_on_older() -> None:
@@ -283,13 +287,13 @@ def test_a_workaround_for_newer_torch_is_not_planned_on_older() -> None:
         arm if arm.id != "aot_eager" else type(arm)(arm.id, arm.exercises, arm.code, applies_to=">=2.8")
         for arm in ISSUE.arms
     )
-    found = planned(Known(), issue=make_issue(arms=arms))
+    found = planned(KnownAttempts(), issue=make_issue(arms=arms))
     assert [torch for torch, arm in found if arm == "aot_eager"] == ["2.8.0+cu128"]
 
 
 def test_issues_share_an_environment_unless_they_ask_for_more() -> None:
     einops = make_issue("toy-3", packages=Packages(("einops==0.8.1",)))
-    jobs = plan_jobs([ISSUE, make_issue("toy-2"), einops], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    jobs = plan_jobs([ISSUE, make_issue("toy-2"), einops], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     assert [{arm.issue for arm in job.arms} for job in jobs] == [{"toy-1", "toy-2"}, {"toy-3"}]
 
 
@@ -302,7 +306,7 @@ def test_packages_follow_the_release_of_torch() -> None:
 
 
 def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
-    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    jobs = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     one = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=1)
     two = price_of(jobs, {(ISSUE.id, BASELINE, "default"): 100.0}, slots=2)
     assert (one.cells, one.arms, one.jobs, one.guessed) == (1, 3, 1, 2)
@@ -310,27 +314,27 @@ def test_a_price_counts_what_was_timed_and_says_what_was_guessed() -> None:
 
 
 def test_an_environment_is_paid_for_once_and_not_where_it_is_ready() -> None:
-    (job,) = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    (job,) = plan_jobs([ISSUE], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     both = [job, replace(job, hardware="cpu-aarch64")]
     price = price_of(both, {}, slots=1, environment_s=1000.0)
     assert (price.jobs, price.environments, price.cells, price.seconds) == (2, 1, 2, 1000.0 + 6 * GUESS_S)
     assert price_of(both, {}, slots=1, environment_s=1000.0, ready=1).seconds == 6 * GUESS_S
 
 
-def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> Known:
+def answered(verdicts: Mapping[tuple[str, str], Verdict]) -> KnownAttempts:
     """Cells by (issue, torch), as far as drawing among them needs."""
     ids = {build.torch: build.id for build in BUILDS}
     cells = {
         (i, ids[t], HARDWARE): Cell(i, ids[t], HARDWARE, verdict, "because") for (i, t), verdict in verdicts.items()
     }
-    return Known(cells=cells)
+    return KnownAttempts(cells=cells)
 
 
 MANY = {(f"toy-{n}", build.torch): Verdict.AFFECTED for n in range(30) for build in BUILDS}
 MANY_ISSUES = [make_issue(f"toy-{n}") for n in range(30)]
 
 
-def drawn(state: Known, cells: int, seed: str, builds: Sequence[Build] = BUILDS) -> list[tuple[str, str]]:
+def drawn(state: KnownAttempts, cells: int, seed: str, builds: Sequence[Build] = BUILDS) -> list[tuple[str, str]]:
     chosen = recheck_cells(MANY_ISSUES, builds, [HARDWARE], state, Sample(cells, seed))
     return [(cell.issue, cell.build) for cell in chosen]
 
@@ -369,7 +373,7 @@ def test_a_recheck_asks_control_and_baseline_once_more_with_every_variant_and_no
 def test_a_recheck_shares_environments_and_keeps_the_order_of_builds() -> None:
     issues = [make_issue("toy-1"), make_issue("toy-2"), make_issue("toy-3", packages=Packages(("einops==0.8",)))]
     cells = [Cell(i.id, b.id, HARDWARE, Verdict.AFFECTED, "because") for i in issues for b in reversed(BUILDS[:2])]
-    jobs = recheck_jobs(issues, twins_of(BUILDS, ""), cells, Known())
+    jobs = recheck_jobs(issues, twins_of(BUILDS, ""), cells, KnownAttempts())
     assert [(job.build, [arm.issue for arm in job.arms[::2]]) for job in jobs] == [
         (BUILDS[0], ["toy-1", "toy-2"]),
         (BUILDS[0], ["toy-3"]),
@@ -393,18 +397,18 @@ def test_what_the_default_python_said_is_asked_on_another_one() -> None:
     assert twins == {BUILDS[0].id: twin}
     assert {cell.build for cell in cells} == {BUILDS[0].id}
     assert {cell.issue for cell in cells} == {issue.id for issue in MANY_ISSUES[1:]}
-    (job,) = recheck_jobs(issues, twins, cells[:2], Known())
+    (job,) = recheck_jobs(issues, twins, cells[:2], KnownAttempts())
     assert (job.build, len(job.arms)) == (twin, 4)
     settled = {
         ArmKey(arm.issue, twin.id, HARDWARE, arm.arm, arm.variant, arm.binding): [Outcome.PASS] for arm in job.arms[:2]
     }
-    (left,) = recheck_jobs(issues, twins, cells[:2], Known(outcomes=settled))
+    (left,) = recheck_jobs(issues, twins, cells[:2], KnownAttempts(outcomes=settled))
     assert left.arms == job.arms[2:]
 
 
 def test_a_row_that_does_not_depend_on_the_device_is_measured_on_the_cpu_alone() -> None:
     issue = make_issue(requires=Requires(device=Device.ANY))
-    jobs = plan_jobs([issue], BUILDS[:1], [HARDWARE, "cuda-sm_90"], Known(), Wanted())
+    jobs = plan_jobs([issue], BUILDS[:1], [HARDWARE, "cuda-sm_90"], KnownAttempts(), PlanRequest())
     assert [job.hardware for job in jobs] == [HARDWARE]
 
 
@@ -412,7 +416,7 @@ def test_issues_that_edit_their_packages_share_no_job() -> None:
     """One would find what the other edited, and the environment lives as long as its job."""
     editing = [replace(make_issue(), id=f"edits-{n}", packages=Packages(mutates=True)) for n in (1, 2)]
     plain = [replace(make_issue(), id=f"plain-{n}") for n in (1, 2)]
-    jobs = plan_jobs([*editing, *plain], BUILDS[:1], [HARDWARE], Known(), Wanted())
+    jobs = plan_jobs([*editing, *plain], BUILDS[:1], [HARDWARE], KnownAttempts(), PlanRequest())
     assert sorted(sorted({arm.issue for arm in job.arms}) for job in jobs) == [
         ["edits-1"],
         ["edits-2"],

@@ -6,7 +6,14 @@ import pytest
 
 from knowngood.app.domain.issue import Device, Requires
 from knowngood.app.domain.measuring.machine import Gpu, Machine
-from knowngood.app.domain.measuring.worker_stats import Doing, Stay, Tally, busy_share, unserved, workers_of
+from knowngood.app.domain.measuring.worker_stats import (
+    AttemptStay,
+    HeldJobProgress,
+    MachineTally,
+    busy_share,
+    unserved,
+    workers_of,
+)
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 HOUR = timedelta(hours=1)
@@ -31,13 +38,16 @@ def test_busy_is_the_share_of_the_window_that_anything_ran_in(spans: list[tuple[
     assert busy_share(moments, NOON, NOON + 10 * HOUR) == pytest.approx(share)
 
 
-def stay(issue: str, start: int, hardware: str = HARDWARE, machine: str = "m1") -> Stay:
+def stay(issue: str, start: int, hardware: str = HARDWARE, machine: str = "m1") -> AttemptStay:
     at = NOON + timedelta(seconds=start)
-    return Stay(machine, hardware, issue, "torch-2.6.0", at, at + timedelta(seconds=10))
+    return AttemptStay(machine, hardware, issue, "torch-2.6.0", at, at + timedelta(seconds=10))
 
 
 def test_what_a_cell_costs_is_the_time_of_its_attempts_by_class() -> None:
-    tally = [Tally("m1", HARDWARE, 30, NOON, ("local",)), Tally("m1", "cuda-sm_90", 7, NOON + HOUR, ("lab",))]
+    tally = [
+        MachineTally("m1", HARDWARE, 30, NOON, ("local",)),
+        MachineTally("m1", "cuda-sm_90", 7, NOON + HOUR, ("lab",)),
+    ]
     stays = [stay("toy-1", 0), stay("toy-1", 10), stay("toy-2", 20), stay("toy-9", 30, machine="m2")]
     (worker,) = workers_of(tally, {"m1": MACHINE}, stays, (), since=NOON - HOUR, now=NOON + HOUR)
     assert (worker.arms, worker.last_at, worker.origins) == (37, NOON + HOUR, ("local", "lab"))
@@ -48,17 +58,17 @@ def test_what_a_cell_costs_is_the_time_of_its_attempts_by_class() -> None:
 
 
 def test_whoever_works_now_was_seen_now_and_comes_first_also_before_its_first_result() -> None:
-    doing = Doing("j", "run-1", "m2", "torch-2.6.0", HARDWARE, ("toy-1 baseline",), 0, 3, is_held=True)
-    tallies = [Tally("m1", HARDWARE, 1, NOON, ("local",))]
+    doing = HeldJobProgress("j", "run-1", "m2", "torch-2.6.0", HARDWARE, ("toy-1 baseline",), 0, 3, is_held=True)
+    tallies = [MachineTally("m1", HARDWARE, 1, NOON, ("local",))]
     found = workers_of(tallies, {}, (), [doing], since=NOON - HOUR, now=NOON + HOUR)
     assert [(one.digest, one.last_at) for one in found] == [("m2", NOON + HOUR), ("m1", NOON)]
     assert (found[0].machine, found[0].arms, found[0].doing) == (None, 0, (doing,))
 
 
 def test_a_job_whose_lease_has_run_out_is_no_sign_of_life() -> None:
-    lost = Doing("j", "run-1", "m1", "torch-2.6.0", HARDWARE, (), 0, 3, is_held=False)
+    lost = HeldJobProgress("j", "run-1", "m1", "torch-2.6.0", HARDWARE, (), 0, 3, is_held=False)
     (worker,) = workers_of(
-        [Tally("m1", HARDWARE, 1, NOON, ("local",))], {}, (), [lost], since=NOON - HOUR, now=NOON + HOUR
+        [MachineTally("m1", HARDWARE, 1, NOON, ("local",))], {}, (), [lost], since=NOON - HOUR, now=NOON + HOUR
     )
     assert worker.last_at == NOON
 
@@ -86,6 +96,6 @@ def test_an_issue_is_unserved_where_another_machine_would_do_and_none_here_does(
 def test_a_machine_serves_what_its_hardware_has_though_it_measured_none_of_it_yet() -> None:
     gpu = Machine(**{**vars(MACHINE), "gpus": (Gpu(0, "NVIDIA H100", (9, 0), 85_000_000_000),)})
     (worker,) = workers_of(
-        [Tally("m1", HARDWARE, 1, NOON, ("local",))], {"m1": gpu}, (), (), since=NOON - HOUR, now=NOON
+        [MachineTally("m1", HARDWARE, 1, NOON, ("local",))], {"m1": gpu}, (), (), since=NOON - HOUR, now=NOON
     )
     assert worker.served == {HARDWARE, "cuda-sm_90"}

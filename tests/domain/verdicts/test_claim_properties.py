@@ -23,13 +23,12 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import complete, rows_of, unfolded
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
 from knowngood.app.features.compare.comparison import Group, compare
-from knowngood.app.features.environments.resolve import Resolved
-from knowngood.app.features.gate.decision import Decision, Ruling, decide
-from knowngood.app.features.gate.decision import Question as GateQuestion
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import Decision, GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Accept, Effect, Policy, RemedyFilter
 from knowngood.app.features.upgrade.candidates import Candidate, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
-from knowngood.app.features.upgrade.ranking import Advice, Question, advise
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeQuestion, advise
 from tests import oracle
 from tests.make import NOON, make_issue
 from tests.random_stores import (
@@ -167,7 +166,7 @@ def ruled(
     policy: Policy = Policy(),  # noqa: B008 - frozen
 ) -> Ruling:
     asked = replace(policy, watch=Watch(issues=tuple(watched)), hardware=tuple(classes))
-    resolved = Resolved(build, "torch", pythons=pythons or (BUILDS[build].python,))
+    resolved = ResolvedBuild(build, "torch", pythons=pythons or (BUILDS[build].python,))
     return decide(GateQuestion(resolved, asked, NOON), known)
 
 
@@ -479,9 +478,9 @@ starts = st.sampled_from([build for build in BUILDS.values() if build.minor in {
 shares = st.sampled_from([0.5, 0.8, 1.0])
 
 
-def advised(known: Known, start: Build, rows: Iterable[str], classes: Iterable[str], enough: float) -> Advice:
+def advised(known: Known, start: Build, rows: Iterable[str], classes: Iterable[str], enough: float) -> UpgradeAdvice:
     watched = tuple(known.issues[id_] for id_ in sorted(rows))
-    return advise(Question(start, watched, Constraints(hardware=tuple(classes)), enough=enough), known)
+    return advise(UpgradeQuestion(start, watched, Constraints(hardware=tuple(classes)), enough=enough), known)
 
 
 @given(kept_up, starts, rows, st.sampled_from([(), (CPU,), (GPU, CPU)]), shares)
@@ -566,9 +565,9 @@ def test_the_gate_decides_as_the_rules_text_says(known: Known, seed: int) -> Non
         } == dict(true.reasons)
 
 
-def resolved(known: Known, environment: oracle.Environment) -> Resolved:
+def resolved(known: Known, environment: oracle.Environment) -> ResolvedBuild:
     ids = environment.possible or environment.stand_ins
-    return Resolved(
+    return ResolvedBuild(
         environment.possible[0] if environment.possible else None,
         "torch as somebody has it",
         is_assumed=environment.is_assumed,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant
 from knowngood.app.domain.verdicts.false_changes import (
     Again,
-    Pair,
+    AttemptTime,
     Rate,
-    Took,
+    RepeatedPair,
     Trial,
     compared_machines,
     infrastructure_rate,
@@ -45,7 +45,7 @@ def trials(outcomes: Sequence[Outcome], arm: str = BASELINE, **changes: Any) -> 
     return [trial(outcome, arm, n, **changes) for n, outcome in enumerate(outcomes, start=1)]
 
 
-def pairs(*found: Trial) -> tuple[Pair, ...]:
+def pairs(*found: Trial) -> tuple[RepeatedPair, ...]:
     return pairs_of(ISSUES, found)
 
 
@@ -182,7 +182,13 @@ def test_infrastructure_is_counted_among_all_attempts_that_count() -> None:
 
 
 def test_time_is_told_apart_where_the_process_told_it() -> None:
-    found = spent([Took(5.0, 3.0, is_told=True), Took(2.0, 2.5, is_told=True), Took(60.0, 0.1, is_told=False)])
+    found = spent(
+        [
+            AttemptTime(5.0, 3.0, is_told=True),
+            AttemptTime(2.0, 2.5, is_told=True),
+            AttemptTime(60.0, 0.1, is_told=False),
+        ]
+    )
     assert (found.starting_s, found.arms_s, found.untold, found.untold_s) == (2.0, 5.0, 1, 60.0)
     assert found.total_s == 67.0
     assert found.attempts == 3

@@ -12,7 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.domain.verdicts.voids import VoidSpan
 from knowngood.app.features.bundles.store import export_bundle
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading, unit_of_work
@@ -77,7 +77,7 @@ def test_what_a_worker_sent_is_voided_at_once_and_comes_back_as_it_was(own: Test
 
 
 def test_changes_say_why(own: TestClient, own_engine: Engine) -> None:
-    span, by = Span(CPU_MACHINE.digest, "", None, NOW), Actor("ops")
+    span, by = VoidSpan(CPU_MACHINE.digest, "", None, NOW), Actor("ops")
     with unit_of_work(own_engine) as s:
         id_ = void_results(s, span, "its memory is broken", by=by, now=NOW + timedelta(minutes=1)).void.id
     with unit_of_work(own_engine) as s:

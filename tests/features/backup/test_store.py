@@ -20,7 +20,7 @@ from alembic import command
 from knowngood.app.cli.context import bring_up
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBackup, StoreUnusable
-from knowngood.app.features.backup.format import Checked, TableHead, check_backup, read_tables, write_backup
+from knowngood.app.features.backup.format import CheckedBackup, TableHead, check_backup, read_tables, write_backup
 from knowngood.app.features.backup.store import back_up, restore
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.audit_log import load_audit
@@ -62,7 +62,7 @@ def saved(engine: Engine, path: Path) -> Path:
     return path
 
 
-def brought_back(engine: Engine, path: Path, *, force: bool = False) -> Checked:
+def brought_back(engine: Engine, path: Path, *, force: bool = False) -> CheckedBackup:
     return restore(engine, path, by=BY, now=LATER, force=force)
 
 

@@ -12,15 +12,15 @@ from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.bisect.cli import (
     CODES,
+    BisectQuestion,
     BisectResult,
     Measure,
-    Question,
     as_json,
     choose_hardware,
     outlook,
     search,
 )
-from knowngood.app.features.bisect.search import Kind, sentences
+from knowngood.app.features.bisect.search import SearchOutcome, sentences
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
@@ -30,7 +30,7 @@ from tests.store.given import HOLDER, ended, finished, given_catalogue, started
 
 ISSUE = make_issue()
 BUILDS = tuple(make_build(f"2.{minor}.0+cu124") for minor in range(1, 9))
-QUESTION = Question(ISSUE, BUILDS, HARDWARE)
+QUESTION = BisectQuestion(ISSUE, BUILDS, HARDWARE)
 SIGNS = {"X": [Outcome.MATCH], ".": [Outcome.PASS], "?": [Outcome.ENV_ERROR], "~": [Outcome.PASS, Outcome.MATCH]}
 
 
@@ -75,7 +75,7 @@ class World:
         with reading(self.engine) as s:
             known = queries.load_known_attempts(s)
         for at in places:
-            jobs = outlook(Question(ISSUE, (BUILDS[at], BUILDS[at]), HARDWARE), known, NOON, full=False).jobs
+            jobs = outlook(BisectQuestion(ISSUE, (BUILDS[at], BUILDS[at]), HARDWARE), known, NOON, full=False).jobs
             once = [arm for arm in jobs[0].arms if arm.ordinal == 1]
             self.measure((PlannedJob(BUILDS[at], HARDWARE, jobs[0].request, tuple(once)),))
         self.asked.clear()
@@ -161,7 +161,7 @@ def test_a_stopped_search_says_what_is_known_by_then(world: Callable[[str], Worl
 def test_without_a_worker_only_what_is_stored_is_looked_at(world: Callable[[str], World]) -> None:
     here = world("....XXXX")
     here.known(1, 6)
-    shut = Question(ISSUE, BUILDS, HARDWARE, can_ask=False)
+    shut = BisectQuestion(ISSUE, BUILDS, HARDWARE, can_ask=False)
     found = search(here.engine, shut, here.measure, lambda: False, clock=lambda: NOON, full=True)
     assert (here.asked, found.answer.changes[0].interval) == ([], "(2.2.0, 2.7.0]")
 
@@ -169,9 +169,9 @@ def test_without_a_worker_only_what_is_stored_is_looked_at(world: Callable[[str]
 def test_a_full_scan_asks_all_that_is_not_known_and_finds_every_change(world: Callable[[str], World]) -> None:
     here = world("..XX..XX")
     here.known(0, 7)
-    assert here.search().answer.kind is Kind.FOUND
+    assert here.search().answer.kind is SearchOutcome.FOUND
     found = here.search(full=True)
-    assert found.answer.kind is Kind.NOT_MONOTONE
+    assert found.answer.kind is SearchOutcome.NOT_MONOTONE
     assert [change.interval for change in found.answer.changes] == [
         "(2.2.0, 2.3.0]",
         "(2.4.0, 2.5.0]",
@@ -189,9 +189,9 @@ def test_the_hardware_is_the_first_on_which_the_issue_can_be() -> None:
 
 
 def test_every_kind_of_answer_has_its_exit_code() -> None:
-    assert {kind: CODES[kind].value for kind in Kind} == {
-        Kind.FOUND: 0,
-        Kind.NOT_MONOTONE: 1,
-        Kind.ENDS_AGREE: 3,
-        Kind.CANNOT_SAY: 3,
+    assert {kind: CODES[kind].value for kind in SearchOutcome} == {
+        SearchOutcome.FOUND: 0,
+        SearchOutcome.NOT_MONOTONE: 1,
+        SearchOutcome.ENDS_AGREE: 3,
+        SearchOutcome.CANNOT_SAY: 3,
     }

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict
 from knowngood.app.features.bisect.search import (
-    Answer,
-    Ask,
-    Kind,
+    NextBuild,
     Point,
     Search,
+    SearchOutcome,
+    SearchResult,
     line_between,
     most_jobs,
     needed_attempts,
@@ -54,10 +54,10 @@ def hidden(row: str, known: Sequence[int] = ()) -> Search:
     )
 
 
-def carried_out(search: Search, truth: str) -> tuple[Answer, list[int]]:
+def carried_out(search: Search, truth: str) -> tuple[SearchResult, list[int]]:
     """Ask until there is an answer; every ask reveals one sign of the truth."""
     asked: list[int] = []
-    while isinstance(step := next_step(search), Ask):
+    while isinstance(step := next_step(search), NextBuild):
         assert step.at not in asked, "nothing is asked twice"
         assert not search.points[step.at].is_settled, "nothing is asked that is known"
         asked.append(step.at)
@@ -67,7 +67,7 @@ def carried_out(search: Search, truth: str) -> tuple[Answer, list[int]]:
     return step, asked
 
 
-def intervals(answer: Answer) -> list[tuple[int, int]]:
+def intervals(answer: SearchResult) -> list[tuple[int, int]]:
     places = {one.build.id: at for at, one in enumerate(answer.search.points)}
     return [(places[change.before.build.id], places[change.after.build.id]) for change in answer.changes]
 
@@ -77,7 +77,7 @@ def test_every_single_change_of_a_line_is_found_within_the_bound(n: int) -> None
     for first_bad in range(1, n):
         for good, bad in (".X", "X."):
             answer, asked = carried_out(hidden(" " * n), good * first_bad + bad * (n - first_bad))
-            assert answer.kind is Kind.FOUND
+            assert answer.kind is SearchOutcome.FOUND
             assert intervals(answer) == [(first_bad - 1, first_bad)]
             assert len(asked) <= most_jobs(n)
 
@@ -113,8 +113,8 @@ def test_whatever_the_truth_the_bound_holds_and_no_boundary_is_made_up(truth: st
         for between in range(before + 1, after):
             seen = between in known or between in asked
             assert not seen or fails[between] is None, "what tells is never inside an interval"
-    assert (answer.kind is Kind.FOUND) == (len(answer.changes) == 1)
-    assert (answer.kind is Kind.NOT_MONOTONE) == (len(answer.changes) > 1)
+    assert (answer.kind is SearchOutcome.FOUND) == (len(answer.changes) == 1)
+    assert (answer.kind is SearchOutcome.NOT_MONOTONE) == (len(answer.changes) > 1)
     assert all(sentences(answer))
 
 
@@ -127,8 +127,8 @@ def test_a_single_change_lies_inside_the_interval_however_many_builds_do_not_tel
     known = data.draw(st.sets(st.sampled_from(range(len(row)))))
     truth = "".join("?" if at in holes else sign for at, sign in enumerate(row))
     answer, _ = carried_out(hidden(truth, sorted(known)), truth)
-    assert answer.kind is not Kind.NOT_MONOTONE
-    assume(answer.kind is Kind.FOUND)
+    assert answer.kind is not SearchOutcome.NOT_MONOTONE
+    assume(answer.kind is SearchOutcome.FOUND)
     ((before, after),) = intervals(answer)
     assert before < good <= after
 
@@ -136,9 +136,9 @@ def test_a_single_change_lies_inside_the_interval_however_many_builds_do_not_tel
 @given(truth=CHANGED_TWICE)
 def test_a_second_change_among_what_is_known_is_always_told_and_costs_no_job(truth: str) -> None:
     answer, asked = carried_out(hidden(truth, range(len(truth))), truth)
-    assert (answer.kind, asked) == (Kind.NOT_MONOTONE, [])
+    assert (answer.kind, asked) == (SearchOutcome.NOT_MONOTONE, [])
     partly, asked = carried_out(hidden(truth, [at for at, sign in enumerate(truth) if sign in "X.~"]), truth)
-    assert (partly.kind, asked, intervals(partly)) == (Kind.NOT_MONOTONE, [], intervals(answer))
+    assert (partly.kind, asked, intervals(partly)) == (SearchOutcome.NOT_MONOTONE, [], intervals(answer))
     assert "not monotone" in sentences(partly)[0]
 
 
@@ -165,7 +165,7 @@ def test_both_ends_are_asked_even_where_the_change_is_known() -> None:
 @pytest.mark.parametrize(("truth", "word"), [("........", "pass"), ("XXXXXXXX", "fail"), ("..XXXX..", "pass")])
 def test_two_ends_that_agree_are_said_to_and_a_full_scan_is_offered(truth: str, word: str) -> None:
     answer, asked = carried_out(hidden(truth), truth)
-    assert (answer.kind, asked) == (Kind.ENDS_AGREE, [0, 7])
+    assert (answer.kind, asked) == (SearchOutcome.ENDS_AGREE, [0, 7])
     assert sentences(answer)[0].startswith(f"both ends {word} (2.1.0 and 2.8.0)")
     assert "--full asks the 6 builds" in sentences(answer)[0]
 
@@ -212,7 +212,7 @@ def test_a_search_that_runs_out_of_jobs_says_which_builds_it_did_not_ask() -> No
 
 def test_without_two_answers_there_is_nothing_to_find() -> None:
     answer, _ = carried_out(hidden("??.?"), "??.?")
-    assert answer.kind is Kind.CANNOT_SAY
+    assert answer.kind is SearchOutcome.CANNOT_SAY
     assert sentences(answer)[0].startswith("fewer than two builds")
 
 
@@ -240,7 +240,7 @@ def test_old_evidence_of_a_second_change_is_not_hidden() -> None:
     points = [*hidden(".X..", [0, 3]).points]
     points[1] = Point(BUILDS[1], cell(1, Verdict.AFFECTED), is_open=True, is_stale=True)
     answer, asked = carried_out(Search(tuple(points)), "....")
-    assert (answer.kind, asked) == (Kind.NOT_MONOTONE, [])
+    assert (answer.kind, asked) == (SearchOutcome.NOT_MONOTONE, [])
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_a_change_is_confirmed_by_as_many_attempts_as_the_rules_of_confirming_as
     row: str, n: int, words: str
 ) -> None:
     answer = next_step(Search(tuple(point(at, sign, n=n) for at, sign in enumerate(row))))
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, SearchResult)
     assert answer.changes[0].missing == words
     assert needed_attempts(answer.changes[0]) == (10 if "~" in row else 3)
 

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.issue import digest
 from knowngood.app.features.bundles import api as bundles_api
-from knowngood.app.features.bundles.format import Header, Log, write_bundle
+from knowngood.app.features.bundles.format import BundleHeader, LogText, write_bundle
 from knowngood.app.features.bundles.store import export_bundle
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
@@ -147,9 +147,9 @@ def test_a_full_disk_is_no_fault_of_the_sender_who_is_to_try_again(
     own: TestClient, own_engine: Engine, worker: dict[str, str], where: str
 ) -> None:
     text = "x" * 1_000_000
-    logs = [Log(digest(f"{text}{n}"), f"{text}{n}") for n in range(10)]
+    logs = [LogText(digest(f"{text}{n}"), f"{text}{n}") for n in range(10)]
     out = io.BytesIO()
-    write_bundle(out, Header(NOW, "gpu-box"), logs)
+    write_bundle(out, BundleHeader(NOW, "gpu-box"), logs)
     body = gzip.decompress(out.getvalue()) if where == "as it comes" else out.getvalue()
     with no_file_larger_than(5 << 20):
         told = post(own, worker, body)

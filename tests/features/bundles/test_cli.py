@@ -8,7 +8,7 @@ import pytest
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.features.bundles.format import Header, write_bundle
+from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.store.engine import Engine
 from tests.commands.given import Call
 from tests.make import NOON, make_attempt
@@ -25,7 +25,7 @@ Write = Callable[[str, list[Attempt]], str]
 def write(tmp_path: Path) -> Write:
     def writing(name: str, found: list[Attempt]) -> str:
         with (tmp_path / name).open("wb") as out:
-            write_bundle(out, Header(NOON, "gpu-box"), found)
+            write_bundle(out, BundleHeader(NOON, "gpu-box"), found)
         return str(tmp_path / name)
 
     return writing

@@ -20,32 +20,32 @@ from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles.format import (
-    Header,
+    BundleHeader,
     Item,
-    Lock,
-    Log,
+    LockText,
+    LogText,
     check_bundle,
     read_in_steps,
     read_items,
     write_bundle,
 )
 from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
-from knowngood.app.serialization.lock_keys import Environment, without_addresses
+from knowngood.app.serialization.lock_keys import InstalledEnvironment, without_addresses
 from tests.full_disk import no_file_larger_than
 from tests.make import NOON, make_attempt
 
-HEADER = Header(created_at=NOON, origin="gpu-box", catalogue={"toy-1": "f" * 32})
+HEADER = BundleHeader(created_at=NOON, origin="gpu-box", catalogue={"toy-1": "f" * 32})
 ITEMS: list[Item] = [
     Machine("EPYC", "avx2", 2, 8, "Debian 12", "6.1", "2.36", "g++", gpus=(Gpu(0, "H100", (9, 0), 80),)),
-    Lock("a" * 32, 'lock-version = "1.0"\n'),
-    Environment("a" * 32, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"}),
-    Log(digest("nul \x00 and ü\n"), "nul \x00 and ü\n"),
+    LockText("a" * 32, 'lock-version = "1.0"\n'),
+    InstalledEnvironment("a" * 32, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"}),
+    LogText(digest("nul \x00 and ü\n"), "nul \x00 and ü\n"),
     make_attempt(Outcome.MATCH, log_digest=digest("nul \x00 and ü\n"), labels={"run": "r-1"}),
     make_attempt(Outcome.PASS, ordinal=2),
 ]
 
 
-def packed(items: list[Item] = ITEMS, header: Header = HEADER) -> bytes:
+def packed(items: list[Item] = ITEMS, header: BundleHeader = HEADER) -> bytes:
     out = io.BytesIO()
     write_bundle(out, header, items)
     return out.getvalue()
@@ -303,7 +303,7 @@ def test_a_bundle_of_too_many_lines_or_locks_is_refused(
 
 def test_what_a_bundle_says_a_second_time_takes_no_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
-    checked = check_bundle(write(packed([Log(digest(""), "")] * 20_000)))
+    checked = check_bundle(write(packed([LogText(digest(""), "")] * 20_000)))
     tracemalloc.start()
     for _ in read_in_steps(checked, 1 << 20, lambda _: None):
         pass
@@ -317,7 +317,7 @@ def test_where_no_room_is_left_for_the_unpacked_lines_a_sentence_says_so(
 ) -> None:
     monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     text = "x" * 1_000_000
-    checked = check_bundle(write(packed([Log(digest(text), text)] * 3)))
+    checked = check_bundle(write(packed([LogText(digest(text), text)] * 3)))
     with no_file_larger_than(1 << 20), pytest.raises(StoreUnusable, match="no room to unpack"):
         list(read_in_steps(checked, 1 << 20, lambda _: None))
 
@@ -326,7 +326,7 @@ def test_a_large_bundle_is_read_and_written_without_holding_it(tmp_path: Path) -
     def logs() -> Iterator[Item]:
         for n in range(300):
             text = f"{n}\n" + "x" * 200_000
-            yield Log(digest(text), text)
+            yield LogText(digest(text), text)
 
     path = tmp_path / "large.jsonl.gz"
     tracemalloc.start()

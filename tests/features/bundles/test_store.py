@@ -19,14 +19,14 @@ from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles import store as bundles_store
 from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
-from knowngood.app.serialization.lock_keys import Environment, lock_key
+from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
 from knowngood.app.store import queries
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.store.jobs.job_queue import release_job
 from knowngood.app.store.maintenance import prune, reclassify
-from knowngood.app.store.records import ImportReport, Selection
+from knowngood.app.store.records import ExportSelection, ImportReport
 from knowngood.app.store.tables import attempts, locks, metadata
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import HOLDER, claim, finished, given_catalogue, given_results, given_run
@@ -45,7 +45,7 @@ name = "numpy"
 wheels = [{ path = "/srv/wheels/numpy-2.0.whl" }, { url = 'file:///srv/wheels/other-1.0.whl', size = 3 }]
 """
 NAME = digest(LOCK)
-FOUND = Environment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
+FOUND = InstalledEnvironment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
 KEY = lock_key(LOCK, FOUND)  # what a lock from elsewhere is kept under
 
 
@@ -67,7 +67,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
-def exported(engine: Engine, path: Path, selection: Selection | None = None) -> Path:
+def exported(engine: Engine, path: Path, selection: ExportSelection | None = None) -> Path:
     with reading(engine) as s, path.open("wb") as out:
         export_bundle(s, out, now=NOON, origin="gpu-box", selection=selection)
     return path
@@ -76,7 +76,7 @@ def exported(engine: Engine, path: Path, selection: Selection | None = None) -> 
 def bundled(folder: Path, *found: Attempt) -> Path:
     path = folder / "results.jsonl.gz"
     with path.open("wb") as out:
-        bundles_format.write_bundle(out, bundles_format.Header(NOON, "gpu-box"), found)
+        bundles_format.write_bundle(out, bundles_format.BundleHeader(NOON, "gpu-box"), found)
     return path
 
 
@@ -133,9 +133,9 @@ def as_kept(item: bundles_format.Item) -> bundles_format.Item:
     match item:
         case Attempt():
             return replace(item, origin="gpu-box", lock_digest=KEY if item.lock_digest else "")
-        case bundles_format.Lock():
+        case bundles_format.LockText():
             return replace(item, digest=KEY)
-        case Environment():
+        case InstalledEnvironment():
             return replace(item, lock_digest=KEY)
         case _:
             return item
@@ -156,7 +156,7 @@ def test_an_exported_lock_names_no_host_and_no_path(elsewhere: Engine, tmp_path:
     (lock,) = [
         item
         for item in bundles_format.read_items(bundles_format.check_bundle(path))
-        if isinstance(item, bundles_format.Lock)
+        if isinstance(item, bundles_format.LockText)
     ]
     assert lock.digest == NAME
     assert "example.org" not in lock.text
@@ -194,7 +194,7 @@ def test_results_of_an_older_repro_come_in_as_superseded(engine: Engine, elsewhe
 def test_imported_results_join_those_measured_here(engine: Engine, elsewhere: Engine, tmp_path: Path) -> None:
     given_run(engine)
     given_results(engine, Outcome.PASS)
-    imported(engine, exported(elsewhere, tmp_path / "results.jsonl.gz", Selection(issues=frozenset({ISSUE.id}))))
+    imported(engine, exported(elsewhere, tmp_path / "results.jsonl.gz", ExportSelection(issues=frozenset({ISSUE.id}))))
     with reading(engine) as s:
         (cell,) = queries.load_cells(s)
     assert (cell.verdict, cell.attempts) == (Verdict.FLAKY, {"match": 1, "pass": 1})
@@ -204,24 +204,26 @@ def test_imported_results_join_those_measured_here(engine: Engine, elsewhere: En
     ("selection", "kinds"),
     [
         pytest.param(
-            Selection(),
+            ExportSelection(),
             {"machine": 1, "lock": 1, "environment": 1, "log": 2, "attempt": 6},
             id="everything, each thing once",
         ),
         pytest.param(
-            Selection(issues=frozenset({"toy-2"})),
+            ExportSelection(issues=frozenset({"toy-2"})),
             {"machine": 1, "log": 1, "attempt": 3},
             id="only what is referred to",
         ),
-        pytest.param(Selection(builds=frozenset({"torch-9.9"})), {}, id="nothing"),
+        pytest.param(ExportSelection(builds=frozenset({"torch-9.9"})), {}, id="nothing"),
         pytest.param(
-            Selection(only_counted=True),
+            ExportSelection(only_counted=True),
             {"machine": 1, "lock": 1, "environment": 1, "log": 2, "attempt": 6},
             id="what counts",
         ),
     ],
 )
-def test_a_selection_takes_along_what_it_needs(elsewhere: Engine, selection: Selection, kinds: dict[str, int]) -> None:
+def test_a_selection_takes_along_what_it_needs(
+    elsewhere: Engine, selection: ExportSelection, kinds: dict[str, int]
+) -> None:
     with reading(elsewhere) as s:
         assert export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=selection) == kinds
 
@@ -242,14 +244,14 @@ def test_nothing_is_exported_that_no_import_would_take(
         with pytest.raises(BadRequest, match=f"{most:,} .* name issues, builds or hardware classes, and export it in"):
             export_bundle(s, out, now=NOON, origin="here")
         assert not out.getvalue()
-        export_bundle(s, out, now=NOON, origin="here", selection=Selection(issues=frozenset({"none"})))
+        export_bundle(s, out, now=NOON, origin="here", selection=ExportSelection(issues=frozenset({"none"})))
 
 
 def test_what_counts_no_more_can_be_left_behind(elsewhere: Engine) -> None:
     newer = replace(ISSUE, arms=tuple(replace(arm, code=f"{arm.id}-2") for arm in ISSUE.arms))
     given_catalogue(elsewhere, [newer, make_issue("toy-2")], [BUILD])
     with reading(elsewhere) as s:
-        counts = export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=Selection(only_counted=True))
+        counts = export_bundle(s, io.BytesIO(), now=NOON, origin="here", selection=ExportSelection(only_counted=True))
     assert counts["attempt"] == 3
 
 

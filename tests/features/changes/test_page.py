@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.changes.page import ChangesPage
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.html.status_labels import StatusLabel
@@ -124,9 +124,9 @@ def test_a_feed_tells_of_its_own_thing_alone_and_its_entries_have_ids_of_their_o
 ) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
     for told in (Outcome.PASS, Outcome.MATCH):
-        asked = Asked([BAD, GOOD], NOON, issues=[given.MASK, given.DYNAMO], wanted=Wanted(force=True))
+        asked = Asked([BAD, GOOD], NOON, issues=[given.MASK, given.DYNAMO], wanted=PlanRequest(force=True))
         given.run(own_engine, asked, partial(outcome_of_baseline, told))
-    given.watch(own_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
+    given.watch(own_engine, "mine", WatchListContent(Watch(issues=(given.DYNAMO.id,))))
     addresses = [
         "/feeds/changes.atom",
         f"/feeds/issues/{given.MASK.id}.atom",
@@ -202,7 +202,7 @@ def test_a_change_of_many_cells_is_cut_on_the_page_and_whole_in_the_twin(own: Te
 
 def test_a_watch_list_whose_issue_left_the_catalogue_says_so(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    given.watch(own_engine, "mine", Content(Watch(issues=(given.DYNAMO.id,))))
+    given.watch(own_engine, "mine", WatchListContent(Watch(issues=(given.DYNAMO.id,))))
     given.save(own_engine, [given.MASK], given.BUILDS)
     response = own.get("/feeds/watchlists/mine.atom")
     assert (response.status_code, "cannot be read any more" in response.json()["detail"]) == (422, True)

@@ -21,9 +21,9 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Culprit, Device, Requires, Severity, Signature, SignatureKind, digest
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, JobEnded, JobSpec
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
@@ -94,18 +94,18 @@ def bump(engine: Engine) -> None:
     """2.11 and the test channel's 2.12, as they stood when the threads were filed; twice each, as the triagers ask."""
     with unit_of_work(engine) as s:
         save_catalogue(s, ISSUES, BUILDS, NOON)
-    watch(engine, LIST, Content(Watch(issues=tuple(issue.id for issue in ISSUES)), (GPU_CLASS,)))
-    _measure(engine, Asked([BEFORE, CANDIDATE], NOON, GPU_CLASS, ISSUES, Wanted(repeat=2)), host_works=False)
+    watch(engine, LIST, WatchListContent(Watch(issues=tuple(issue.id for issue in ISSUES)), (GPU_CLASS,)))
+    _measure(engine, Asked([BEFORE, CANDIDATE], NOON, GPU_CLASS, ISSUES, PlanRequest(repeat=2)), host_works=False)
 
 
 def repair(engine: Engine) -> None:
     """The host is well again, and what it could not run on 2.11 is run there."""
-    _measure(engine, Asked([BEFORE], LATER, GPU_CLASS, ISSUES, Wanted(repeat=2)))
+    _measure(engine, Asked([BEFORE], LATER, GPU_CLASS, ISSUES, PlanRequest(repeat=2)))
 
 
 def release(engine: Engine) -> None:
     """2.12 comes out, with the warning in place of the error."""
-    _measure(engine, Asked([RELEASE], LATER, GPU_CLASS, ISSUES, Wanted(repeat=2)))
+    _measure(engine, Asked([RELEASE], LATER, GPU_CLASS, ISSUES, PlanRequest(repeat=2)))
 
 
 def _measure(engine: Engine, asked: Asked, *, host_works: bool = True) -> None:

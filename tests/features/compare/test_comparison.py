@@ -28,13 +28,13 @@ from knowngood.app.domain.verdicts.verdict import (
 from knowngood.app.features.compare.comparison import (
     Comparison,
     Group,
-    Pair,
-    Standing,
+    IssuePair,
+    SideStanding,
     Transition,
     WorkaroundTurn,
     compare,
-    gravity,
     joined,
+    most_severe_first,
     passes_needed,
     phrases,
     sentence,
@@ -240,7 +240,7 @@ def _compared(*cells: Cell, issues: Iterable[Issue] = (ISSUE,), a: str = A.id, b
     return compare(issues, by_id[a], by_id[b], HARDWARE, _known(cells, issues))
 
 
-def _pair(before: str, after: str, **changes: object) -> Pair:
+def _pair(before: str, after: str, **changes: object) -> IssuePair:
     """From 2.5.1 to 2.6.0 on Python 3.11: what its own letters say, a blank being inferred from Python 3.12 by
     `before_12` and `after_12`.
     """
@@ -448,8 +448,8 @@ def test_gained_and_lost_are_said_only_where_both_sides_are_known(
     issues, cells = _world(told)
     compared = _compared(*cells, issues=issues, a=a.id, b=b.id)
     for group, was, now in (
-        (Group.FIXED, {Standing.FAILS, Standing.FAILS_DIFFERENTLY}, {Standing.PASSES}),
-        (Group.NEWLY_BROKEN, {Standing.PASSES}, {Standing.FAILS, Standing.FAILS_DIFFERENTLY}),
+        (Group.FIXED, {SideStanding.FAILS, SideStanding.FAILS_DIFFERENTLY}, {SideStanding.PASSES}),
+        (Group.NEWLY_BROKEN, {SideStanding.PASSES}, {SideStanding.FAILS, SideStanding.FAILS_DIFFERENTLY}),
     ):
         for pair in compared.of(group):
             assert {pair.before.verdict, pair.after.verdict} <= CONCLUSIVE
@@ -490,7 +490,7 @@ def test_every_issue_is_counted_once_whatever_their_order(
     shuffled = _compared(*chance.sample(cells, len(cells)), issues=chance.sample(issues, len(issues)), a=a.id, b=b.id)
     assert compared == shuffled
     assert sum(compared.counts.values()) == sum(len(compared.of(group)) for group in Group) == len(IDS)
-    assert list(compared.pairs) == sorted(compared.pairs, key=gravity)
+    assert list(compared.pairs) == sorted(compared.pairs, key=most_severe_first)
 
 
 @given(WORLDS, st.sampled_from(BUILDS), st.sampled_from(BUILDS))

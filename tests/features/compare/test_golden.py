@@ -9,8 +9,8 @@ from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell
 from knowngood.app.features.compare.comparison import (
     Comparison,
     Group,
-    Pair,
-    Standing,
+    IssuePair,
+    SideStanding,
     Transition,
     sentence,
     standing_of,
@@ -42,7 +42,7 @@ def compared(engine: Engine, before: str, after: str, hardware: str) -> Comparis
         return comparison_of(load_known(s, THEN), load_options(s, hardware), query, THEN)
 
 
-def told(pair: Pair) -> dict[str, Any]:
+def told(pair: IssuePair) -> dict[str, Any]:
     found: dict[str, Any] = {
         "issue": pair.issue.id,
         "transition": pair.transition,
@@ -51,8 +51,8 @@ def told(pair: Pair) -> dict[str, Any]:
     }
     if pair.issue.silent:
         found["silent"] = True
-    if pair.workarounds:
-        found["workarounds"] = dict(pair.workarounds)
+    if pair.turns:
+        found["workarounds"] = dict(pair.turns)
     if pair.packages[0] != pair.packages[1]:
         found["packages"] = pair.packages
     return found
@@ -86,7 +86,7 @@ def test_between_any_two_measured_builds_only_a_proven_pass_is_fixed(shipped: En
         for before, after in zip(line, line[1:] + line[:1], strict=True):
             there, back = (compared(shipped, *pair, hardware) for pair in ((before, after), (after, before)))
             for pair in there.of(Group.FIXED):
-                assert standing_of(pair.after) is Standing.PASSES
+                assert standing_of(pair.after) is SideStanding.PASSES
                 assert {cell.verdict for cell in (pair.before, pair.after)} <= CONCLUSIVE
             assert there.counts[Transition.FIXED] == back.counts[Transition.REGRESSED]
             assert there.counts[Transition.NOW_UNKNOWN] == back.counts[Transition.WAS_UNKNOWN]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.placement import Why
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.features.coverage.page import CoveragePage
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.capacity import offer_classes
@@ -61,7 +61,7 @@ def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, own_e
     arms = tuple(replace(arm, applies_to=">=2.8") if arm.id == "flags" else arm for arm in MASK.arms)
     issue = replace(MASK, arms=arms)
     given.save(own_engine, [issue], [BAD])
-    given.run(own_engine, Asked([BAD], NOON, issues=[issue], wanted=Wanted(where_affected=True)))
+    given.run(own_engine, Asked([BAD], NOON, issues=[issue], wanted=PlanRequest(where_affected=True)))
     assert [line.gap.workaround for line in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
     given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     assert shown(own, "/coverage", CoveragePage).gaps == ()

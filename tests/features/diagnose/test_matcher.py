@@ -10,16 +10,16 @@ from knowngood.app.domain.issue import Issue, Signature, SignatureKind
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.diagnose.matcher import (
-    Budget,
     Explanation,
-    Measured,
+    SearchBudget,
     Strength,
     advise,
     explain,
-    make_library,
-    measured_cures,
+    make_failure_library,
+    measured_workarounds,
     places_in,
 )
+from knowngood.app.knowledge.model import Knowledge
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 TRACE = """\
@@ -47,17 +47,17 @@ def asked(
     *issues: Issue,
     failures: Mapping[str, Sequence[str]] | None = None,
     cells: Sequence[Cell] = (),
-    budget: Budget | None = None,
+    budget: SearchBudget | None = None,
 ) -> Explanation:
-    library = make_library(issues, failures or {})
-    return explain(text, library, measured(cells, issues), budget or Budget(time.monotonic))
+    library = make_failure_library(issues, failures or {})
+    return explain(text, library, measured(cells, issues), budget or SearchBudget(time.monotonic))
 
 
-def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Measured:
+def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Knowledge:
     tested = frozenset(cell.build for cell in cells)
     stored = {(cell.issue, cell.build, cell.hardware): cell for cell in cells}
     classes = tuple(sorted({cell.hardware for cell in cells}))
-    return Measured(Known({issue.id: issue for issue in issues}, BUILDS, stored, classes, NOON), tested)
+    return Knowledge(Known({issue.id: issue for issue in issues}, BUILDS, stored, classes, NOON), tested)
 
 
 def cell(build: str, verdict: Verdict, **changes: object) -> Cell:
@@ -183,7 +183,7 @@ def test_where_it_was_seen_stands_newest_first_and_passes_do_not_count() -> None
 def test_workarounds_are_told_of_the_build_of_the_paste(torch: str, own: str | None, shown: str) -> None:
     cells = [cell(OLD, Verdict.AFFECTED), cell(BAD, Verdict.AFFECTED), cell(GOOD, Verdict.NOT_AFFECTED)]
     found = asked(f"conflicting declaration 'int tmp_acc1'\n{torch}", make_issue(), cells=cells)
-    advice = advise(found.matches[0], found.resolved.build or "", measured(cells))
+    advice = advise(found.matches[0], found.resolved.build or "", measured(cells).known)
     assert (advice.own and advice.own.build, advice.shown and advice.shown.build) == (own, shown)
     assert advice.histories == {HARDWARE: "fails up to 2.7.1, fixed in (2.7.1, 2.8.0]"}
 
@@ -193,7 +193,7 @@ def test_a_cell_of_which_the_control_alone_was_run_tells_nothing_of_the_build() 
     found = asked(
         f"conflicting declaration 'int tmp_acc1'\ntorch=={BAD.removeprefix('torch-')}", make_issue(), cells=cells
     )
-    advice = advise(found.matches[0], BAD, measured(cells))
+    advice = advise(found.matches[0], BAD, measured(cells).known)
     assert (advice.own, advice.shown and advice.shown.build) == (None, OLD)
 
 
@@ -204,7 +204,7 @@ def test_a_build_where_something_helps_stands_for_the_issue_before_a_newer_one_w
 
     def shown(*cells: Cell) -> str:
         found = asked("conflicting declaration 'int tmp_acc1'", make_issue(), cells=cells)
-        best = advise(found.matches[0], "", measured(cells)).shown
+        best = advise(found.matches[0], "", measured(cells).known).shown
         return best.build if best else ""
 
     helped = [cell(OLD, Verdict.AFFECTED, workarounds=whole), cell(BAD, Verdict.AFFECTED, workarounds=part)]
@@ -219,7 +219,10 @@ def test_workarounds_that_work_stand_first_and_those_for_other_releases_nowhere(
         "yes": WorkaroundFinding(WorkaroundVerdict.EFFECTIVE),
         "elsewhere": WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, applies=False),
     }
-    assert [id_ for id_, _ in measured_cures(issue, cell(BAD, Verdict.AFFECTED, workarounds=findings))] == ["yes", "no"]
+    assert [id_ for id_, _ in measured_workarounds(issue, cell(BAD, Verdict.AFFECTED, workarounds=findings))] == [
+        "yes",
+        "no",
+    ]
 
 
 def test_words_about_wrong_numbers_lead_to_the_silent_issues() -> None:
@@ -231,7 +234,7 @@ def test_words_about_wrong_numbers_lead_to_the_silent_issues() -> None:
 
 def test_a_catastrophic_pattern_is_given_up_in_time_and_named() -> None:
     started = time.monotonic()
-    found = asked("a" * 3_000, message(r"(a+)+b"), make_issue("toy-2"), budget=Budget(time.monotonic, 60.0, 0.2))
+    found = asked("a" * 3_000, message(r"(a+)+b"), make_issue("toy-2"), budget=SearchBudget(time.monotonic, 60.0, 0.2))
     assert time.monotonic() - started < 10
     assert found.untried == ("toy-1",)
     assert not found.matches
@@ -240,7 +243,7 @@ def test_a_catastrophic_pattern_is_given_up_in_time_and_named() -> None:
 def test_all_signatures_together_have_a_time_too() -> None:
     issues = [message(rf"(a+)+{n}", f"toy-{n}") for n in range(9)]
     started = time.monotonic()
-    found = asked("a" * 3_000, *issues, budget=Budget(time.monotonic, 0.5, 0.2))
+    found = asked("a" * 3_000, *issues, budget=SearchBudget(time.monotonic, 0.5, 0.2))
     assert time.monotonic() - started < 10  # each alone would take longer than the world lasts
     assert len(found.untried) == 9
 

@@ -17,8 +17,15 @@ from knowngood.app.domain.issue import BASELINE, Issue
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.outcome import Outcome, classify
-from knowngood.app.features.bundles.format import Log, check_bundle, read_items
-from knowngood.app.features.diagnose.matcher import Budget, Explanation, Library, Measured, explain, make_library
+from knowngood.app.features.bundles.format import LogText, check_bundle, read_items
+from knowngood.app.features.diagnose.matcher import (
+    Explanation,
+    FailureLibrary,
+    SearchBudget,
+    explain,
+    make_failure_library,
+)
+from knowngood.app.knowledge.model import Knowledge
 
 FROM_THE_REPORTS = {
     "pytorch-136504": "NameError: name 's1' is not defined",
@@ -62,22 +69,20 @@ class Shelf:
     builds: Mapping[str, Build]
     failures: Mapping[str, Sequence[str]]
 
-    def open_library(self, *, without_the_last: bool = False) -> Library:
-        """The library of known failures, without the last one of each issue, so that nobody is recognised by
-        himself.
-        """
+    def open_library(self, *, without_the_last: bool = False) -> FailureLibrary:
+        """The known failures, without the last one of each issue, so that nobody is recognised by himself."""
         kept = {id_: texts[: -1 if without_the_last else None][:4] for id_, texts in self.failures.items()}
-        return make_library(self.issues.values(), kept)
+        return make_failure_library(self.issues.values(), kept)
 
     @property
-    def measured(self) -> Measured:
+    def measured(self) -> Knowledge:
         """Every build is tested, and no cell says anything."""
         known = Known(self.issues, self.builds, {}, (), datetime(2026, 11, 23, tzinfo=UTC))
-        return Measured(known, frozenset(self.builds))
+        return Knowledge(known, frozenset(self.builds))
 
-    def ask(self, text: str, library: Library) -> Explanation:
+    def ask(self, text: str, library: FailureLibrary) -> Explanation:
         measured = self.measured
-        return explain(text, library, measured, Budget(time.monotonic, 60.0, 20.0))
+        return explain(text, library, measured, SearchBudget(time.monotonic, 60.0, 20.0))
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +94,7 @@ def shelf() -> Shelf:
     for path in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
         logs: dict[str, str] = {}
         for item in read_items(check_bundle(path)):
-            if isinstance(item, Log):
+            if isinstance(item, LogText):
                 logs[item.digest] = item.text
             if isinstance(item, Attempt) and item.arm == BASELINE and item.issue in issues and item.build in builds:
                 log = logs.get(item.log_digest, "")
@@ -103,7 +108,7 @@ def shelf() -> Shelf:
 
 
 @pytest.fixture(scope="module")
-def library(shelf: Shelf) -> Library:
+def library(shelf: Shelf) -> FailureLibrary:
     return shelf.open_library()
 
 
@@ -129,7 +134,7 @@ def test_every_issue_is_found_first_by_a_failure_of_its_own_that_nobody_kept(she
 
 def test_the_search_with_a_time_limit_finds_what_the_verdicts_found(shelf: Shelf) -> None:
     """Two engines read one pattern: on every recorded failure both find the same place, in every shipped signature."""
-    budget = Budget(time.monotonic, 240.0, 60.0)
+    budget = SearchBudget(time.monotonic, 240.0, 60.0)
     firsts = [texts[0] for texts in shelf.failures.values()]
     for issue in shelf.issues.values():
         pattern = issue.signature.pattern
@@ -193,13 +198,13 @@ PASTES = [
 
 
 @pytest.mark.parametrize(("id_", "wrap"), PASTES, ids=[id_ for id_, _ in PASTES])
-def test_noise_around_a_failure_does_not_hide_it(shelf: Shelf, library: Library, id_: str, wrap: object) -> None:
+def test_noise_around_a_failure_does_not_hide_it(shelf: Shelf, library: FailureLibrary, id_: str, wrap: object) -> None:
     assert callable(wrap)
     found = shelf.ask(wrap(a_failure(shelf, id_)), library)
     assert id_ in [match.issue.id for match in found.matches if match.strength == "sure"]
 
 
-def test_the_build_is_read_out_of_the_report(shelf: Shelf, library: Library) -> None:
+def test_the_build_is_read_out_of_the_report(shelf: Shelf, library: FailureLibrary) -> None:
     found = shelf.ask(f"{a_failure(shelf, 'pytorch-151290')}\n{ENVIRONMENT}", library)
     assert found.resolved.build == "torch-2.7.1+cu126"
     assert not found.resolved.is_assumed
@@ -253,12 +258,12 @@ UNRELATED = {
 
 
 @pytest.mark.parametrize("text", UNRELATED.values(), ids=UNRELATED)
-def test_somebody_elses_fault_is_no_match(shelf: Shelf, library: Library, text: str) -> None:
+def test_somebody_elses_fault_is_no_match(shelf: Shelf, library: FailureLibrary, text: str) -> None:
     assert [match.issue.id for match in shelf.ask(text, library).matches] == []
 
 
 @pytest.mark.parametrize("name", ["plain English", "Java", "disk", "letters", "ten megabytes", "nothing"])
-def test_what_is_like_nothing_here_has_nothing_near(shelf: Shelf, library: Library, name: str) -> None:
+def test_what_is_like_nothing_here_has_nothing_near(shelf: Shelf, library: FailureLibrary, name: str) -> None:
     assert shelf.ask(UNRELATED[name], library).nearest == ()
 
 
@@ -271,12 +276,14 @@ NEAR = [
 
 
 @pytest.mark.parametrize(("text", "id_"), NEAR)
-def test_a_description_leads_to_the_issue_by_its_words(shelf: Shelf, library: Library, text: str, id_: str) -> None:
+def test_a_description_leads_to_the_issue_by_its_words(
+    shelf: Shelf, library: FailureLibrary, text: str, id_: str
+) -> None:
     found = shelf.ask(text, library)
     assert id_ in [one.name for one in (*found.nearest, *found.silent)][:3]
 
 
-def test_wrong_numbers_lead_to_issues_that_raise_nothing(shelf: Shelf, library: Library) -> None:
+def test_wrong_numbers_lead_to_issues_that_raise_nothing(shelf: Shelf, library: FailureLibrary) -> None:
     found = shelf.ask("compiled int8 matmul on the CPU gives wrong results, torch.testing.assert_close fails", library)
     assert not found.matches
     assert "pytorch-191308" in [one.name for one in found.silent]
@@ -300,9 +307,11 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_megabyte_written_to_be_slow_is_answered_in_bounded_time(shelf: Shelf, library: Library, text: str) -> None:
+def test_a_megabyte_written_to_be_slow_is_answered_in_bounded_time(
+    shelf: Shelf, library: FailureLibrary, text: str
+) -> None:
     """CPU time, because the machine may be busy: 1.6 s at most here (2026-11-21); ten times that is a fault."""
     measured = shelf.measured
     started = time.process_time()
-    explain(text, library, measured, Budget(time.monotonic))
+    explain(text, library, measured, SearchBudget(time.monotonic))
     assert time.process_time() - started < 15

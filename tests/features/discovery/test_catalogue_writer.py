@@ -9,10 +9,10 @@ import pytest
 from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.features.discovery.catalogue_writer import add_builds, as_toml
-from knowngood.app.features.discovery.releases import Addition
+from knowngood.app.features.discovery.releases import BuildProposal
 
 SHIPPED = shipped_catalogue() / "builds.toml"
-NEW = Addition(
+NEW = BuildProposal(
     torch="2.99.0",
     local="cu140",
     cuda="14.0",

@@ -8,16 +8,16 @@ from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.features.discovery.releases import (
-    Addition,
+    BuildProposal,
     IndexFile,
     Release,
-    Words,
-    addition_of,
+    WheelFacts,
     foreign_triton,
     main_wheel,
     new_releases,
     pinned_triton,
-    read_words,
+    propose_build,
+    read_wheel_facts,
     releases_of,
     usual_pythons,
 )
@@ -157,13 +157,13 @@ hip: Optional[str] = None
 def test_cuda_and_triton_are_read_from_what_the_wheel_says(
     metadata: str, version_py: str, python: str, words: tuple[str, str | None, str | None, str]
 ) -> None:
-    found = read_words(metadata, version_py, python)
+    found = read_wheel_facts(metadata, version_py, python)
     triton = str(found.triton) if found.triton is not None else None
     assert (found.local, found.cuda, triton, found.git) == words
 
 
 def test_an_import_that_differs_from_its_pins_wins_and_is_remarked_on() -> None:
-    found = read_words(OLD_STYLE, "__version__ = '2.2.2+cu118'\ncuda = '11.8'\n", "3.11")
+    found = read_wheel_facts(OLD_STYLE, "__version__ = '2.2.2+cu118'\ncuda = '11.8'\n", "3.11")
     assert (found.local, found.cuda, found.remark) == (
         "cu118",
         "11.8",
@@ -172,7 +172,7 @@ def test_an_import_that_differs_from_its_pins_wins_and_is_remarked_on() -> None:
 
 
 def test_a_triton_that_is_not_pinned_exactly_is_the_newest_of_its_days_that_fits() -> None:
-    spec = read_words("Requires-Dist: triton>=3.9", "", "3.11").triton
+    spec = read_wheel_facts("Requires-Dist: triton>=3.9", "", "3.11").triton
     assert spec is not None
     assert pinned_triton(spec, TRITONS, "3.11", date(2026, 11, 1)) == Version("3.9.0")
     assert pinned_triton(spec, TRITONS, "3.11", date(2026, 12, 1)) == Version("3.10.0")
@@ -183,15 +183,15 @@ def release(version: str, day: str = "", pythons: Sequence[str] = ("311", "312",
     return releases_of(wheels("torch", version, day, pythons))[Version(version)]
 
 
-def words(triton: str = "triton~=3.9.0") -> Words:
-    return read_words(f"Requires-Dist: cuda-toolkit==13.2.2\nRequires-Dist: {triton}", "", "3.11")
+def words(triton: str = "triton~=3.9.0") -> WheelFacts:
+    return read_wheel_facts(f"Requires-Dist: cuda-toolkit==13.2.2\nRequires-Dist: {triton}", "", "3.11")
 
 
 def test_a_release_becomes_a_build_with_the_pythons_that_the_catalogue_measures() -> None:
-    made = addition_of(
+    made = propose_build(
         release("2.16.0", "2026-10-30", ("310", "311", "312", "314")), words(), TRITONS, ("3.12", "3.13"), TODAY
     )
-    assert isinstance(made, Addition)
+    assert isinstance(made, BuildProposal)
     assert (made.torch, made.local, made.cuda, made.triton) == ("2.16.0", "cu132", "13.2", "3.9.0")
     assert (made.python, made.pythons) == ("3.11", ("3.12",))
     assert (made.released, made.as_of) == (date(2026, 10, 30), date(2026, 11, 20))
@@ -206,8 +206,8 @@ def test_a_release_becomes_a_build_with_the_pythons_that_the_catalogue_measures(
     [("2026-11-19", TODAY), ("2026-06-01", date(2026, 6, 22)), ("", TODAY), ("2026-11-25", date(2026, 11, 25))],
 )
 def test_packages_are_those_of_some_weeks_after_the_release_and_never_before_it(day: str, as_of: date) -> None:
-    made = addition_of(release("2.16.0", day), words("triton==3.9.0"), TRITONS, (), TODAY)
-    assert isinstance(made, Addition)
+    made = propose_build(release("2.16.0", day), words("triton==3.9.0"), TRITONS, (), TODAY)
+    assert isinstance(made, BuildProposal)
     assert made.as_of == as_of
 
 
@@ -217,7 +217,7 @@ def test_without_a_wheel_for_the_default_python_the_first_usual_one_stands_in() 
 
 
 def test_a_triton_that_the_index_lacks_is_a_sentence_and_no_build() -> None:
-    told = addition_of(release("2.16.0"), words("triton~=4.0"), TRITONS, (), TODAY)
+    told = propose_build(release("2.16.0"), words("triton~=4.0"), TRITONS, (), TODAY)
     assert told == "torch 2.16.0 asks for triton~=4.0, and the index has none for Python 3.11"
 
 
@@ -228,8 +228,8 @@ def test_a_new_triton_is_forced_on_the_newest_torch_once() -> None:
     assert (made.python, made.pythons, made.as_of) == ("3.11", ("3.12", "3.13"), TODAY)
     forced = build("2.15.0+cu132", "2026-10-28", triton="3.10.0", pinned_triton="3.9.0")
     assert foreign_triton([*CATALOGUE, forced], [], TRITONS, TODAY) is None
-    pinning = addition_of(release("2.16.0"), words("triton==3.10.0"), TRITONS, (), TODAY)
-    assert isinstance(pinning, Addition)
+    pinning = propose_build(release("2.16.0"), words("triton==3.10.0"), TRITONS, (), TODAY)
+    assert isinstance(pinning, BuildProposal)
     assert foreign_triton(CATALOGUE, [pinning], TRITONS, TODAY) is None
 
 

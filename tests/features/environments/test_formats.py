@@ -13,7 +13,7 @@ from knowngood.app.catalogue.build_loader import read_builds
 from knowngood.app.domain.errors import BadEnvironment, OtherPython
 from knowngood.app.features.environments import read_environment
 from knowngood.app.features.environments.installed import state_here
-from knowngood.app.features.environments.resolve import Pin, StatedEnvironment, resolve
+from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 
 FILES = Path(__file__).parent / "files"
 BUILDS = {build.id: build for build in read_builds(Path(__file__).parents[3] / "repros" / "builds.toml")}
@@ -27,7 +27,7 @@ def read(text: str, name: str = "", *, python: str = "") -> StatedEnvironment:
     return read_environment(name, text.encode(), python=python)
 
 
-def torch_of(text: str, name: str = "", *, python: str = "") -> list[Pin]:
+def torch_of(text: str, name: str = "", *, python: str = "") -> list[PinnedPackage]:
     return list(read(text, name, python=python).all_of("torch"))
 
 
@@ -197,60 +197,63 @@ def test_without_torch_on_the_python_that_is_stated_no_torch_is_named() -> None:
 @pytest.mark.parametrize(
     ("text", "pin"),
     [
-        ("torch==2.6.0", Pin("torch", "2.6.0", line=1)),
-        ("\ufefftorch==2.6.0\r\n", Pin("torch", "2.6.0", line=1)),
-        ("# a\n\nTorch == 2.6.0+cu124  # why", Pin("torch", "2.6.0+cu124", line=3)),
-        ("torch[opt-einsum]===2.6.0", Pin("torch", "2.6.0", line=1)),
-        ("devscripts==2.22.1ubuntu1\ntorch==2.6.0-my", Pin("torch", "2.6.0-my", line=2)),
-        ("torch>=2.6", Pin("torch", "", line=1)),
-        ("torch==2.6.*", Pin("torch", "", line=1)),
-        ("torch==2.6.0,>=2", Pin("torch", "2.6.0", line=1)),
-        ("torch", Pin("torch", "", line=1)),
-        ("torch==2.6.0 \\\n  --hash=sha256:aa \\\n  --hash=sha256:bb\nx==1", Pin("torch", "2.6.0", line=1)),
-        ("torch==2.6.0 --hash=sha256:aa", Pin("torch", "2.6.0", line=1)),
-        ("torch==2.6.0; sys_platform == 'linux' and platform_machine == 'x86_64'", Pin("torch", "2.6.0", line=1)),
-        ("torch==2.6.0; platform_system != 'Darwin' and extra == 'gpu'", Pin("torch", "2.6.0", line=1)),
+        ("torch==2.6.0", PinnedPackage("torch", "2.6.0", line=1)),
+        ("\ufefftorch==2.6.0\r\n", PinnedPackage("torch", "2.6.0", line=1)),
+        ("# a\n\nTorch == 2.6.0+cu124  # why", PinnedPackage("torch", "2.6.0+cu124", line=3)),
+        ("torch[opt-einsum]===2.6.0", PinnedPackage("torch", "2.6.0", line=1)),
+        ("devscripts==2.22.1ubuntu1\ntorch==2.6.0-my", PinnedPackage("torch", "2.6.0-my", line=2)),
+        ("torch>=2.6", PinnedPackage("torch", "", line=1)),
+        ("torch==2.6.*", PinnedPackage("torch", "", line=1)),
+        ("torch==2.6.0,>=2", PinnedPackage("torch", "2.6.0", line=1)),
+        ("torch", PinnedPackage("torch", "", line=1)),
+        ("torch==2.6.0 \\\n  --hash=sha256:aa \\\n  --hash=sha256:bb\nx==1", PinnedPackage("torch", "2.6.0", line=1)),
+        ("torch==2.6.0 --hash=sha256:aa", PinnedPackage("torch", "2.6.0", line=1)),
+        (
+            "torch==2.6.0; sys_platform == 'linux' and platform_machine == 'x86_64'",
+            PinnedPackage("torch", "2.6.0", line=1),
+        ),
+        ("torch==2.6.0; platform_system != 'Darwin' and extra == 'gpu'", PinnedPackage("torch", "2.6.0", line=1)),
         (
             f"torch @ {WHL}/cu124/torch-2.6.0%2Bcu124-cp311-cp311-linux_x86_64.whl#sha256=aa",
-            Pin("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=1),
+            PinnedPackage("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=1),
         ),
         (
             f"{WHL}/cu124/torch-2.6.0%2Bcu124-cp311-cp311-linux_x86_64.whl ; python_version >= '3.9'",
-            Pin("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=1),
+            PinnedPackage("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=1),
         ),
         (
             f"torch @ {WHL}/cu124/torch-2.6.0%2Bcu124-cp311-cp311-win_amd64.whl",
-            Pin("torch", "2.6.0+cu124", f"{WHL}/cu124/torch-2.6.0%2Bcu124-cp311-cp311-win_amd64.whl", line=1),
+            PinnedPackage("torch", "2.6.0+cu124", f"{WHL}/cu124/torch-2.6.0%2Bcu124-cp311-cp311-win_amd64.whl", line=1),
         ),
         (
             "torch @ https://me:secret@x.example/torch-2.6.0-cp311-cp311-linux_x86_64.whl?token=secret",
-            Pin("torch", "2.6.0", "https://x.example/torch-2.6.0-cp311-cp311-linux_x86_64.whl", line=1),
+            PinnedPackage("torch", "2.6.0", "https://x.example/torch-2.6.0-cp311-cp311-linux_x86_64.whl", line=1),
         ),
         (
             "./wheels/torch-2.6.0-cp311-cp311-linux_x86_64.whl",
-            Pin("torch", "2.6.0", "./wheels/torch-2.6.0-cp311-cp311-linux_x86_64.whl", line=1),
+            PinnedPackage("torch", "2.6.0", "./wheels/torch-2.6.0-cp311-cp311-linux_x86_64.whl", line=1),
         ),
-        ("torch @ file:///src/pytorch", Pin("torch", "", "file:///src/pytorch", line=1)),
+        ("torch @ file:///src/pytorch", PinnedPackage("torch", "", "file:///src/pytorch", line=1)),
         (
             "torch @ git+https://github.com/pytorch/pytorch@v2.6.0",
-            Pin("torch", "", "git+https://github.com/pytorch/pytorch@v2.6.0", line=1),
+            PinnedPackage("torch", "", "git+https://github.com/pytorch/pytorch@v2.6.0", line=1),
         ),
         (
             "-e git+ssh://git@github.com/pytorch/pytorch.git@abc#egg=torch",
-            Pin("torch", "", "git+ssh://github.com/pytorch/pytorch.git@abc", line=1),
+            PinnedPackage("torch", "", "git+ssh://github.com/pytorch/pytorch.git@abc", line=1),
         ),
         (
             "git+https://github.com/pytorch/pytorch.git@abc",
-            Pin("torch", "", "git+https://github.com/pytorch/pytorch.git@abc", line=1),
+            PinnedPackage("torch", "", "git+https://github.com/pytorch/pytorch.git@abc", line=1),
         ),
         (
             "# Editable install with no version control (torch==2.6.0a0+git1)\n-e /src/pytorch",
-            Pin("torch", "", "/src/pytorch", line=2),
+            PinnedPackage("torch", "", "/src/pytorch", line=2),
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_line_of_a_requirements_file_is_its_pin(text: str, pin: Pin) -> None:
+def test_a_line_of_a_requirements_file_is_its_pin(text: str, pin: PinnedPackage) -> None:
     assert torch_of(text, "requirements.txt") == [pin]
 
 
@@ -266,7 +269,7 @@ def test_a_line_of_a_requirements_file_is_its_pin(text: str, pin: Pin) -> None:
     ],
 )
 def test_what_is_for_other_machines_or_has_no_name_is_left_out(text: str) -> None:
-    assert read(f"x==1\n{text}").pins == (Pin("x", "1", line=1),)
+    assert read(f"x==1\n{text}").pins == (PinnedPackage("x", "1", line=1),)
 
 
 @pytest.mark.parametrize(
@@ -333,32 +336,32 @@ _META = '"_meta": {"sources": [{"name": "a", "url": "https://a.example"}, {"name
                 f"{_UV}source = {{ registry = 'https://u:p@x.example/s' }}\n{_ROOT}"
                 "[package.dev-dependencies]\ndev = [{ name = 'torch' }]"
             ),
-            [Pin("torch", "2.6.0", index="https://x.example/s", line=3)],
+            [PinnedPackage("torch", "2.6.0", index="https://x.example/s", line=3)],
         ),
         (
             "uv.lock",
             f"{_UV}source = {{ url = '{WHL}/cu124/{_WHEEL}' }}\n{_ROOT}dependencies = [{{ name = 'torch' }}]",
-            [Pin("torch", "2.6.0", index=f"{WHL}/cu124", line=3)],
+            [PinnedPackage("torch", "2.6.0", index=f"{WHL}/cu124", line=3)],
         ),
         (
             "uv.lock",
             f"{_UV}source = {{ directory = '../pytorch' }}",
-            [Pin("torch", "2.6.0", "../pytorch", line=3)],
+            [PinnedPackage("torch", "2.6.0", "../pytorch", line=3)],
         ),
         (
             "pylock.toml",
             f"{_PYLOCK}vcs = {{ type = 'git', url = 'https://x.example/p', commit-id = 'abc' }}",
-            [Pin("torch", "", "git+https://x.example/p", line=3)],
+            [PinnedPackage("torch", "", "git+https://x.example/p", line=3)],
         ),
         (
             "pylock.gpu.toml",
             f"{_PYLOCK}directory = {{ path = '../pytorch' }}",
-            [Pin("torch", "", "../pytorch", line=3)],
+            [PinnedPackage("torch", "", "../pytorch", line=3)],
         ),
         (
             "pylock.toml",
             f"{_PYLOCK}[packages.archive]\nurl = '{WHL}/cu124/{_WHEEL}'\nhashes = {{ sha256 = 'aa' }}",
-            [Pin("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=3)],
+            [PinnedPackage("torch", "2.6.0+cu124", index=f"{WHL}/cu124", line=3)],
         ),
         (
             "pylock.toml",
@@ -366,12 +369,12 @@ _META = '"_meta": {"sources": [{"name": "a", "url": "https://a.example"}, {"name
                 f"{_PYLOCK}version = '2.6.0+cu124'\nmarker = \"'gpu' in extras and sys_platform == 'linux'\"\n"
                 f"wheels = [{{ url = '{WHL}/cu124/{_WHEEL}', hashes = {{ sha256 = 'a' }} }}]"
             ),
-            [Pin("torch", "2.6.0+cu124", index=f"{WHL}/cu124/{_WHEEL}", line=3)],
+            [PinnedPackage("torch", "2.6.0+cu124", index=f"{WHL}/cu124/{_WHEEL}", line=3)],
         ),
         (
             "poetry.lock",
             f"{_TORCH}[metadata]\nlock-version = '2.0'\npython-versions = '^3.11'",
-            [Pin("torch", "2.6.0", index="https://pypi.org/simple", line=1)],
+            [PinnedPackage("torch", "2.6.0", index="https://pypi.org/simple", line=1)],
         ),
         (
             "poetry.lock",
@@ -379,54 +382,58 @@ _META = '"_meta": {"sources": [{"name": "a", "url": "https://a.example"}, {"name
                 f"{_TORCH}markers = {{ main = \"sys_platform == 'win32'\", dev = '' }}\n"
                 "[package.source]\ntype = 'git'\nurl = 'https://x.example/p'\n[metadata]\npython-versions = '~3.11'"
             ),
-            [Pin("torch", "2.6.0", "git+https://x.example/p", line=1)],
+            [PinnedPackage("torch", "2.6.0", "git+https://x.example/p", line=1)],
         ),
         (
             "poetry.lock",
             f"{_TORCH}[package.source]\ntype = 'legacy'\nurl = '{WHL}/cpu'\n[metadata]\nlock-version = '2.1'",
-            [Pin("torch", "2.6.0", index=f"{WHL}/cpu", line=1)],
+            [PinnedPackage("torch", "2.6.0", index=f"{WHL}/cpu", line=1)],
         ),
         (
             "poetry.lock",
             f"{_TORCH}[package.source]\ntype = 'file'\nurl = 'w/torch.whl'",
-            [Pin("torch", "2.6.0", "w/torch.whl", line=1)],
+            [PinnedPackage("torch", "2.6.0", "w/torch.whl", line=1)],
         ),
         (
             "pdm.lock",
             f"{_TORCH}marker = \"sys_platform == 'linux'\"\nfiles = [{{ url = '{WHL}/cu124/{_WHEEL}' }}]",
-            [Pin("torch", "2.6.0", index=f"{WHL}/cu124/{_WHEEL}", line=1)],
+            [PinnedPackage("torch", "2.6.0", index=f"{WHL}/cu124/{_WHEEL}", line=1)],
         ),
         ("pdm.lock", f"{_TORCH}marker = \"sys_platform == 'darwin'\"", []),
         (
             "pdm.lock",
             f"{_TORCH}git = 'https://t@x.example/p'\nrevision = 'a'",
-            [Pin("torch", "2.6.0", "git+https://x.example/p", line=1)],
+            [PinnedPackage("torch", "2.6.0", "git+https://x.example/p", line=1)],
         ),
-        ("pdm.lock", f"{_TORCH}path = './t'", [Pin("torch", "2.6.0", "./t", line=1)]),
-        ("pdm.lock", f"{_TORCH}url = '{WHL}/cu124/{_WHEEL}'", [Pin("torch", "2.6.0", index=f"{WHL}/cu124", line=1)]),
+        ("pdm.lock", f"{_TORCH}path = './t'", [PinnedPackage("torch", "2.6.0", "./t", line=1)]),
+        (
+            "pdm.lock",
+            f"{_TORCH}url = '{WHL}/cu124/{_WHEEL}'",
+            [PinnedPackage("torch", "2.6.0", index=f"{WHL}/cu124", line=1)],
+        ),
         (
             "Pipfile.lock",
             '{"_meta": {}, "default": {"torch": {"git": "https://t@x.example/p", "ref": "a"}}}',
-            [Pin("torch", "", "git+https://x.example/p")],
+            [PinnedPackage("torch", "", "git+https://x.example/p")],
         ),
         (
             "Pipfile.lock",
             f'{{{_META}, "default": {{"torch": {{"version": "==2.6.0", "index": "b"}}}}}}',
-            [Pin("torch", "2.6.0", index="https://b.example")],
+            [PinnedPackage("torch", "2.6.0", index="https://b.example")],
         ),
         (
             "Pipfile.lock",
             f'{{{_META}, "develop": {{"torch": {{"path": "./t", "version": "*"}}}}}}',
-            [Pin("torch", "", "./t")],
+            [PinnedPackage("torch", "", "./t")],
         ),
         (
             "list.json",
             '[{"name": "torch", "version": "2.6.0a0+git1", "editable_project_location": "/src/pytorch"}]',
-            [Pin("torch", "2.6.0a0+git1", "/src/pytorch")],
+            [PinnedPackage("torch", "2.6.0a0+git1", "/src/pytorch")],
         ),
     ],
 )
-def test_a_lock_says_where_its_torch_comes_from(name: str, text: str, pins: list[Pin]) -> None:
+def test_a_lock_says_where_its_torch_comes_from(name: str, text: str, pins: list[PinnedPackage]) -> None:
     assert torch_of(text, name) == pins
 
 
@@ -464,7 +471,7 @@ def test_a_specification_of_conda_is_its_pins(spec: str, pins: list[str]) -> Non
 def test_pip_inside_an_environment_yml_is_a_requirements_file_with_its_own_lines() -> None:
     text = f"dependencies:\n- python=3.12\n- pip:\n  - {EXTRA} {WHL}/cu126\n  - torch==2.6.0\n"
     stated = read(text, "env.yaml")
-    assert stated.all_of("torch") == (Pin("torch", "2.6.0", line=5),)
+    assert stated.all_of("torch") == (PinnedPackage("torch", "2.6.0", line=5),)
     assert (stated.python, stated.indexes) == ("3.12", (f"{WHL}/cu126",))
     with pytest.raises(BadEnvironment, match=r"line 4: includes \"base.txt\""):
         read("dependencies:\n- x\n- pip:\n  - -r base.txt\n", "environment.yml")
@@ -497,7 +504,7 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("r.txt", b"a==1\nt\xff", "r.txt, line 2: byte 0xff is no UTF-8"),
         ("r.txt", "torch==2.6.0".encode("utf-16"), "r.txt: is UTF-16, which is what PowerShell"),
         ("r.txt", b"x" * (10 << 20), "has 10485760 bytes; lock files of at most 4194304 are read"),
-        ("r.txt", b"x" * 40_000, "line 1: has 40000 signs"),
+        ("r.txt", b"x" * 40_000, "line 1: has 40000 characters"),
         ("r.txt", b"a==1\n" * 10_001, "line 10001: is beyond the 10000 packages"),
         ("r.txt", b"a==1\n-r base.txt", 'line 2: includes "base.txt", which is not here; give one list'),
         ("r.txt", b"--requirement=https://u:p@x.example/a", 'includes "https://x.example/a"'),
@@ -543,7 +550,7 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("x.toml", b"a = 1", "x.toml: is no lock file that is read"),
         ("Pipfile.lock", b"{", "Pipfile.lock, line 1: is not JSON"),
         ("Pipfile.lock", b"[]", 'without "_meta"'),
-        ("Pipfile.lock", b'{"_meta": {}, "_meta": {}}', 'key "_meta" stands twice in one object'),
+        ("Pipfile.lock", b'{"_meta": {}, "_meta": {}}', 'key "_meta" is a duplicate in one object'),
         ("Pipfile.lock", b'{"_meta": {}, "default": {"torch": 1}}', "default.torch is a number; expected a table"),
         ("Pipfile.lock", b'{"_meta": {}, "default": {"torch": {"markers": "x"}}}', '"x" is no marker'),
         ("Pipfile.lock", b'{"a": ' + b"[" * 100_000, "is nested too deep"),
@@ -553,7 +560,7 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("e.yml", b"a", "e.yml, line 1: is no mapping"),
         ("e.yml", b"name: a", "line 1: has no list of dependencies"),
         ("e.yml", b"name: a\ndependencies: b", "line 2: has no list of dependencies"),
-        ("e.yml", b"dependencies: []\ndependencies: []", 'line 2: "dependencies" stands twice'),
+        ("e.yml", b"dependencies: []\ndependencies: []", 'line 2: "dependencies" is a duplicate key'),
         ("e.yml", b"dependencies:\n- [a]", "line 2: is a list or a mapping where a text is expected"),
         ("e.yml", b"dependencies:\n- a b c d", 'line 2: "a b c d" is no package of conda'),
         ("e.yml", b"a: [", "is not YAML"),
@@ -720,4 +727,4 @@ def test_the_first_folder_counts_and_two_versions_in_one_are_both_stated(
     monkeypatch.setattr(sys, "path", [str(tmp_path / "none"), str(tmp_path / "a"), str(tmp_path / "b")])
     stated = state_here()
     assert [pin.version for pin in stated.all_of("torch")] == ["2.6.0+cu124"]
-    assert stated.all_of("x") == (Pin("x", "1"), Pin("x", "2", "git+https://x.example/y"))
+    assert stated.all_of("x") == (PinnedPackage("x", "1"), PinnedPackage("x", "2", "git+https://x.example/y"))

@@ -8,8 +8,8 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import OtherPython, UnknownBuild
 from knowngood.app.features.environments.resolve import (
     CONDA,
-    Pin,
-    Resolved,
+    PinnedPackage,
+    ResolvedBuild,
     StatedEnvironment,
     resolve,
     resolve_build,
@@ -37,15 +37,17 @@ UNTESTED = {"torch-2.14.0+cu130", "torch-2.6.0+cu124~py313"}
 TESTED = set(BUILDS) - UNTESTED
 
 
-def stated(version: str, *pins: Pin, python: str = "3.11", origin: str = "", index: str = "") -> StatedEnvironment:
-    return StatedEnvironment("pip freeze", (Pin("torch", version, origin, index), *pins), python)
+def stated(
+    version: str, *pins: PinnedPackage, python: str = "3.11", origin: str = "", index: str = ""
+) -> StatedEnvironment:
+    return StatedEnvironment("pip freeze", (PinnedPackage("torch", version, origin, index), *pins), python)
 
 
-def runtime(version: str) -> Pin:
-    return Pin("nvidia-cuda-runtime-cu12", version)
+def runtime(version: str) -> PinnedPackage:
+    return PinnedPackage("nvidia-cuda-runtime-cu12", version)
 
 
-def found(environment: StatedEnvironment) -> Resolved:
+def found(environment: StatedEnvironment) -> ResolvedBuild:
     return resolve(environment, BUILDS, TESTED)
 
 
@@ -99,7 +101,7 @@ def test_a_version_is_exactly_its_build_or_none(version: str, build: str | None)
         (stated("2.6.0", index=f"{WHL}/cu126"), "torch-2.6.0+cu126"),
         (stated("2.6.0", index="https://mirror.example/pytorch-wheels/cu126/"), "torch-2.6.0+cu126"),
         (stated("2.6.0", runtime("12.6.77"), index=f"{WHL}/cu126"), "torch-2.6.0+cu126"),
-        (stated("2.6.0", Pin("cuda-toolkit", "12.4.1")), "torch-2.6.0+cu124"),
+        (stated("2.6.0", PinnedPackage("cuda-toolkit", "12.4.1")), "torch-2.6.0+cu124"),
     ],
 )
 def test_a_bare_version_is_the_build_that_its_index_or_its_cuda_libraries_say(
@@ -131,13 +133,13 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
 @pytest.mark.parametrize(
     ("environment", "word"),
     [
-        (StatedEnvironment("uv.lock", (Pin("einops", "0.8.1"),)), "This uv.lock names no torch"),
+        (StatedEnvironment("uv.lock", (PinnedPackage("einops", "0.8.1"),)), "This uv.lock names no torch"),
         (
-            StatedEnvironment("x", (Pin("torch", line=7),)),
+            StatedEnvironment("x", (PinnedPackage("torch", line=7),)),
             "torch is named in line 7 without an exact",
         ),
-        (stated("2.6.0", Pin("torch", "2.5.1")), "holds 2 torches: 2.6.0 and 2.5.1"),
-        (stated("2.6.0", Pin("torch", "2.6.0+cpu")), "holds 2 torches"),
+        (stated("2.6.0", PinnedPackage("torch", "2.5.1")), "holds 2 torches: 2.6.0 and 2.5.1"),
+        (stated("2.6.0", PinnedPackage("torch", "2.6.0+cpu")), "holds 2 torches"),
         (stated("2.6.0a0", origin="git+https://github.com/pytorch/pytorch"), "torch is built from source"),
         (stated("", origin="git@github.com:pytorch/pytorch"), "source (git@github.com:pytorch/pytorch)"),
         (stated("2.6.0", origin="../pytorch"), "torch comes from the local path ../pytorch"),
@@ -156,15 +158,26 @@ def test_what_an_environment_leaves_open_is_assumed_and_said(environment: Stated
         (stated("2.6.0", index=WHL), "holds every variant of torch 2.6.0"),
         (stated("2.6.0", index=f"{WHL}/torch_stable.html"), "holds every variant"),
         (
-            StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), indexes=(f"{WHL}/cu126", f"{WHL}/cpu")),
+            StatedEnvironment(
+                "requirements.txt", (PinnedPackage("torch", "2.6.0"),), indexes=(f"{WHL}/cu126", f"{WHL}/cpu")
+            ),
             "indexes of cpu and cu126 are stated",
         ),
-        (stated("2.6.0+cu124", Pin("triton", "3.2.0"), Pin("triton", "3.3.0")), "holds Triton 3.2.0 and 3.3.0"),
-        (stated("2.6.0+cu124", Pin("triton", "3.2.0", "git+https://x.example/triton")), "Triton comes from git+"),
-        (stated("2.6.0+cu124", Pin("triton", "three")), '"three" is no version of Triton'),
+        (
+            stated("2.6.0+cu124", PinnedPackage("triton", "3.2.0"), PinnedPackage("triton", "3.3.0")),
+            "holds Triton 3.2.0 and 3.3.0",
+        ),
+        (
+            stated("2.6.0+cu124", PinnedPackage("triton", "3.2.0", "git+https://x.example/triton")),
+            "Triton comes from git+",
+        ),
+        (stated("2.6.0+cu124", PinnedPackage("triton", "three")), '"three" is no version of Triton'),
         (stated("2.14.0+cu130"), "torch-2.14.0+cu130 is in the catalogue, and no evidence of it is stored here"),
         (stated("2.6.0+git1"), "No such build is in the catalogue: torch 2.6.0+git1"),
-        (stated("2.6.0+cu124", Pin("triton", "3.3.1")), "No such build is in the catalogue: torch 2.6.0+cu124 with"),
+        (
+            stated("2.6.0+cu124", PinnedPackage("triton", "3.3.1")),
+            "No such build is in the catalogue: torch 2.6.0+cu124 with",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -177,14 +190,14 @@ def test_what_is_no_one_build_says_why_and_names_none(environment: StatedEnviron
 
 def test_an_index_of_the_whole_file_decides_the_variant_of_a_bare_version() -> None:
     for index, build in [(f"{WHL}/cu126", "torch-2.6.0+cu126"), (f"{WHL}/cpu", None), (f"{WHL}/rocm6.3", None)]:
-        environment = StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI, index))
+        environment = StatedEnvironment("requirements.txt", (PinnedPackage("torch", "2.6.0"),), "3.11", (PYPI, index))
         assert found(environment).build == build
-    nightly = StatedEnvironment("x", (Pin("torch", "2.16.0.dev20261120"),), "3.11", (f"{WHL}/nightly/cu132",))
+    nightly = StatedEnvironment("x", (PinnedPackage("torch", "2.16.0.dev20261120"),), "3.11", (f"{WHL}/nightly/cu132",))
     assert found(nightly).note == "No such build is in the catalogue: torch 2.16.0.dev20261120+cu132"
 
 
 def test_an_index_that_is_only_pypi_makes_a_bare_version_exact() -> None:
-    resolved = found(StatedEnvironment("requirements.txt", (Pin("torch", "2.6.0"),), "3.11", (PYPI,)))
+    resolved = found(StatedEnvironment("requirements.txt", (PinnedPackage("torch", "2.6.0"),), "3.11", (PYPI,)))
     assert (resolved.build, resolved.is_assumed) == ("torch-2.6.0+cu124", False)
 
 
@@ -192,16 +205,16 @@ def test_an_index_that_is_only_pypi_makes_a_bare_version_exact() -> None:
     ("triton", "build"),
     [
         (None, "torch-2.6.0+cu124"),
-        (Pin("triton"), "torch-2.6.0+cu124"),
-        (Pin("triton", "3.2.0"), "torch-2.6.0+cu124"),
-        (Pin("triton", "3.2"), "torch-2.6.0+cu124"),
-        (Pin("triton", "3.3.0"), "torch-2.6.0+cu124~triton-3.3.0"),
-        (Pin("triton", "3.3.1"), None),
-        (Pin("triton", "3.2.0+git35c6c7c6"), None),
-        (Pin("pytorch-triton", "3.3.0"), "torch-2.6.0+cu124~triton-3.3.0"),
+        (PinnedPackage("triton"), "torch-2.6.0+cu124"),
+        (PinnedPackage("triton", "3.2.0"), "torch-2.6.0+cu124"),
+        (PinnedPackage("triton", "3.2"), "torch-2.6.0+cu124"),
+        (PinnedPackage("triton", "3.3.0"), "torch-2.6.0+cu124~triton-3.3.0"),
+        (PinnedPackage("triton", "3.3.1"), None),
+        (PinnedPackage("triton", "3.2.0+git35c6c7c6"), None),
+        (PinnedPackage("pytorch-triton", "3.3.0"), "torch-2.6.0+cu124~triton-3.3.0"),
     ],
 )
-def test_another_triton_than_the_pin_is_another_build(triton: Pin | None, build: str | None) -> None:
+def test_another_triton_than_the_pin_is_another_build(triton: PinnedPackage | None, build: str | None) -> None:
     assert found(stated("2.6.0+cu124", *([triton] if triton else []))).build == build
 
 
@@ -284,28 +297,40 @@ def test_a_variant_that_the_catalogue_lacks_is_none_and_the_nearest_of_its_relea
 
 
 def test_a_variant_is_of_the_triton_that_is_stated() -> None:
-    environment = stated("2.6.0+cpu", Pin("triton", "3.3.0"))
+    environment = stated("2.6.0+cpu", PinnedPackage("triton", "3.3.0"))
     assert found(environment).variant == "torch-2.6.0+cu124~triton-3.3.0"
-    assert found(stated("2.6.0+cpu", Pin("triton", "3.3.1"))).variant == ""
+    assert found(stated("2.6.0+cpu", PinnedPackage("triton", "3.3.1"))).variant == ""
 
 
 @pytest.mark.parametrize(
     ("pins", "build", "word"),
     [
-        ([Pin("pytorch-cuda", "12.4")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([Pin("cuda-version", "11.8")], "torch-2.5.1+cu118", "compiled apart from the wheel 2.5.1+cu118"),
-        ([Pin("pytorch-cuda", "12.4.1")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([Pin("pytorch-cuda", "12.4.*")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
-        ([Pin("pytorch-cuda", "12.1")], None, "torch-2.5.1+cu121 is not in the catalogue"),
-        ([Pin("cpuonly")], None, "torch-2.5.1+cpu is not in the catalogue"),
+        ([PinnedPackage("pytorch-cuda", "12.4")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
+        ([PinnedPackage("cuda-version", "11.8")], "torch-2.5.1+cu118", "compiled apart from the wheel 2.5.1+cu118"),
+        ([PinnedPackage("pytorch-cuda", "12.4.1")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
+        ([PinnedPackage("pytorch-cuda", "12.4.*")], "torch-2.5.1+cu124", "compiled apart from the wheel 2.5.1+cu124"),
+        ([PinnedPackage("pytorch-cuda", "12.1")], None, "torch-2.5.1+cu121 is not in the catalogue"),
+        ([PinnedPackage("cpuonly")], None, "torch-2.5.1+cpu is not in the catalogue"),
         ([], None, "leaves open what it is built for"),
-        ([Pin("cpuonly"), Pin("pytorch-cuda", "12.4")], None, "leaves open what it is built for"),
-        ([Pin("pytorch-cuda", "12")], None, 'conda\'s pytorch 2.5.1 (CUDA "12") leaves open what it is built for'),
-        ([Pin("pytorch-cuda", "1+1")], None, 'conda\'s pytorch 2.5.1 (CUDA "1+1") leaves open what it is built for'),
-        ([Pin("cuda-version", "x.y")], None, 'conda\'s pytorch 2.5.1 (CUDA "x.y") leaves open what it is built for'),
+        ([PinnedPackage("cpuonly"), PinnedPackage("pytorch-cuda", "12.4")], None, "leaves open what it is built for"),
+        (
+            [PinnedPackage("pytorch-cuda", "12")],
+            None,
+            'conda\'s pytorch 2.5.1 (CUDA "12") leaves open what it is built for',
+        ),
+        (
+            [PinnedPackage("pytorch-cuda", "1+1")],
+            None,
+            'conda\'s pytorch 2.5.1 (CUDA "1+1") leaves open what it is built for',
+        ),
+        (
+            [PinnedPackage("cuda-version", "x.y")],
+            None,
+            'conda\'s pytorch 2.5.1 (CUDA "x.y") leaves open what it is built for',
+        ),
     ],
 )
-def test_a_torch_of_conda_is_never_more_than_assumed(pins: list[Pin], build: str | None, word: str) -> None:
+def test_a_torch_of_conda_is_never_more_than_assumed(pins: list[PinnedPackage], build: str | None, word: str) -> None:
     resolved = found(stated("2.5.1", *pins, index=f"{CONDA}pytorch"))
     assert (resolved.build, resolved.is_assumed) == (build, build is not None or bool(resolved.variant))
     assert word in resolved.note
@@ -325,7 +350,7 @@ def test_the_nearest_are_of_the_same_release_first(version: str, nearest: tuple[
 
 
 def test_what_is_asked_for_is_told_in_a_few_words() -> None:
-    environment = stated("2.6.0", Pin("triton", "3.2.0"), python="3.12", index=PYPI)
+    environment = stated("2.6.0", PinnedPackage("triton", "3.2.0"), python="3.12", index=PYPI)
     assert found(environment).asked == "torch 2.6.0 from PyPI, Triton 3.2.0, Python 3.12"
     assert found(stated("2.6.0+cu126", index=f"{WHL}/cu126")).asked == (
         "torch 2.6.0+cu126 from download.pytorch.org, Python 3.11"
@@ -335,13 +360,13 @@ def test_what_is_asked_for_is_told_in_a_few_words() -> None:
 
 def test_other_packages_come_by_name_without_a_version_where_it_is_open() -> None:
     pins = [
-        Pin("torchao", "0.7.0"),
-        Pin("torch-xla", "2.6.0"),
-        Pin("numpy", "1.26.4"),
-        Pin("numpy", "2.2.4"),
-        Pin("fla"),
+        PinnedPackage("torchao", "0.7.0"),
+        PinnedPackage("torch-xla", "2.6.0"),
+        PinnedPackage("numpy", "1.26.4"),
+        PinnedPackage("numpy", "2.2.4"),
+        PinnedPackage("fla"),
     ]
-    assert found(stated("2.6.0", Pin("triton", "3.2.0"), *pins)).packages == {
+    assert found(stated("2.6.0", PinnedPackage("triton", "3.2.0"), *pins)).packages == {
         "fla": "",
         "numpy": "",
         "torch-xla": "2.6.0",
@@ -422,7 +447,7 @@ def test_an_index_of_one_variant_says_which(index: str, variant: str) -> None:
 
 _words = st.sampled_from(["2.6.0", "2.6.0+cu124", "2.6.0+cpu", "2.7.1", "", "x", "2.6.0rc1", "9" * 30])
 _pins = st.builds(
-    Pin,
+    PinnedPackage,
     name=st.sampled_from(["torch", "triton", "nvidia-cuda-runtime-cu12", "pytorch-cuda", "cpuonly", "numpy"]),
     version=_words | st.text(max_size=8),
     origin=st.sampled_from(["", "git+https://x.example/y", "./x", "https://x.example/t.whl", "http://[", "\0"]),
@@ -431,7 +456,9 @@ _pins = st.builds(
 
 
 @given(st.lists(_pins, max_size=5), st.sampled_from(["", "3.12", "x", "3." + "9" * 30]))
-def test_every_environment_is_a_tested_build_with_its_torch_or_none_with_a_reason(pins: list[Pin], python: str) -> None:
+def test_every_environment_is_a_tested_build_with_its_torch_or_none_with_a_reason(
+    pins: list[PinnedPackage], python: str
+) -> None:
     resolved = found(StatedEnvironment("pip freeze", tuple(pins), python))
     if resolved.build is None:
         assert resolved.note

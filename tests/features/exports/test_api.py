@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.features.bundles import store as bundles_store
 from knowngood.app.features.bundles.format import check_bundle, read_items
-from knowngood.app.features.exports.formats import FORMS, Format
+from knowngood.app.features.exports.formats import FORMATS, Format
 from knowngood.app.store.engine import Engine
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_issue
@@ -33,9 +33,9 @@ def test_each_file_has_its_name_its_media_type_and_its_tag(client: TestClient, f
     address = f"/api/v1/export/{form}?{ONE}"
     response = client.get(address)
     assert response.status_code == 200
-    assert response.headers["content-type"] == FORMS[form].media
+    assert response.headers["content-type"] == FORMATS[form].media
     assert response.headers["content-disposition"] == (
-        f'attachment; filename="knowngood-2026-11-21.{FORMS[form].ending}"'
+        f'attachment; filename="knowngood-2026-11-21.{FORMATS[form].ending}"'
     )
     again = client.get(address, headers={"If-None-Match": response.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -172,7 +172,7 @@ def test_an_empty_store_gives_an_empty_file_of_each_kind(own: TestClient, form: 
 
 def test_every_media_type_is_in_the_document(client: TestClient) -> None:
     told = client.get("/openapi.json").json()["paths"]["/api/v1/export/{format}"]["get"]
-    media = {form.media.partition(";")[0] for form in FORMS.values()}
+    media = {form.media.partition(";")[0] for form in FORMATS.values()}
     assert set(told["responses"]["200"]["content"]) == media
     (named,) = (one for one in told["parameters"] if one["in"] == "path")
     assert named["name"] == "format"

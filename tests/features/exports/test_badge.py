@@ -9,13 +9,13 @@ from knowngood.app.domain.issue import CPU_PATH
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.exports.badge import (
     Badge,
-    Standing,
+    WatchListStanding,
     badge_of,
     badge_svg,
     list_badge,
     shields_endpoint,
-    standing_of,
     unmeasured_badge,
+    watch_list_standing,
 )
 from tests.features.exports.given import GPU_CLASS, HOSTILE, cell, inferred
 
@@ -64,7 +64,7 @@ def test_an_issue_of_the_cpu_path_is_not_said_to_be_impossible_on_a_gpu() -> Non
     ids=["a pass takes all of them", "one measured failure is enough", "it fails by inference", "it fails", "unknown"],
 )
 def test_a_list_counts_what_its_answers_would_not_be_without_inference(row: list[Cell], count: int) -> None:
-    assert standing_of([row], is_stale=False).inferred == count
+    assert watch_list_standing([row], is_stale=False).inferred == count
 
 
 def test_the_picture_says_what_it_shows_to_those_who_do_not_see_it() -> None:
@@ -84,34 +84,34 @@ def test_hostile_texts_are_text_and_are_cut() -> None:
 @pytest.mark.parametrize(
     ("rows", "standing"),
     [
-        ([[Verdict.NOT_AFFECTED], [Verdict.AFFECTED]], Standing(1, 1, 0)),
-        ([[Verdict.FLAKY], [Verdict.DIFFERENT_FAILURE]], Standing(2, 0, 0)),
-        ([[Verdict.INCONCLUSIVE], [Verdict.NOT_RUN], [Verdict.NO_BUILD]], Standing(0, 0, 3)),
-        ([[Verdict.NOT_APPLICABLE]], Standing()),
-        ([[Verdict.NOT_AFFECTED, Verdict.NOT_RUN]], Standing(0, 0, 1)),
-        ([[Verdict.NOT_RUN, Verdict.AFFECTED]], Standing(1, 0, 0)),
-        ([[Verdict.NOT_APPLICABLE, Verdict.NOT_AFFECTED]], Standing(0, 1, 0)),
-        ([], Standing()),
+        ([[Verdict.NOT_AFFECTED], [Verdict.AFFECTED]], WatchListStanding(1, 1, 0)),
+        ([[Verdict.FLAKY], [Verdict.DIFFERENT_FAILURE]], WatchListStanding(2, 0, 0)),
+        ([[Verdict.INCONCLUSIVE], [Verdict.NOT_RUN], [Verdict.NO_BUILD]], WatchListStanding(0, 0, 3)),
+        ([[Verdict.NOT_APPLICABLE]], WatchListStanding()),
+        ([[Verdict.NOT_AFFECTED, Verdict.NOT_RUN]], WatchListStanding(0, 0, 1)),
+        ([[Verdict.NOT_RUN, Verdict.AFFECTED]], WatchListStanding(1, 0, 0)),
+        ([[Verdict.NOT_APPLICABLE, Verdict.NOT_AFFECTED]], WatchListStanding(0, 1, 0)),
+        ([], WatchListStanding()),
     ],
 )
-def test_of_the_classes_of_an_issue_the_worst_counts(rows: list[list[Verdict]], standing: Standing) -> None:
-    assert standing_of([[cell(verdict) for verdict in row] for row in rows], is_stale=False) == standing
+def test_of_the_classes_of_an_issue_the_worst_counts(rows: list[list[Verdict]], standing: WatchListStanding) -> None:
+    assert watch_list_standing([[cell(verdict) for verdict in row] for row in rows], is_stale=False) == standing
 
 
 @pytest.mark.parametrize(
     ("standing", "message"),
     [
-        (Standing(0, 3, 0), "all 3 pass on 2.7.0"),
-        (Standing(0, 3, 0, is_stale=True), "all 3 pass on 2.7.0 (old)"),
-        (Standing(0, 3, 0, inferred=2), "all 3 pass on 2.7.0 (2 inferred)"),
-        (Standing(1, 1, 0, is_stale=True, inferred=1), "1 of 2 fail on 2.7.0 (1 inferred, old)"),
-        (Standing(0, 2, 1), "2 of 3 pass, 1 unknown on 2.7.0"),
-        (Standing(1, 1, 1), "1 of 3 fail, 1 unknown on 2.7.0"),
-        (Standing(2, 1, 0), "2 of 3 fail on 2.7.0"),
-        (Standing(), "nothing to watch on 2.7.0"),
+        (WatchListStanding(0, 3, 0), "all 3 pass on 2.7.0"),
+        (WatchListStanding(0, 3, 0, is_stale=True), "all 3 pass on 2.7.0 (old)"),
+        (WatchListStanding(0, 3, 0, inferred=2), "all 3 pass on 2.7.0 (2 inferred)"),
+        (WatchListStanding(1, 1, 0, is_stale=True, inferred=1), "1 of 2 fail on 2.7.0 (1 inferred, old)"),
+        (WatchListStanding(0, 2, 1), "2 of 3 pass, 1 unknown on 2.7.0"),
+        (WatchListStanding(1, 1, 1), "1 of 3 fail, 1 unknown on 2.7.0"),
+        (WatchListStanding(2, 1, 0), "2 of 3 fail on 2.7.0"),
+        (WatchListStanding(), "nothing to watch on 2.7.0"),
     ],
 )
-def test_a_list_is_green_only_where_all_of_it_is_known_to_pass(standing: Standing, message: str) -> None:
+def test_a_list_is_green_only_where_all_of_it_is_known_to_pass(standing: WatchListStanding, message: str) -> None:
     told = list_badge("team", standing, "2.7.0", "cpu-x86_64")
     assert (told.label, told.message) == ("team (cpu-x86_64)", message)
     green = badge_of(cell(Verdict.NOT_AFFECTED), "2.7.0", is_stale=False).color

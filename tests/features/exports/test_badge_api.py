@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE, NOON
@@ -61,7 +61,7 @@ def test_a_list_of_every_class_counts_the_worst_of_them_and_leaves_out_what_cann
 ) -> None:
     given.save(own_engine, ISSUES, [BAD])
     given.run(own_engine, Asked([BAD], NOON), lambda *_: Outcome.PASS)
-    given.watch(own_engine, "all", Content(Watch(issues=(DYNAMO.id, GPU_ONLY.id))))
+    given.watch(own_engine, "all", WatchListContent(Watch(issues=(DYNAMO.id, GPU_ONLY.id))))
     on_cpu = badge(own, f"/badge/watchlists/all.json{named(BAD.id)}")
     assert (on_cpu["label"], on_cpu["message"]) == (f"all ({HARDWARE})", f"all 1 pass on {BAD.torch}")
     given.run(own_engine, Asked([BAD], NOON, GPU_CLASS))
@@ -69,14 +69,14 @@ def test_a_list_of_every_class_counts_the_worst_of_them_and_leaves_out_what_cann
     assert (everywhere["label"], everywhere["message"]) == ("all", f"1 of 2 fail on {BAD.torch}")
     only_cpu = badge(own, f"/badge/watchlists/all.json{named(BAD.id, HARDWARE)}")
     assert only_cpu["message"] == f"all 1 pass on {BAD.torch}"
-    given.watch(own_engine, "gpu", Content(Watch(issues=(GPU_ONLY.id,))))
+    given.watch(own_engine, "gpu", WatchListContent(Watch(issues=(GPU_ONLY.id,))))
     nothing = badge(own, f"/badge/watchlists/gpu.json{named(BAD.id, HARDWARE)}")
     assert nothing["message"] == f"nothing to watch on {BAD.torch}"
 
 
 def test_a_list_whose_issues_left_the_catalogue_never_passes(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, [MASK, SILENT], [GOOD])
-    given.watch(own_engine, "both", Content(Watch(issues=(MASK.id, SILENT.id))))
+    given.watch(own_engine, "both", WatchListContent(Watch(issues=(MASK.id, SILENT.id))))
     given.run(own_engine, Asked([GOOD], NOON, issues=[MASK, SILENT]), lambda *_: Outcome.PASS)
     assert "pass" in badge(own, "/badge/watchlists/both.json")["message"]
     given.save(own_engine, [MASK], [GOOD])

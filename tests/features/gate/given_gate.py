@@ -9,8 +9,8 @@ from knowngood.app.domain.issue import Device, Issue, Requires
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.environments.resolve import Resolved
-from knowngood.app.features.gate.decision import Question, Ruling, decide
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Policy
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -67,8 +67,8 @@ def gpu_issue(id_: str = "gpu-1", **changes: Any) -> Issue:
     return make_issue(id_, requires=Requires(device=Device.CUDA), **changes)
 
 
-def ask(known: Known, build: Build | None = TORCH_25, resolved: Resolved | None = None, **policy: Any) -> Ruling:
+def ask(known: Known, build: Build | None = TORCH_25, resolved: ResolvedBuild | None = None, **policy: Any) -> Ruling:
     """Everything that is known is watched where the policy watches nothing."""
     policy.setdefault("watch", Watch(issues=tuple(known.issues)))
-    found = resolved or Resolved(build.id if build else None, "torch 2.5.1 as somebody has it")
-    return decide(Question(found, Policy(**policy), NOON), known)
+    found = resolved or ResolvedBuild(build.id if build else None, "torch 2.5.1 as somebody has it")
+    return decide(GateQuestion(found, Policy(**policy), NOON), known)

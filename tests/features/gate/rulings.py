@@ -7,21 +7,23 @@ from hypothesis import strategies as st
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling
+from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from tests.make import HARDWARE, NOON
 
 SERVER = "https://knowngood.example/team"
 
-NO_ALIASING = Cure(
+NO_ALIASING = MeasuredWorkaround(
     "no_aliasing",
     "Turn buffer donation off",
     "effective",
     "About a second copy of all parameters.",
     "In the environment, before the process starts:\n\n```bash\nexport XLA_ENABLE_PARAM_ALIASING=0\n```\n",
 )
-OUT_OF_PLACE = Cure("out_of_place", "Update out of place", "effective", "", "```python\nt1 = t1 + t0\n```\n")
-CLONE = Cure("clone", "Clone the tensor first", "ineffective")
+OUT_OF_PLACE = MeasuredWorkaround(
+    "out_of_place", "Update out of place", "effective", "", "```python\nt1 = t1 + t0\n```\n"
+)
+CLONE = MeasuredWorkaround("clone", "Clone the tensor first", "ineffective")
 
 
 def make_reason(issue: str = "xla-8464", effect: Effect = Effect.BLOCK, **changes: Any) -> Reason:
@@ -38,7 +40,7 @@ def make_reason(issue: str = "xla-8464", effect: Effect = Effect.BLOCK, **change
         "why": "passes" if effect is Effect.PASS else "fails here, and the policy blocks what fails",
         "measured_at": NOON - timedelta(days=3),
         "age_days": 3,
-        "cures": () if effect is Effect.PASS else (NO_ALIASING, OUT_OF_PLACE, CLONE),
+        "workarounds": () if effect is Effect.PASS else (NO_ALIASING, OUT_OF_PLACE, CLONE),
         "fixed_in": "" if effect is Effect.PASS else "(2.5.1, 2.6.0]",
         "first_fixed": "" if effect is Effect.PASS else "torch-2.6.0+cu124",
         "evidence": f"/cells/{issue}/torch-2.5.1%2Bcu124?hardware={HARDWARE}",
@@ -72,7 +74,7 @@ def make_ruling(*reasons: Reason, **changes: Any) -> Ruling:
 
 BLOCKED = make_ruling(
     make_reason(),
-    make_reason("pytorch-1", Effect.WARN, silent=True, cures=(), stale=True, age_days=200),
+    make_reason("pytorch-1", Effect.WARN, silent=True, workarounds=(), stale=True, age_days=200),
     make_reason("pytorch-2", Effect.PASS),
     make_reason("pytorch-3", Effect.PASS, verdict=Verdict.NOT_APPLICABLE, age_days=None, measured_at=None),
     make_reason(
@@ -86,10 +88,10 @@ BLOCKED = make_ruling(
 )
 UNTESTED = make_ruling(
     make_reason(
-        "pytorch-1", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, cures=(), evidence=""
+        "pytorch-1", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, workarounds=(), evidence=""
     ),
     make_reason(
-        "pytorch-2", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, cures=(), evidence=""
+        "pytorch-2", Effect.INSUFFICIENT, build="", hardware="", verdict=Verdict.NOT_RUN, workarounds=(), evidence=""
     ),
     build=None,
     nearest=("torch-2.5.1+cu124", "torch-2.6.0+cu124"),
@@ -127,8 +129,13 @@ _snippets = st.one_of(
 _moments = st.none() | st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
 _paths = st.sampled_from(["", "/cells/a-1/torch-2.6.0%2Bcu124?hardware=cpu-x86_64", "/issues/a-1"])
 
-cures = st.builds(
-    Cure, id=texts, title=texts, verdict=st.sampled_from(WorkaroundVerdict), trade_off=texts, snippet=_snippets
+workarounds = st.builds(
+    MeasuredWorkaround,
+    id=texts,
+    title=texts,
+    verdict=st.sampled_from(WorkaroundVerdict),
+    trade_off=texts,
+    snippet=_snippets,
 )
 reasons = st.builds(
     Reason,
@@ -145,7 +152,7 @@ reasons = st.builds(
     measured_at=_moments,
     age_days=st.none() | st.integers(0, 10_000),
     stale=st.booleans(),
-    cures=st.lists(cures, max_size=3).map(tuple),
+    workarounds=st.lists(workarounds, max_size=3).map(tuple),
     applied=st.lists(texts, max_size=2).map(tuple),
     ignored=texts,
     fixed_in=texts,

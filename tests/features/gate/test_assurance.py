@@ -9,8 +9,8 @@ from knowngood.app.domain.issue import Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict
-from knowngood.app.features.environments.resolve import Resolved
-from knowngood.app.features.gate.decision import Decision, Question, Reason, Ruling, decide
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import Decision, GateQuestion, Reason, Ruling, decide
 from knowngood.app.features.gate.policy import Accept, Effect, Policy
 from tests.domain.given_claims import BUILDS, GPU, ROW, WHEELS, build_of, helps, known_of, made, store
 from tests.make import HARDWARE, NOON, make_issue
@@ -23,8 +23,8 @@ def ask(known: Any, build: Build, *pythons: str, variant: str = "", **policy: An
     policy.setdefault("watch", Watch(issues=(ROW.id,)))
     policy.setdefault("hardware", (HARDWARE,))
     own = None if variant else build.id
-    resolved = Resolved(own, "torch as somebody has it", pythons=pythons or (build.python,), variant=variant)
-    return decide(Question(resolved, Policy(**policy), NOON), known)
+    resolved = ResolvedBuild(own, "torch as somebody has it", pythons=pythons or (build.python,), variant=variant)
+    return decide(GateQuestion(resolved, Policy(**policy), NOON), known)
 
 
 def only(ruling: Ruling) -> Reason:
@@ -165,8 +165,8 @@ def test_a_row_of_a_package_counts_for_who_has_it_or_names_it_where_nothing_is_k
 ) -> None:
     row = make_issue("ao-1", requires=Requires(package="torchao"), packages=Packages(requirements=("torchao==0.12.0",)))
     known = store([made(row.id, PLAIN, "x"), made(ROW.id, PLAIN, "o")], row, ROW)
-    resolved = Resolved(PLAIN.id, "torch as somebody has it", pythons=("3.11",), packages=packages)
-    ruling = decide(Question(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
+    resolved = ResolvedBuild(PLAIN.id, "torch as somebody has it", pythons=("3.11",), packages=packages)
+    ruling = decide(GateQuestion(resolved, Policy(watch=watch, hardware=(HARDWARE,), unknown=Effect.PASS), NOON), known)
     assert ruling.decision is decision
     assert words in next(reason.why for reason in ruling.reasons if reason.issue == row.id)
     assert {reason.hardware for reason in ruling.reasons} == {HARDWARE}
@@ -184,8 +184,8 @@ def test_on_a_build_that_is_not_tested_a_row_of_a_package_that_is_not_there_bloc
     packages: dict[str, str], decision: Decision, effect: Effect
 ) -> None:
     row = make_issue("ao-1", requires=Requires(package="torchao"))
-    resolved = Resolved(None, "torch as somebody has it", packages=packages)
+    resolved = ResolvedBuild(None, "torch as somebody has it", packages=packages)
     policy = Policy(watch=Watch(issues=(row.id,)), unknown=Effect.BLOCK)
-    ruling = decide(Question(resolved, policy, NOON), store([], row))
+    ruling = decide(GateQuestion(resolved, policy, NOON), store([], row))
     assert (ruling.decision, only(ruling).effect) == (decision, effect)
     assert only(ruling).verdict is (Verdict.NOT_APPLICABLE if effect is Effect.PASS else Verdict.NOT_RUN)

@@ -9,8 +9,8 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Link, LinkKind, Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
-from knowngood.app.features.environments.resolve import Resolved
-from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling, worst
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.features.gate.rules import in_words
 from tests.features.gate.given_gate import (
@@ -134,7 +134,9 @@ def test_what_is_watched_and_holds_no_issue_is_insufficient() -> None:
 # Builds that nobody tested
 
 
-UNTESTED = Resolved(None, "torch 2.6.5", note="no torch 2.6.5 was tested", nearest=("torch-2.6.0+cu124", "torch-2.7.1"))
+UNTESTED = ResolvedBuild(
+    None, "torch 2.6.5", note="no torch 2.6.5 was tested", nearest=("torch-2.6.0+cu124", "torch-2.7.1")
+)
 
 
 def test_a_build_that_nobody_tested_is_insufficient_and_never_its_neighbour() -> None:
@@ -164,7 +166,7 @@ def test_an_untested_build_never_passes_whatever_unknowns_may_do(unknown: Effect
 
 
 def test_an_untested_build_with_none_near_says_so() -> None:
-    ruling = ask(make_known(row("o")), resolved=Resolved(None, "torch 1.0"))
+    ruling = ask(make_known(row("o")), resolved=ResolvedBuild(None, "torch 1.0"))
     assert ruling.why == "not tested: torch 1.0; no tested build is near"
 
 
@@ -173,11 +175,11 @@ def test_a_build_outside_the_catalogue_is_untested() -> None:
 
 
 def test_an_assumed_build_is_noted_and_a_policy_may_refuse_it() -> None:
-    assumed = Resolved(TORCH_25.id, "torch 2.5.1", is_assumed=True, note="the wheel may be any of three")
+    assumed = ResolvedBuild(TORCH_25.id, "torch 2.5.1", is_assumed=True, note="the wheel may be any of three")
     ruling = ask(make_known(row("o")), resolved=assumed)
     assert ruling.decision is Decision.PASS
     assert ruling.notes[0] == "the build is assumed to be torch-2.5.1+cu124: the wheel may be any of three"
-    bare = Resolved(TORCH_25.id, "torch 2.5.1", is_assumed=True)
+    bare = ResolvedBuild(TORCH_25.id, "torch 2.5.1", is_assumed=True)
     assert ask(make_known(row("o")), resolved=bare).notes[0] == "the build is assumed to be torch-2.5.1+cu124"
     blind = ask(make_known(row("?")), resolved=bare, refuse_assumed=True)
     assert blind.why == (
@@ -393,12 +395,12 @@ def test_a_release_whose_pythons_contradict_each_other_is_no_fix_and_the_own_pyt
 
 def test_a_pass_names_no_fix_and_no_cure() -> None:
     reason = only(ask(make_known(row("oo", cures={"eager": "n"}))))
-    assert (reason.first_fixed, reason.cures) == ("", ())
+    assert (reason.first_fixed, reason.workarounds) == ("", ())
 
 
 def test_cures_that_help_come_first_with_their_snippet_and_the_others_are_named() -> None:
     reason = only(ask(make_known(row("x", cures={"clone": "i", "eager": "e"}))))
-    assert [(one.id, one.verdict, bool(one.snippet), bool(one.trade_off)) for one in reason.cures] == [
+    assert [(one.id, one.verdict, bool(one.snippet), bool(one.trade_off)) for one in reason.workarounds] == [
         ("eager", "effective", True, True),
         ("clone", "ineffective", False, False),
     ]
@@ -628,7 +630,7 @@ def test_a_pass_beside_another_version_of_the_issues_own_package_is_no_answer(
     sign: str, found: str, effect: Effect
 ) -> None:
     issue = make_issue(packages=Packages(requirements=("Ein_ops==0.8.0",)), requires=Requires(package="ein-ops"))
-    held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"ein-ops": found, "numpy": "2.1.0"})
+    held = ResolvedBuild(TORCH_25.id, "torch 2.5.1", packages={"ein-ops": found, "numpy": "2.1.0"})
     ruling = ask(make_known(row(sign), issue), resolved=held)
     assert only(ruling).effect is effect
     assert ("and the environment has" in only(ruling).why) is (found in {"0.8.1", "not a version"})
@@ -637,14 +639,14 @@ def test_a_pass_beside_another_version_of_the_issues_own_package_is_no_answer(
 
 def test_where_all_passes_were_beside_other_packages_there_is_no_answer_whatever_unknowns_may_do() -> None:
     issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)), requires=Requires(package="einops"))
-    held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
+    held = ResolvedBuild(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
     ruling = ask(make_known(row("o"), issue), resolved=held, unknown=PASS)
     assert (only(ruling).effect, ruling.decision) == (PASS, Decision.INSUFFICIENT)
 
 
 def test_a_workaround_seen_beside_another_version_of_the_package_does_not_count() -> None:
     issue = make_issue(packages=Packages(requirements=("einops==0.8.0",)), requires=Requires(package="einops"))
-    held = Resolved(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
+    held = ResolvedBuild(TORCH_25.id, "torch 2.5.1", packages={"einops": "0.8.1"})
     known = make_known(row("x", cures={"aot_eager": "e"}), issue)
     reason = only(ask(known, resolved=held, applied={"toy-1": ("aot_eager",)}))
     assert reason.effect is BLOCK
@@ -734,9 +736,9 @@ def test_a_reason_holds_all_that_is_known_of_the_issue_there() -> None:
         why="fails here: 1 of 1 attempt; the declared workaround clone does not help here: so it was seen",
         measured_at=NOON - timedelta(days=3),
         age_days=3,
-        cures=(
-            Cure("eager", "eager", "effective", "slower", "```python\nx\n```"),
-            Cure("clone", "clone", "ineffective"),
+        workarounds=(
+            MeasuredWorkaround("eager", "eager", "effective", "slower", "```python\nx\n```"),
+            MeasuredWorkaround("clone", "clone", "ineffective"),
         ),
         applied=("clone",),
         fixed_in="(2.6.0, 2.7.1]",
@@ -775,11 +777,6 @@ def test_a_ruling_says_when_it_was_made_and_of_when_its_knowledge_is() -> None:
     ruling = ask(make_known(row("o")))
     assert (ruling.decided_at, ruling.known_at) == (NOON, datetime(2026, 11, 21, 12, tzinfo=UTC))
     assert (ruling.asked, ruling.hardware) == ("torch 2.5.1 as somebody has it", (HARDWARE,))
-
-
-def test_the_worst_effect_wins() -> None:
-    assert worst([PASS, BLOCK, WARN]) is BLOCK
-    assert worst([]) is PASS
 
 
 def test_a_policy_that_nobody_wrote_is_the_designs() -> None:

@@ -13,10 +13,10 @@ from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.environments.resolve import Resolved
-from knowngood.app.features.gate.decision import Decision, Question, Ruling, decide
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import Decision, GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
-from knowngood.app.features.gate.rules import UNKNOWN, rank
+from knowngood.app.features.gate.rules import EFFECT_RANK, UNKNOWN
 from tests.features.gate.given_gate import BUILDS, GPU, TORCH_25, make_known
 from tests.make import HARDWARE, NOON, make_issue
 
@@ -75,15 +75,15 @@ policies = st.builds(
     refuse_assumed=st.booleans(),
 )
 environments = st.builds(
-    Resolved,
+    ResolvedBuild,
     build=st.sampled_from([*(build.id for build in BUILDS), None]),
     asked=st.just("torch as somebody has it"),
     is_assumed=st.booleans(),
 )
 
 
-def ask(known: Known, policy: Policy, environment: Resolved) -> Ruling:
-    return decide(Question(environment, policy, NOON), known)
+def ask(known: Known, policy: Policy, environment: ResolvedBuild) -> Ruling:
+    return decide(GateQuestion(environment, policy, NOON), known)
 
 
 def with_cell(known: Known, cell: Cell) -> Known:
@@ -98,7 +98,7 @@ def strictest(policy: Policy) -> Policy:
 
 @given(worlds(), policies, environments, st.sampled_from(Verdict))
 def test_watching_one_more_issue_that_fails_never_makes_a_block_milder(
-    known: Known, policy: Policy, environment: Resolved, other: Verdict
+    known: Known, policy: Policy, environment: ResolvedBuild, other: Verdict
 ) -> None:
     new = issue_of("new-1", Severity.HIGH, silent=False)
     added = replace(known, issues={**known.issues, new.id: new})
@@ -118,12 +118,14 @@ def has_answer(ruling: Ruling) -> bool:
 
 
 @given(worlds(), policies, environments)
-def test_an_unknown_passes_only_where_the_policy_says_so(known: Known, policy: Policy, environment: Resolved) -> None:
+def test_an_unknown_passes_only_where_the_policy_says_so(
+    known: Known, policy: Policy, environment: ResolvedBuild
+) -> None:
     ruling = ask(known, policy, environment)
     unknowns = [reason for reason in ruling.reasons if reason.verdict in UNKNOWN]
     for reason in unknowns:
         if not reason.ignored:
-            assert rank(reason.effect) >= rank(policy.unknown)
+            assert EFFECT_RANK[reason.effect] >= EFFECT_RANK[policy.unknown]
     if ruling.decision is Decision.PASS:
         assert has_answer(ruling)
         assert ruling.build is not None
@@ -132,7 +134,7 @@ def test_an_unknown_passes_only_where_the_policy_says_so(known: Known, policy: P
 
 @given(worlds(), policies, environments, st.sampled_from(sorted(UNKNOWN)))
 def test_forgetting_an_answer_never_turns_anything_into_a_pass(
-    known: Known, policy: Policy, environment: Resolved, unknown: Verdict
+    known: Known, policy: Policy, environment: ResolvedBuild, unknown: Verdict
 ) -> None:
     """Where unknowns are held to be no better than insufficient, and the classes are named that have to answer."""
     policy = replace(policy, unknown=Effect.INSUFFICIENT, ignores=(), hardware=policy.hardware or CLASSES)
@@ -145,7 +147,7 @@ def test_forgetting_an_answer_never_turns_anything_into_a_pass(
 
 
 @given(worlds(), policies, environments, st.randoms(use_true_random=False))
-def test_no_order_of_anything_matters(known: Known, policy: Policy, environment: Resolved, chance: Any) -> None:
+def test_no_order_of_anything_matters(known: Known, policy: Policy, environment: ResolvedBuild, chance: Any) -> None:
     def shuffled(mapping: Any) -> Any:
         items = list(mapping.items())
         chance.shuffle(items)
@@ -161,7 +163,7 @@ def test_no_order_of_anything_matters(known: Known, policy: Policy, environment:
 
 @given(worlds(), policies, environments, st.sampled_from(IDS), st.sampled_from([*CURES, "unheard"]))
 def test_declaring_a_workaround_never_turns_a_pass_into_a_block(
-    known: Known, policy: Policy, environment: Resolved, issue: str, workaround: str
+    known: Known, policy: Policy, environment: ResolvedBuild, issue: str, workaround: str
 ) -> None:
     before = ask(known, policy, environment)
     declared = {**policy.applied, issue: (*policy.applied.get(issue, ()), workaround)}
@@ -173,7 +175,7 @@ def test_declaring_a_workaround_never_turns_a_pass_into_a_block(
 
 @given(worlds(), policies, environments, ignores())
 def test_ignoring_one_issue_changes_no_reason_of_another_and_makes_nothing_graver(
-    known: Known, policy: Policy, environment: Resolved, ignore: Ignore
+    known: Known, policy: Policy, environment: ResolvedBuild, ignore: Ignore
 ) -> None:
     before = ask(known, policy, environment)
     after = ask(known, replace(policy, ignores=(*policy.ignores, ignore)), environment)
@@ -184,7 +186,7 @@ def test_ignoring_one_issue_changes_no_reason_of_another_and_makes_nothing_grave
 
 @given(worlds(), policies, environments, ignores())
 def test_an_ignore_that_ran_out_changes_only_what_is_said(
-    known: Known, policy: Policy, environment: Resolved, ignore: Ignore
+    known: Known, policy: Policy, environment: ResolvedBuild, ignore: Ignore
 ) -> None:
     over = replace(ignore, expires=NOON.date() - timedelta(days=1))
     plain = replace(policy, ignores=())
@@ -197,12 +199,12 @@ def test_an_ignore_that_ran_out_changes_only_what_is_said(
 
 
 @given(worlds(), policies, environments)
-def test_every_question_has_an_answer_that_adds_up(known: Known, policy: Policy, environment: Resolved) -> None:
+def test_every_question_has_an_answer_that_adds_up(known: Known, policy: Policy, environment: ResolvedBuild) -> None:
     ruling = ask(known, policy, environment)
     assert {reason.issue for reason in ruling.reasons} == set(policy.watch.issues)
     assert sum(ruling.counts.values()) == len(ruling.reasons)
     assert len({(reason.issue, reason.hardware) for reason in ruling.reasons}) == len(ruling.reasons)
-    graveness = [rank(reason.effect) for reason in ruling.reasons]
+    graveness = [EFFECT_RANK[reason.effect] for reason in ruling.reasons]
     assert graveness == sorted(graveness, reverse=True)
     assert (ruling.decision is Decision.BLOCK) is (ruling.counts[Effect.BLOCK] > 0)
     assert not (ruling.counts[Effect.INSUFFICIENT] and ruling.decision is Decision.PASS)
@@ -215,4 +217,4 @@ def test_the_properties_see_a_gate_that_would_let_a_failure_pass(verdict: Verdic
     """A guard of the guards: under the strictest policy every kind of failure blocks in this world."""
     known = make_known([Cell("toy-1", TORCH_25.id, HARDWARE, verdict, "because", NOON)])
     policy = strictest(Policy(watch=Watch(issues=("toy-1",))))
-    assert ask(known, policy, Resolved(TORCH_25.id, "torch")).decision is Decision.BLOCK
+    assert ask(known, policy, ResolvedBuild(TORCH_25.id, "torch")).decision is Decision.BLOCK

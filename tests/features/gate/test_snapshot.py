@@ -13,7 +13,7 @@ from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severi
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.features.gate.request import GateRequest, rule
 from knowngood.app.features.gate.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.knowledge.model import Knowledge
@@ -21,7 +21,9 @@ from tests.features.gate.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
 KEY = make_key()
-LIST = WatchList("vision", "lead", 2, NOON, "lead", Content(Watch(issues=("toy-1",), severity=Severity.HIGH), (), "x"))
+LIST = WatchList(
+    "vision", "lead", 2, NOON, "lead", WatchListContent(Watch(issues=("toy-1",), severity=Severity.HIGH), (), "x")
+)
 
 
 def knowledge() -> Knowledge:

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.quality.page import QualityPage
@@ -73,7 +73,7 @@ def test_machines_that_disagree_are_listed_apart(
     def fails(_: JobSpec, arm: ArmSpec) -> Outcome:
         return Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS
 
-    again = Asked([GOOD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=Wanted(force=True))
+    again = Asked([GOOD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=PlanRequest(force=True))
     given.run(own_engine, again, fails)
     page = shown(own, "/quality", QualityPage)
     assert (page.pairs, [line.one.issue for line in page.varying]) == (0, [DYNAMO.id])
@@ -94,7 +94,7 @@ def test_with_nothing_measured_nobody_can_say(own: TestClient) -> None:
 
 def test_an_attempt_of_an_older_repro_is_part_of_no_pair(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, [MASK], [BAD])
-    given.run(own_engine, Asked([BAD], NOON, issues=[MASK], wanted=Wanted(repeat=2)))
+    given.run(own_engine, Asked([BAD], NOON, issues=[MASK], wanted=PlanRequest(repeat=2)))
     assert shown(own, "/quality", QualityPage).pairs == 2
     given.save(own_engine, [given.with_new_code(MASK)], [BAD])
     assert shown(own, "/quality", QualityPage).pairs == 0

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Packages, binding, environment_request, variants_of
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.planning import ArmKey, Known
+from knowngood.app.domain.measuring.planning import ArmKey, KnownAttempts
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, derive_cell
-from knowngood.app.domain.watch_list import Content, WatchList
+from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.features.scheduling.priority import (
     VALUES,
     PendingCell,
@@ -32,7 +32,7 @@ ISSUES = (*(make_issue(f"toy-{n}") for n in range(4)), make_issue("toy-4", packa
 OUTCOMES = {"X": Outcome.MATCH, ".": Outcome.PASS, "?": Outcome.ENV_ERROR, "t": Outcome.TIMEOUT}
 
 
-def known(rows: Mapping[str, str], *, superseded: Sequence[tuple[str, str]] = ()) -> Known:
+def known(rows: Mapping[str, str], *, superseded: Sequence[tuple[str, str]] = ()) -> KnownAttempts:
     """Every arm ran once on each build that has a sign in its issue's row; a blank was never run."""
     outcomes: dict[ArmKey, Sequence[Outcome]] = {}
     cells: dict[tuple[str, str, str], Cell] = {}
@@ -48,7 +48,7 @@ def known(rows: Mapping[str, str], *, superseded: Sequence[tuple[str, str]] = ()
     for issue_id, build_id in superseded:
         issue, build = next(i for i in ISSUES if i.id == issue_id), next(b for b in BUILDS if b.id == build_id)
         cells[issue_id, build_id, HARDWARE] = derive_cell(issue, build, HARDWARE, [], superseded=2)
-    return Known(outcomes, {}, cells)
+    return KnownAttempts(outcomes, {}, cells)
 
 
 def key(issue: Issue, build: Build, arm: str) -> ArmKey:
@@ -140,7 +140,7 @@ def test_the_second_job_of_an_environment_does_not_pay_for_it_again() -> None:
 
 
 def watch_list(name: str, watch: Watch, hardware: tuple[str, ...] = ()) -> WatchList:
-    return WatchList(name, "me", 1, NOON, "me", Content(watch, hardware))
+    return WatchList(name, "me", 1, NOON, "me", WatchListContent(watch, hardware))
 
 
 def test_lists_watch_what_they_name_on_the_classes_they_name() -> None:

@@ -17,7 +17,7 @@ from knowngood.app.features.gate.renderers.common import one_line
 from knowngood.app.features.upgrade.candidates import Candidate
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.migration_note import LONGEST, answer_note, migration_note
-from knowngood.app.features.upgrade.ranking import Advice, Decision, Question, advise
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision, UpgradeQuestion, advise
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.features.upgrade.wording import requirements, steps
 from tests.features.gate.given_gate import TORCH_25, TORCH_26, TORCH_27, make_cell, make_known
@@ -34,17 +34,21 @@ def run_twice(verdict: Verdict, issue: str, build: Build, **changes: Any) -> Cel
     return make_cell(verdict, issue, build, variants=variants, **changes)
 
 
-def advice_on(issues: list[Issue], verdicts: dict[str, tuple[Verdict, Verdict]], **cures: dict[str, str]) -> Advice:
+def advice_on(
+    issues: list[Issue], verdicts: dict[str, tuple[Verdict, Verdict]], **cures: dict[str, str]
+) -> UpgradeAdvice:
     """From 2.5.1 to 2.6.0; `cures` are those of issues there (`b=`) and where one is (`b_before=`)."""
     cells = []
     for id_, (before, after) in verdicts.items():
         cells.append(run_twice(before, id_, TORCH_25, cures=cures.get(f"{id_}_before", {})))
         cells.append(run_twice(after, id_, TORCH_26, cures=cures.get(id_, {})))
     known = make_known(cells, *issues, builds=(TORCH_25, TORCH_26))
-    return advise(Question(TORCH_25, tuple(sorted(issues, key=lambda one: one.id)), Constraints(python="3.11")), known)
+    return advise(
+        UpgradeQuestion(TORCH_25, tuple(sorted(issues, key=lambda one: one.id)), Constraints(python="3.11")), known
+    )
 
 
-def everything() -> Advice:
+def everything() -> UpgradeAdvice:
     rows = {
         "a": (FAILS, PASSES),
         "b": (FAILS, FAILS),
@@ -66,7 +70,7 @@ def everything() -> Advice:
     )
 
 
-def note_of(advice: Advice, base: str = SERVER, candidate: Candidate | None = None) -> str:
+def note_of(advice: UpgradeAdvice, base: str = SERVER, candidate: Candidate | None = None) -> str:
     return migration_note(advice, candidate or advice.candidates[0], base=base, page="/upgrade?from=2.5.1", now=NOON)
 
 
@@ -139,7 +143,7 @@ def test_what_rests_on_one_run_or_is_inferred_is_marked() -> None:
     ]
     issues = [make_issue(id_) for id_ in "ab"]
     known = make_known(cells, *issues, builds=(TORCH_25, TORCH_26))
-    text = note_of(advise(Question(TORCH_25, tuple(issues)), known), base="")
+    text = note_of(advise(UpgradeQuestion(TORCH_25, tuple(issues)), known), base="")
     assert "1 run)" in line_of(text, "a fails to compile")
     said = line_of(text, "b fails to compile")
     assert "inferred; " in said
@@ -153,7 +157,7 @@ def test_without_a_server_it_links_the_reports_alone() -> None:
     assert "(<https://github.com/pytorch/pytorch/issues/1>)" in text
 
 
-def a_team(long: str) -> Advice:
+def a_team(long: str) -> UpgradeAdvice:
     """Fifteen issues: five of each kind, all with snippets of `long`."""
     rows = {f"i{n}": ((FAILS, PASSES), (FAILS, FAILS), (PASSES, FAILS))[n % 3] for n in range(15)}
     plain = [make_issue(id_, workarounds=("eager",), silent=id_ < "i12") for id_ in rows]
@@ -182,12 +186,12 @@ def test_the_note_of_a_team_fits_a_pull_request(lines: int) -> None:
 @pytest.mark.parametrize(
     ("verdicts", "decision"),
     [
-        ({"a": (PASSES, FAILS), "b": (FAILS, FAILS)}, Decision.STAY),
-        ({"a": (Verdict.NOT_RUN, PASSES)}, Decision.CANNOT_SAY),
+        ({"a": (PASSES, FAILS), "b": (FAILS, FAILS)}, UpgradeDecision.STAY),
+        ({"a": (Verdict.NOT_RUN, PASSES)}, UpgradeDecision.CANNOT_SAY),
     ],
 )
 def test_without_a_recommendation_the_answer_is_no_upgrade(
-    verdicts: dict[str, tuple[Verdict, Verdict]], decision: Decision
+    verdicts: dict[str, tuple[Verdict, Verdict]], decision: UpgradeDecision
 ) -> None:
     advice = advice_on([make_issue(id_) for id_ in verdicts], verdicts)
     text = answer_note(advice, base=SERVER, page="/upgrade?from=2.5.1", now=NOON)
@@ -223,7 +227,7 @@ def test_a_new_major_version_of_cuda_names_the_driver_it_needs() -> None:
     known = make_known(
         [run_twice(FAILS, "a", TORCH_27), run_twice(PASSES, "a", later)], make_issue("a"), builds=(TORCH_27, later)
     )
-    advice = advise(Question(TORCH_27, (known.issues["a"],)), known)
+    advice = advise(UpgradeQuestion(TORCH_27, (known.issues["a"],)), known)
     assert "; CUDA 12.6 to 13.0 (needs NVIDIA driver 580 or newer)" in note_of(advice)
 
 

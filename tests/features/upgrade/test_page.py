@@ -9,11 +9,11 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.issue import Packages, Requires
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import Rating
 from knowngood.app.features.upgrade.page import UpgradePage
-from knowngood.app.features.upgrade.ranking import Decision
+from knowngood.app.features.upgrade.ranking import UpgradeDecision
 from knowngood.app.features.upgrade.wording import COLUMN_WORDS
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.html.status_labels import StatusLabel
@@ -44,7 +44,7 @@ def problem_of(client: TestClient, response: Any) -> UpgradePage:
 
 def test_the_answer_comes_first_and_says_why(client: TestClient) -> None:
     answer = answer_of(client, TEAM)
-    assert (answer.decision, answer.verdict) == (Decision.GO, f"Go to {GOOD.id}.")
+    assert (answer.decision, answer.verdict) == (UpgradeDecision.GO, f"Go to {GOOD.id}.")
     assert answer.because == "1 gained, none lost. Measured: 2 of 2 there, 2 of 2 where you are."
     assert (answer.watched, answer.must) == ("2 issues (vision-team)", (HARDWARE,))
     text = client.get(TEAM).text
@@ -90,7 +90,7 @@ def test_builds_that_break_a_constraint_are_named_with_the_reason(client: TestCl
 
 def test_without_enough_evidence_it_cannot_say_and_tells_what_to_run(client: TestClient) -> None:
     answer = answer_of(client, EVERYTHING)
-    assert (answer.decision, answer.verdict) == (Decision.CANNOT_SAY, "Cannot say yet.")
+    assert (answer.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
     assert f"most is known of {GOOD.id}, 2 of 4." in answer.because
     where = "--hardware cpu-x86_64,cuda-sm_90 --where-affected"
     (found,) = answer.find_out
@@ -98,14 +98,14 @@ def test_without_enough_evidence_it_cannot_say_and_tells_what_to_run(client: Tes
         f"knowngood run --builds {GOOD.id} --issues {GPU_ONLY.id} {where}",
         f"knowngood run --builds {GOOD.id} --issues {SILENT.id} {where} --force",
     ]
-    assert answer_of(client, f"{EVERYTHING}&enough=50").decision is Decision.GO
+    assert answer_of(client, f"{EVERYTHING}&enough=50").decision is UpgradeDecision.GO
 
 
 @pytest.mark.parametrize("address", [EVERYTHING, f"/upgrade?from={quote(OLD.id)}&issues={MASK.id}"])
 def test_without_a_recommendation_nothing_says_how_to_go_somewhere(client: TestClient, address: str) -> None:
     """Neither "cannot say" nor "stay" prints requirements, a diff or a note of some other build."""
     answer = answer_of(client, address)
-    assert answer.decision is not Decision.GO
+    assert answer.decision is not UpgradeDecision.GO
     assert not (answer.shown and answer.shown.is_chosen)
     text = client.get(address).text
     assert 'id="note"' not in text
@@ -292,14 +292,14 @@ def test_the_empty_form_asks_for_the_build(client: TestClient, own: TestClient) 
 def test_nothing_measured_is_not_a_reason_to_stay(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
     answer = answer_of(own, EVERYTHING)
-    assert (answer.decision, answer.verdict) == (Decision.CANNOT_SAY, "Cannot say yet.")
+    assert (answer.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
     assert answer.find_out[0].commands.startswith(f"knowngood run --builds {BAD.id} --issues ")
     assert [row.build for row in answer.rows] == [BAD.id]
 
 
 def test_words_of_a_catalogue_are_only_words(own: TestClient, own_engine: Engine) -> None:
     given.fill(own_engine)
-    given.watch(own_engine, "odd", Content(Watch(issues=(MASK.id,)), (HARDWARE,), "<b>bold</b>"))
+    given.watch(own_engine, "odd", WatchListContent(Watch(issues=(MASK.id,)), (HARDWARE,), "<b>bold</b>"))
     text = own.get(f"/upgrade?{FROM}&watch=odd").text
     assert "<script>alert" not in text
     assert "&#34;conflicting declaration&#34;" in text

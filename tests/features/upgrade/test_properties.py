@@ -24,7 +24,14 @@ from knowngood.app.domain.verdicts.verdict import (
 )
 from knowngood.app.features.upgrade.candidates import CONFIRMED, Candidate, Prospect, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
-from knowngood.app.features.upgrade.ranking import LEAST, Advice, Decision, Question, advise, rank_key
+from knowngood.app.features.upgrade.ranking import (
+    LEAST,
+    UpgradeAdvice,
+    UpgradeDecision,
+    UpgradeQuestion,
+    advise,
+    rank_key,
+)
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.features.upgrade.wording import answer, measured
@@ -77,9 +84,9 @@ def worlds(draw: st.DrawFn) -> Known:
 new_issues = st.builds(issue_of, st.just("new-1"), st.sampled_from(Severity), silent=st.booleans())
 
 
-def ask(known: Known, enough: float, *watched: str) -> Advice:
+def ask(known: Known, enough: float, *watched: str) -> UpgradeAdvice:
     wanted = tuple(known.issues[id_] for id_ in sorted(watched or known.issues))
-    return advise(Question(TORCH_25, wanted, Constraints(hardware=(HARDWARE,)), enough=enough), known)
+    return advise(UpgradeQuestion(TORCH_25, wanted, Constraints(hardware=(HARDWARE,)), enough=enough), known)
 
 
 def with_cells(known: Known, *cells: Cell) -> Known:
@@ -87,15 +94,15 @@ def with_cells(known: Known, *cells: Cell) -> Known:
     return replace(known, cells={**known.cells, **added})
 
 
-def candidate(advice: Advice, build: Build) -> Candidate:
+def candidate(advice: UpgradeAdvice, build: Build) -> Candidate:
     return next(one for one in advice.candidates if one.build == build)
 
 
-def place(advice: Advice, build: Build) -> int:
+def place(advice: UpgradeAdvice, build: Build) -> int:
     return [one.build for one in advice.candidates].index(build)
 
 
-def good(advice: Advice) -> set[str]:
+def good(advice: UpgradeAdvice) -> set[str]:
     return {one.build.id for one in advice.candidates if one.rating in GOOD}
 
 
@@ -165,7 +172,7 @@ def test_a_pass_that_nobody_knows_of_any_more_makes_no_recommendation_and_no_gai
         left = replace(known, cells={key: cell for key, cell in known.cells.items() if key not in gone})
         less = ask(left, enough)
         assert good(less) <= good(full)
-        assert less.decision is not Decision.GO or full.decision is Decision.GO
+        assert less.decision is not UpgradeDecision.GO or full.decision is UpgradeDecision.GO
         for one in less.candidates:
             held = {item.issue.id for item in candidate(full, one.build).of(Tally.GAINED)}
             assert {item.issue.id for item in one.of(Tally.GAINED)} <= held
@@ -213,7 +220,7 @@ def test_what_is_recommended_is_good_by_the_written_rule(known: Known, enough: f
     advice = ask(known, enough)
     recommended = [one for one in advice.candidates if one.rating is Rating.RECOMMENDED]
     assert recommended == ([advice.best] if advice.best else [])
-    assert (advice.decision is Decision.GO) is bool(recommended)
+    assert (advice.decision is UpgradeDecision.GO) is bool(recommended)
     for one in advice.candidates:
         if one.rating in GOOD:
             helped = one.counts[Tally.LOST_WITH_WORKAROUND]
@@ -268,8 +275,8 @@ def test_the_order_in_which_things_are_known_changes_nothing(
 @given(worlds(), enoughs)
 def test_a_constraint_takes_candidates_away_and_changes_nothing_else(known: Known, enough: float) -> None:
     watched = tuple(known.issues[id_] for id_ in sorted(known.issues))
-    free = advise(Question(TORCH_25, watched, enough=enough), known)
-    narrow = advise(Question(TORCH_25, watched, Constraints(driver="550"), enough=enough), known)
+    free = advise(UpgradeQuestion(TORCH_25, watched, enough=enough), known)
+    narrow = advise(UpgradeQuestion(TORCH_25, watched, Constraints(driver="550"), enough=enough), known)
     assert {one.build for one in narrow.candidates} <= {one.build for one in free.candidates}
     for one in narrow.candidates:
         assert rank_key(one, enough) == rank_key(candidate(free, one.build), enough)

@@ -26,9 +26,9 @@ from knowngood.app.features.upgrade.ranking import (
     ENOUGH,
     LEAST,
     RANKING_WORDS,
-    Advice,
-    Decision,
-    Question,
+    UpgradeAdvice,
+    UpgradeDecision,
+    UpgradeQuestion,
     advise,
     rank_key,
 )
@@ -74,16 +74,16 @@ def known_of(cells: list[Cell], issues: list[Issue], builds: tuple[Build, ...] =
     return given_claims.known_of(cells, issues, {build.id: build for build in builds})
 
 
-def ask(known: Known, start: Build = TORCH_25, **changes: Any) -> Advice:
+def ask(known: Known, start: Build = TORCH_25, **changes: Any) -> UpgradeAdvice:
     watched = changes.pop("watched", sorted(known.issues))
-    return advise(Question(start, tuple(known.issues[id_] for id_ in watched), **changes), known)
+    return advise(UpgradeQuestion(start, tuple(known.issues[id_] for id_ in watched), **changes), known)
 
 
-def ids(advice: Advice) -> list[str]:
+def ids(advice: UpgradeAdvice) -> list[str]:
     return [one.build.id for one in advice.candidates]
 
 
-def on(advice: Advice, build: Build) -> Candidate:
+def on(advice: UpgradeAdvice, build: Build) -> Candidate:
     return next(one for one in advice.candidates if one.build == build)
 
 
@@ -150,9 +150,9 @@ def test_what_is_inferred_counts_and_is_marked() -> None:
     ]
     known = given_claims.store(cells)
     advice = ask(known, given_claims.BUILDS[wheels[0], "3.11"], watched=[given_claims.ROW.id])
-    assert (advice.decision, advice.best and advice.best.build.id) == (Decision.GO, f"torch-{wheels[1]}")
+    assert (advice.decision, advice.best and advice.best.build.id) == (UpgradeDecision.GO, f"torch-{wheels[1]}")
     (item,) = on(advice, given_claims.BUILDS[wheels[1], "3.11"]).items
-    assert (item.group, item.pair.assurance) == (Group.FIXED, Assurance.INFERRED)
+    assert (item.group, item.assurance) == (Group.FIXED, Assurance.INFERRED)
     assert item.after.basis is not None
     assert item.after.basis.build == f"torch-{wheels[1]}~py312"
 
@@ -282,7 +282,7 @@ def test_an_issue_weighs_what_is_written(severity: Severity, silent: bool, weigh
 def test_the_best_is_recommended_in_one_sentence() -> None:
     rows = {"a": "xxo", "b": "xcc", "c": "xxx", "d": "ooo", "e": "ooc", "f": "xoo", "g": "xxo", "h": "-xx", "i": "oo "}
     advice = ask(world(rows))
-    assert (advice.decision, advice.best and advice.best.build.id) == (Decision.GO, TORCH_27.id)
+    assert (advice.decision, advice.best and advice.best.build.id) == (UpgradeDecision.GO, TORCH_27.id)
     assert ", ".join(map(str, advice.why)) == (
         "3 gained, 1 lost (it has a workaround), 1 new with what is new, 1 not known there"
     )
@@ -292,43 +292,77 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("rows", "decision", "rating", "said"),
     [
-        pytest.param({"a": "oxo"}, Decision.STAY, Rating.NO_GAIN, "Nothing that you watch fails", id="all is well"),
-        pytest.param({"a": "xxx"}, Decision.STAY, Rating.NO_GAIN, "gains anything", id="nothing is gained"),
-        pytest.param({"a": "xoo", "b": "oxx"}, Decision.STAY, Rating.LOSES, "loses something", id="each loses one"),
-        pytest.param({"a": "xoo", "b": "opp"}, Decision.STAY, Rating.LOSES, "loses something", id="helped in part"),
-        pytest.param({"a": "xoo", "b": "occ"}, Decision.STAY, Rating.NO_GAIN, "outweigh", id="as much as gained"),
         pytest.param(
-            {"a": "xo ", "b": "x  "}, Decision.CANNOT_SAY, Rating.NOT_ENOUGH, "measured enough", id="too few known"
+            {"a": "oxo"}, UpgradeDecision.STAY, Rating.NO_GAIN, "Nothing that you watch fails", id="all is well"
+        ),
+        pytest.param({"a": "xxx"}, UpgradeDecision.STAY, Rating.NO_GAIN, "gains anything", id="nothing is gained"),
+        pytest.param(
+            {"a": "xoo", "b": "oxx"}, UpgradeDecision.STAY, Rating.LOSES, "loses something", id="each loses one"
         ),
         pytest.param(
-            {"a": " oo", "b": "?oo"}, Decision.CANNOT_SAY, Rating.NOT_ENOUGH, "hardly measured: 0 of 2", id="blind"
+            {"a": "xoo", "b": "opp"}, UpgradeDecision.STAY, Rating.LOSES, "loses something", id="helped in part"
         ),
         pytest.param(
-            {"a": "xoo", "b": " oo", "c": " oo"}, Decision.CANNOT_SAY, Rating.NOT_ENOUGH, "1 of 3", id="hardly measured"
-        ),
-        pytest.param({"a": "xOO"}, Decision.CANNOT_SAY, Rating.NOT_CONFIRMED, "a single run", id="run once there"),
-        pytest.param({"a": "Xoo"}, Decision.CANNOT_SAY, Rating.NOT_CONFIRMED, "a single run", id="run once here"),
-        pytest.param(
-            {"a": "xoo", "b": " xx"}, Decision.CANNOT_SAY, Rating.MAY_LOSE, "not known before", id="it may be a loss"
+            {"a": "xoo", "b": "occ"}, UpgradeDecision.STAY, Rating.NO_GAIN, "outweigh", id="as much as gained"
         ),
         pytest.param(
-            {"a": "xoo", "b": " cc"}, Decision.CANNOT_SAY, Rating.MAY_LOSE, "not known before", id="it may cost as much"
+            {"a": "xo ", "b": "x  "},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.NOT_ENOUGH,
+            "measured enough",
+            id="too few known",
         ),
         pytest.param(
-            {"a": "xoo", "b": " oo"}, Decision.GO, Rating.RECOMMENDED, "1 gained", id="half measured is enough"
+            {"a": " oo", "b": "?oo"},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.NOT_ENOUGH,
+            "hardly measured: 0 of 2",
+            id="blind",
         ),
-        pytest.param({"a": "xoo", "b": "xOO"}, Decision.GO, Rating.RECOMMENDED, "2 gained", id="one gain is confirmed"),
-        pytest.param({"a": "xoo", "b": "-xx"}, Decision.GO, Rating.RECOMMENDED, "1 gained", id="new is no loss"),
         pytest.param(
-            {"a": "xoo", "b": "0xx"}, Decision.GO, Rating.RECOMMENDED, "1 gained", id="nor is what was not built"
+            {"a": "xoo", "b": " oo", "c": " oo"},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.NOT_ENOUGH,
+            "1 of 3",
+            id="hardly measured",
+        ),
+        pytest.param(
+            {"a": "xOO"}, UpgradeDecision.CANNOT_SAY, Rating.NOT_CONFIRMED, "a single run", id="run once there"
+        ),
+        pytest.param(
+            {"a": "Xoo"}, UpgradeDecision.CANNOT_SAY, Rating.NOT_CONFIRMED, "a single run", id="run once here"
+        ),
+        pytest.param(
+            {"a": "xoo", "b": " xx"},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.MAY_LOSE,
+            "not known before",
+            id="it may be a loss",
+        ),
+        pytest.param(
+            {"a": "xoo", "b": " cc"},
+            UpgradeDecision.CANNOT_SAY,
+            Rating.MAY_LOSE,
+            "not known before",
+            id="it may cost as much",
+        ),
+        pytest.param(
+            {"a": "xoo", "b": " oo"}, UpgradeDecision.GO, Rating.RECOMMENDED, "1 gained", id="half measured is enough"
+        ),
+        pytest.param(
+            {"a": "xoo", "b": "xOO"}, UpgradeDecision.GO, Rating.RECOMMENDED, "2 gained", id="one gain is confirmed"
+        ),
+        pytest.param({"a": "xoo", "b": "-xx"}, UpgradeDecision.GO, Rating.RECOMMENDED, "1 gained", id="new is no loss"),
+        pytest.param(
+            {"a": "xoo", "b": "0xx"}, UpgradeDecision.GO, Rating.RECOMMENDED, "1 gained", id="nor is what was not built"
         ),
     ],
 )
 def test_every_state_has_its_decision_and_its_reason(
-    rows: dict[str, str], decision: Decision, rating: Rating, said: str
+    rows: dict[str, str], decision: UpgradeDecision, rating: Rating, said: str
 ) -> None:
     advice = ask(world(rows))
-    assert (advice.decision, advice.best is not None) == (decision, decision is Decision.GO)
+    assert (advice.decision, advice.best is not None) == (decision, decision is UpgradeDecision.GO)
     assert advice.candidates[0].rating is rating
     assert said in " ".join(map(str, advice.why))
 
@@ -516,7 +550,7 @@ def test_a_confirmed_candidate_goes_before_one_that_gains_more_on_single_runs() 
 
 def test_a_gain_of_the_least_weight_is_one() -> None:
     alone = ask(world({"a": "xoo"}, a=Severity.LOW))
-    assert (alone.decision, on(alone, TORCH_27).gain) == (Decision.GO, 1)
+    assert (alone.decision, on(alone, TORCH_27).gain) == (UpgradeDecision.GO, 1)
     beside = ask(world({"a": "xoO", "b": "xxO"}, a=Severity.LOW))
     assert beside.best is not None
     assert beside.best.build == TORCH_26
@@ -525,7 +559,7 @@ def test_a_gain_of_the_least_weight_is_one() -> None:
 def test_without_a_newer_build_one_stays() -> None:
     advice = ask(world({"a": "xxx"}), start=TORCH_27)
     assert (advice.decision, advice.candidates, str(advice.why[0])) == (
-        Decision.STAY,
+        UpgradeDecision.STAY,
         (),
         "No newer build is in the catalogue.",
     )
@@ -538,13 +572,16 @@ def test_a_build_that_breaks_a_constraint_is_named_apart_with_the_reason() -> No
         (TORCH_27.id, ("has torch 2.7.1+cu126, and torch<2.7 is wanted",))
     ]
     every = ask(world({"a": "xoo"}), constraints=Constraints(pins=(read_pin("torch<2.6"),)))
-    assert (every.decision, str(every.why[0])) == (Decision.STAY, "Each of the 2 newer builds breaks a constraint.")
+    assert (every.decision, str(every.why[0])) == (
+        UpgradeDecision.STAY,
+        "Each of the 2 newer builds breaks a constraint.",
+    )
 
 
 def test_a_row_that_is_new_with_its_package_rejects_nothing() -> None:
     """2.15.0 was rejected for torchao's row alone, which torch 2.5.1 cannot have."""
     known = world({"a": "xoo", "b": "xoo", "ao": "-!!"}, silent=("ao",))
-    assert (ask(known).decision, on(ask(known), TORCH_27).counts[Tally.NEW]) == (Decision.GO, 1)
+    assert (ask(known).decision, on(ask(known), TORCH_27).counts[Tally.NEW]) == (UpgradeDecision.GO, 1)
 
 
 def test_a_failure_never_makes_the_evidence_look_more_complete() -> None:
@@ -559,15 +596,15 @@ def test_a_failure_never_makes_the_evidence_look_more_complete() -> None:
 
 def test_how_much_is_enough_can_be_named() -> None:
     rows = {"a": "x o", "b": "x o", "c": "x  "}
-    assert ask(world(rows)).decision is Decision.CANNOT_SAY
-    assert ask(world(rows), enough=0.6).decision is Decision.GO
+    assert ask(world(rows)).decision is UpgradeDecision.CANNOT_SAY
+    assert ask(world(rows), enough=0.6).decision is UpgradeDecision.GO
 
 
 def test_old_evidence_stands() -> None:
     """As everywhere: it is marked, and after half a year not every upgrade is off."""
     old = NOON.replace(year=NOON.year - 2)
     cells = [given_claims.made("a", build, sign, measured_at=old) for sign, build in zip("xoo", BUILDS, strict=True)]
-    assert ask(known_of(cells, [issue_of("a")])).decision is Decision.GO
+    assert ask(known_of(cells, [issue_of("a")])).decision is UpgradeDecision.GO
 
 
 # -- a GPU class -------------------------------------------------------------------------------------------------------
@@ -588,23 +625,23 @@ def gpu_world(own: str, alike: str, count: int = 20) -> Known:
 
 def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() -> None:
     advice = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(GPU,)))
-    assert advice.decision is Decision.CANNOT_SAY
+    assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 4, 20)
     assert str(advice.why[0]) == "torch-2.5.1+cu124 is hardly measured: 0 of 4 have an answer there."
     assert advice.base.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
     on_cpu = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(HARDWARE,)))
-    assert (on_cpu.decision, on_cpu.base.measured) == (Decision.GO, 20)
+    assert (on_cpu.decision, on_cpu.base.measured) == (UpgradeDecision.GO, 20)
 
 
 def test_beside_rows_that_were_run_there_it_counts() -> None:
     advice = ask(gpu_world("xxx", "xoo"), constraints=Constraints(hardware=(GPU,)))
-    assert (advice.decision, on(advice, TORCH_27).counts[Tally.GAINED]) == (Decision.GO, 20)
+    assert (advice.decision, on(advice, TORCH_27).counts[Tally.GAINED]) == (UpgradeDecision.GO, 20)
 
 
 def test_where_nothing_else_is_watched_it_is_what_counts() -> None:
     known = gpu_world("   ", "xoo", count=2)
     advice = ask(known, watched=["any-0", "any-1"], constraints=Constraints(hardware=(GPU,)))
-    assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (Decision.GO, 2, 0)
+    assert (advice.decision, advice.base.measured, advice.base.from_cpu) == (UpgradeDecision.GO, 2, 0)
 
 
 def test_what_is_missing_of_it_is_run_on_the_cpu() -> None:
@@ -635,7 +672,7 @@ def test_missing_cells_have_a_price_and_the_very_commands() -> None:
     one = on(ask(known, durations=durations, environment_s=14.0), TORCH_27)
     assert (one.missing.to_run, one.missing.to_ask_again, one.missing.hardware) == (("a",), ("b",), (HARDWARE,))
     assert (one.missing.price.seconds, one.missing.price.guessed) == (20.0 + 40.0 + 6.0 + 15.0 + 14.0, 1)
-    assert one.missing.minutes == 2
+    assert one.missing.price.minutes == 2
     assert one.missing.commands(one.build.id) == (
         "knowngood run --builds torch-2.7.1+cu126 --issues a --hardware cpu-x86_64 --where-affected",
         "knowngood run --builds torch-2.7.1+cu126 --issues b --hardware cpu-x86_64 --where-affected --force",
@@ -655,7 +692,7 @@ def test_to_confirm_a_gain_costs_one_more_run_on_each_side_that_was_run_once() -
 
 def test_both_sides_are_priced_where_both_are_hardly_measured() -> None:
     advice = ask(world({"a": "   ", "b": "  x", "c": "   "}, builds=BUILDS))
-    assert advice.decision is Decision.CANNOT_SAY
+    assert advice.decision is UpgradeDecision.CANNOT_SAY
     builds = [found.commands[0].split()[3] for found in advice.find_out]
     assert builds == [TORCH_25.id, advice.candidates[0].build.id]
 
@@ -673,7 +710,7 @@ def test_only_what_cannot_be_said_has_a_price(rows: dict[str, str]) -> None:
 
 def test_with_nothing_measured_at_all_nothing_can_be_said() -> None:
     advice = ask(known_of([], [issue_of("a")]))
-    assert advice.decision is Decision.CANNOT_SAY
+    assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert all(found.commands for found in advice.find_out)
     assert all(one.counts[Tally.NOT_KNOWN] == 1 for one in advice.candidates)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from knowngood.app.features.environments.resolve import Resolved
+from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.request import start_name, start_of
 from knowngood.app.knowledge.model import Knowledge
@@ -38,4 +38,4 @@ def test_what_is_no_python_is_told_apart_from_the_file() -> None:
 
 @pytest.mark.parametrize(("pythons", "name"), [(("3.11",), "torch-2.6.0+cu124"), (("3.11", "3.12"), "2.6.0+cu124")])
 def test_a_python_that_an_environment_leaves_open_stays_open(pythons: tuple[str, ...], name: str) -> None:
-    assert start_name(Resolved("torch-2.6.0+cu124", "", pythons=pythons)) == name
+    assert start_name(ResolvedBuild("torch-2.6.0+cu124", "", pythons=pythons)) == name

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
@@ -205,7 +205,7 @@ def test_a_list_whose_issue_left_the_catalogue_says_so(
 
 def test_what_a_person_wrote_comes_back_as_text(own: TestClient, own_engine: Engine) -> None:
     said = "<img src=x onerror=alert(1)>"
-    given.watch(own_engine, "mine", Content(Watch(issues=("fla-160",)), (), said))
+    given.watch(own_engine, "mine", WatchListContent(Watch(issues=("fla-160",)), (), said))
     for address in ("/watchlists", "/watchlists/mine"):
         assert "<img src=x" not in own.get(address).text
         assert "&lt;img" in own.get(address).text

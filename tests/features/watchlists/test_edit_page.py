@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.watchlists.edit_page import WatchListFormPage
 from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
 from knowngood.app.store.audit_log import load_audit
@@ -209,7 +209,7 @@ def test_what_is_named_by_a_list_and_is_here_no_more_can_be_seen_and_taken_out(
 
 def test_what_a_person_wrote_comes_back_as_text(ada: TestClient, engine_with_issues: Engine) -> None:
     said = '"><img src=x onerror=alert(1)>'
-    given.watch(engine_with_issues, "mine", Content(Watch(issues=("fla-160",)), (), said), by="ada")
+    given.watch(engine_with_issues, "mine", WatchListContent(Watch(issues=("fla-160",)), (), said), by="ada")
     text = ada.get(EDIT).text
     assert "<img" not in text
     assert "&lt;img" in text

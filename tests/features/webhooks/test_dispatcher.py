@@ -16,12 +16,12 @@ import pytest
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.watch_list import Content
+from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.domain.webhook import DeliveryState, UnknownWebhook, Webhook
-from knowngood.app.features.webhooks.dispatcher import COURIER, WebhookDispatcher
+from knowngood.app.features.webhooks.dispatcher import WEBHOOK_LEASE, WebhookDispatcher
 from knowngood.app.features.webhooks.http_client import SafeHttpClient
 from knowngood.app.features.webhooks.store import (
     add_webhook,
@@ -32,7 +32,7 @@ from knowngood.app.features.webhooks.store import (
 )
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import take_lease
-from knowngood.app.store.watch_lists import Keeper, remove_watch_list
+from knowngood.app.store.watch_lists import ListOwner, remove_watch_list
 from tests.fixtures.databases import CountStatements
 from tests.given_toys import ROOT
 from tests.make import NOON
@@ -69,7 +69,7 @@ def webhook_dispatcher(own_engine: Engine, clock: Clock) -> WebhookDispatcher:
 def measured(engine: Engine, outcome: Outcome, *, at: datetime = NOON, builds: Any = (BAD,)) -> str:
     """Two issues are measured (again): a second answer that differs makes them flaky."""
     given.save(engine, given.ISSUES, given.BUILDS)
-    asked = Asked(list(builds), at, issues=[MASK, DYNAMO], wanted=Wanted(force=True))
+    asked = Asked(list(builds), at, issues=[MASK, DYNAMO], wanted=PlanRequest(force=True))
     return given.run(engine, asked, lambda _, arm: outcome if arm.arm == "baseline" else Outcome.PASS)
 
 
@@ -124,7 +124,7 @@ def test_a_run_is_told_when_it_is_over_and_not_while_it_goes_on(
 ) -> None:
     with receiving() as receiver:
         hook(own_engine, receiver.address)
-        given.queue(own_engine, Asked([BAD], NOON, issues=[MASK, DYNAMO], wanted=Wanted(force=True)))
+        given.queue(own_engine, Asked([BAD], NOON, issues=[MASK, DYNAMO], wanted=PlanRequest(force=True)))
         spec = given.claim(own_engine, NOON)
         assert spec is not None
         given.begin(own_engine, spec, NOON)
@@ -152,8 +152,8 @@ def test_an_edit_of_the_catalogue_is_one_message_with_all_it_turned(
 def test_a_watch_list_hears_of_its_own_issues_alone_and_of_nothing_once_it_is_gone(
     own_engine: Engine, webhook_dispatcher: WebhookDispatcher
 ) -> None:
-    given.watch(own_engine, "mine", Content(Watch(components=("Dynamo",))))
-    given.watch(own_engine, "gpu", Content(Watch(components=("Dynamo",)), ("cuda-sm_90",)))
+    given.watch(own_engine, "mine", WatchListContent(Watch(components=("Dynamo",))))
+    given.watch(own_engine, "gpu", WatchListContent(Watch(components=("Dynamo",)), ("cuda-sm_90",)))
     with receiving() as mine, receiving() as gpu:
         hook(own_engine, mine.address, "mine")
         hook(own_engine, gpu.address, "gpu")
@@ -162,7 +162,7 @@ def test_a_watch_list_hears_of_its_own_issues_alone_and_of_nothing_once_it_is_go
         assert told(mine.received[0]) == [(DYNAMO.id, "not_affected", "flaky")]
         assert mine.received[0].message["data"]["url"] == "https://kg.example/changes?watch=mine"
         with unit_of_work(own_engine) as s:
-            remove_watch_list(s, "mine", by=Keeper(OPERATOR, overrules=True), now=NOON)
+            remove_watch_list(s, "mine", by=ListOwner(OPERATOR, overrules=True), now=NOON)
         given.save(own_engine, [replace(DYNAMO, silent=True), MASK], given.BUILDS)
         measured(own_engine, Outcome.OTHER_FAILURE)
         webhook_dispatcher.step()
@@ -298,7 +298,7 @@ def test_of_two_couriers_one_works(own_engine: Engine, webhook_dispatcher: Webho
         hook(own_engine, receiver.address)
         measured(own_engine, Outcome.MATCH)
         with unit_of_work(own_engine) as s:
-            assert take_lease(s, COURIER, "another", clock.now, 60.0)
+            assert take_lease(s, WEBHOOK_LEASE, "another", clock.now, 60.0)
         assert webhook_dispatcher.step() == 0
         clock.passes(minutes=2)  # the other one died
         assert webhook_dispatcher.step() == 1

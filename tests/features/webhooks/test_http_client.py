@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from knowngood.app.domain.webhook import Answer, BadWebhook
+from knowngood.app.domain.webhook import BadWebhook, DeliveryResponse
 from knowngood.app.features.webhooks.http_client import SafeHttpClient, checked_url, is_public
 from tests.waiting import PATIENCE_S
 from tests.web.receiver import answer, receiving
@@ -24,7 +24,7 @@ from tests.web.receiver import answer, receiving
 BODY = b'{"type":"webhook.test"}'
 
 
-def post(url: str, http_client: SafeHttpClient | None = None) -> Answer:
+def post(url: str, http_client: SafeHttpClient | None = None) -> DeliveryResponse:
     return (http_client or SafeHttpClient()).post(url, {"webhook-id": "msg_1"}, BODY)
 
 

@@ -8,11 +8,10 @@ from knowngood.app.domain.access import Actor
 from knowngood.app.domain.verdicts.changes import Cause, CureNews, Earlier, changes_of
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
 from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
-from knowngood.app.store.evidence.cells import CellKey
 from knowngood.app.store.evidence.changes import load_earlier, load_news, load_news_of_causes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.store.jobs.event_recorder import record_event

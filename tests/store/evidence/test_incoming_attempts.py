@@ -23,7 +23,7 @@ from knowngood.app.domain.issue import Signature, SignatureKind, digest
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.outcome import Outcome, classify, heeds_log
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.domain.verdicts.voids import VoidSpan
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles import store as bundles_store
 from knowngood.app.features.bundles.store import take_in_bundle
@@ -59,7 +59,7 @@ def failed(**changes: Any) -> Attempt:
 
 def write_bundle(path: Path, items: Sequence[bundles_format.Item]) -> Path:
     with path.open("wb") as out:
-        bundles_format.write_bundle(out, bundles_format.Header(NOON, "gpu-box"), items)
+        bundles_format.write_bundle(out, bundles_format.BundleHeader(NOON, "gpu-box"), items)
     return path
 
 
@@ -109,7 +109,11 @@ def test_a_log_that_comes_after_its_attempt_is_judged_with_it(
 ) -> None:
     a_batch_holds(1)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundles_format.Item] = [make_attempt(arm="control"), failed(), bundles_format.Log(digest(SAID), SAID)]
+    items: list[bundles_format.Item] = [
+        make_attempt(arm="control"),
+        failed(),
+        bundles_format.LogText(digest(SAID), SAID),
+    ]
     report = take_in(engine, write_bundle(tmp_path / "late.jsonl.gz", items))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -128,7 +132,7 @@ def test_a_time_in_another_zone_is_told_as_the_store_keeps_it(engine: Engine, tm
 
 def test_a_log_that_came_in_an_earlier_bundle_is_judged_with(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
-    take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.Log(digest(SAID), SAID)]))
+    take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.LogText(digest(SAID), SAID)]))
     report = take_in(engine, write_bundle(tmp_path / "rest.jsonl.gz", [make_attempt(arm="control"), failed()]))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -137,7 +141,7 @@ def test_a_log_that_came_in_an_earlier_bundle_is_judged_with(engine: Engine, tmp
 def test_a_log_that_comes_later_than_its_attempt_changes_what_that_says(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
     without = take_in(engine, write_bundle(tmp_path / "bare.jsonl.gz", [make_attempt(arm="control"), failed()]))
-    report = take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.Log(digest(SAID), SAID)]))
+    report = take_in(engine, write_bundle(tmp_path / "log.jsonl.gz", [bundles_format.LogText(digest(SAID), SAID)]))
     assert [change.verdicts for change in without.changed] == [(None, Verdict.DIFFERENT_FAILURE)]
     assert [change.verdicts for change in report.changed] == [(Verdict.DIFFERENT_FAILURE, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -149,7 +153,11 @@ def test_logs_are_read_from_the_store_where_too_many_came_to_be_held(
     a_batch_holds(2)
     monkeypatch.setattr(bundles_store, "_LOG_BYTES", 1)
     given_catalogue(engine, ISSUES, BUILDS)
-    items: list[bundles_format.Item] = [bundles_format.Log(digest(SAID), SAID), make_attempt(arm="control"), failed()]
+    items: list[bundles_format.Item] = [
+        bundles_format.LogText(digest(SAID), SAID),
+        make_attempt(arm="control"),
+        failed(),
+    ]
     report = take_in(engine, write_bundle(tmp_path / "all.jsonl.gz", items))
     assert [change.verdicts for change in report.changed] == [(None, Verdict.AFFECTED)]
     is_as_recomputed(engine)
@@ -161,7 +169,7 @@ def test_a_bundle_that_turns_out_bad_after_some_of_it_was_written_leaves_nothing
     a_batch_holds(1)
     given_catalogue(engine, ISSUES, BUILDS)
     items: list[bundles_format.Item] = [
-        bundles_format.Log(digest(SAID), SAID),
+        bundles_format.LogText(digest(SAID), SAID),
         make_attempt(arm="control"),
         failed(hardware="abacus"),
     ]
@@ -185,7 +193,7 @@ def test_an_attempt_that_stands_twice_in_a_bundle_counts_once(
         failed(),
         failed(),
         failed(),
-        bundles_format.Log(digest(SAID), SAID),
+        bundles_format.LogText(digest(SAID), SAID),
     ]
     report = take_in(engine, write_bundle(tmp_path / "twice.jsonl.gz", items))
     assert (report.added, report.known) == (2, 2)
@@ -265,7 +273,7 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
         make_attempt(id="other", finished_at=NOON + timedelta(microseconds=7), job="\\N"),
     ]
     rows = [
-        attempt_codec.attempt_row(one, Reception(LATER, "tok", 3)) | vars(incoming_attempts.Taken()) for one in made
+        attempt_codec.attempt_row(one, Reception(LATER, "tok", 3)) | vars(incoming_attempts.CountedAs()) for one in made
     ]
     names = attempts.columns.keys()
     kept = []
@@ -375,7 +383,7 @@ def live_through(engine: Engine, steps: Sequence[Step], folder: Path) -> None:
     for number, step in enumerate(steps):
         match step:
             case Brought():
-                log = [bundles_format.Log(digest(SAID), SAID)]
+                log = [bundles_format.LogText(digest(SAID), SAID)]
                 items: list[bundles_format.Item] = [EVERY[n] for n in step.which]
                 items = {"before": log + items, "after": items + log, "without": items}[step.with_log]
                 take_in(engine, write_bundle(folder / f"{number}.jsonl.gz", items))
@@ -386,7 +394,7 @@ def live_through(engine: Engine, steps: Sequence[Step], folder: Path) -> None:
                 given_catalogue(engine, issues, BUILDS)
             case Voided():
                 with unit_of_work(engine) as s:
-                    void_results(s, Span(step.machine, "", None, LATER), "said so", by=BY, now=LATER)
+                    void_results(s, VoidSpan(step.machine, "", None, LATER), "said so", by=BY, now=LATER)
 
 
 def measure(engine: Engine, issues: Sequence[Any], step: Measured) -> None:
@@ -429,7 +437,7 @@ SLOW = make_issue("toy-slow", signature=Signature(SignatureKind.MESSAGE, r"(a+)+
 
 def test_what_was_looked_for_as_it_came_in_is_not_looked_for_by_pages(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, ISSUES, BUILDS)
-    take_in(engine, write_bundle(tmp_path / "one.jsonl.gz", [failed(), bundles_format.Log(digest(SAID), SAID)]))
+    take_in(engine, write_bundle(tmp_path / "one.jsonl.gz", [failed(), bundles_format.LogText(digest(SAID), SAID)]))
     with unit_of_work(engine) as s:
         s.execute(sa.delete(logs))  # a page that looked now would find nothing
     with reading(engine) as s:
@@ -448,7 +456,7 @@ def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_ans
         make_attempt(issue=SLOW, arm="control"),
         make_attempt(issue=SLOW, ordinal=2),
         made,
-        bundles_format.Log(digest(text), text),
+        bundles_format.LogText(digest(text), text),
     ]
     take_in(engine, write_bundle(tmp_path / "slow.jsonl.gz", items))
     with reading(engine) as s:

@@ -16,10 +16,10 @@ from knowngood.app.domain.issue import digest
 from knowngood.app.domain.measuring.job import Attempt, EnvironmentReady
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import Clock, Span
+from knowngood.app.domain.verdicts.voids import Clock, VoidSpan
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles.store import take_in_bundle
-from knowngood.app.serialization.lock_keys import Environment
+from knowngood.app.serialization.lock_keys import InstalledEnvironment
 from knowngood.app.store import queries
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading, unit_of_work
@@ -37,19 +37,19 @@ SEED, CASES = 20261122, 150
 
 def lock(text: str = "torch==2.6.0", name: str = "c" * 32) -> list[bundles_format.Item]:
     return [
-        bundles_format.Lock(name, text),
-        Environment(name, {"torch": text}, {"torch": "2.6.0+cu124"}),
+        bundles_format.LockText(name, text),
+        InstalledEnvironment(name, {"torch": text}, {"torch": "2.6.0+cu124"}),
     ]
 
 
 def push(engine: Engine, path: Path, items: Sequence[bundles_format.Item], by: Actor) -> ImportReport:
     with path.open("wb") as out:
-        bundles_format.write_bundle(out, bundles_format.Header(NOON, by.name), items)
+        bundles_format.write_bundle(out, bundles_format.BundleHeader(NOON, by.name), items)
     return take_in_bundle(engine, path, NOON, by=by, vouched=bool(by.token))
 
 
 def void(engine: Engine, token: str) -> None:
-    span = Span("", token, None, NOON + timedelta(hours=1), Clock.RECEIVED)
+    span = VoidSpan("", token, None, NOON + timedelta(hours=1), Clock.RECEIVED)
     with unit_of_work(engine) as s:
         void_results(s, span, "its token was stolen", by=OPERATOR, now=NOON + timedelta(hours=2))
 
@@ -70,9 +70,9 @@ def forge(attempt: Attempt, chance: random.Random) -> list[bundles_format.Item]:
         [*lock(), replace(attempt, machine=f"{chance.getrandbits(128):032x}")],
         [*lock(), replace(attempt, ordinal=attempt.ordinal + 1000)],
         [*lock(), replace(attempt, finished_at=NOON + timedelta(seconds=chance.randrange(6, 600)))],
-        [*lock(), replace(attempt, log_digest=digest("lies")), bundles_format.Log(digest("lies"), "lies")],
+        [*lock(), replace(attempt, log_digest=digest("lies")), bundles_format.LogText(digest("lies"), "lies")],
         [*lock("torch==6.6.6"), attempt],
-        [Environment("c" * 32, {"torch": "6.6.6"}, {}), attempt],
+        [InstalledEnvironment("c" * 32, {"torch": "6.6.6"}, {}), attempt],
         [attempt],
     ]
     return chance.choice(ways)
@@ -151,7 +151,9 @@ def test_what_is_voided_stays_so_when_its_sender_sends_it_again(engine: Engine, 
 def test_a_bundle_that_says_two_things_of_one_lock_is_refused(engine: Engine, tmp_path: Path) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
     with pytest.raises(BadBundle, match="what it said otherwise before"):
-        push(engine, tmp_path / "two.gz", [*lock(), bundles_format.Lock("c" * 32, "torch==6.6.6"), honest(1)], HONEST)
+        push(
+            engine, tmp_path / "two.gz", [*lock(), bundles_format.LockText("c" * 32, "torch==6.6.6"), honest(1)], HONEST
+        )
 
 
 def test_what_our_own_dispatcher_measured_takes_the_place_of_what_came_under_its_number(

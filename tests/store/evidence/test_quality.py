@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from knowngood.app.domain.issue import BASELINE, CONTROL
 from knowngood.app.domain.measuring.job import EnvironmentReady
-from knowngood.app.domain.verdicts.false_changes import Provisioned, Took, pairs_of
+from knowngood.app.domain.verdicts.false_changes import AttemptTime, ProvisioningTime, pairs_of
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.evidence import quality as evidence_quality
@@ -80,12 +80,12 @@ def test_times_are_told_apart_where_the_process_came_to_its_own_end(engine: Engi
     with reading(engine) as s:
         (times,) = evidence_quality.load_times(s).values()
         assert len(evidence_quality.load_times(s, newest=1)[HARDWARE]) == 1
-    assert set(times) == {Took(5.0, 3.0, is_told=True), Took(60.0, 0.4, is_told=False)}
+    assert set(times) == {AttemptTime(5.0, 3.0, is_told=True), AttemptTime(60.0, 0.4, is_told=False)}
 
 
 def test_environments_are_timed_beside_the_attempts_that_ran_in_them(engine: Engine) -> None:
     with reading(engine) as s:
-        assert evidence_quality.load_provisioned(s) == Provisioned()
+        assert evidence_quality.load_provisioned(s) == ProvisioningTime()
     given_run(engine)
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, spec.try_no, "lock", "l1", {}, {}, 12.5)
@@ -98,7 +98,7 @@ def test_environments_are_timed_beside_the_attempts_that_ran_in_them(engine: Eng
     given_run(engine, at=NOON + timedelta(days=1))  # another job, whose environment told nothing
     given_results(engine)
     with reading(engine) as s:
-        assert evidence_quality.load_provisioned(s) == Provisioned(1, 12.5, 3, 15.0)
+        assert evidence_quality.load_provisioned(s) == ProvisioningTime(1, 12.5, 3, 15.0)
 
 
 def test_a_cells_attempts_are_judged_with_ordinal_and_binding(engine: Engine) -> None:

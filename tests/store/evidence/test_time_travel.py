@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from knowngood.app.domain.errors import BadRequest, UnknownIssue
-from knowngood.app.domain.measuring.planning import Wanted
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.evidence import time_travel
@@ -28,7 +28,7 @@ def measured_twice(engine: Engine) -> Engine:
 def test_what_was_stored_then_is_known_then(measured_twice: Engine) -> None:
     with reading(measured_twice) as s:
         then = load_cells(s)
-    given.run(measured_twice, Asked([BAD], LATER, wanted=Wanted(repeat=2)))
+    given.run(measured_twice, Asked([BAD], LATER, wanted=PlanRequest(repeat=2)))
     with reading(measured_twice) as s:
         live = load_cells(s)
         assert live != then
@@ -42,7 +42,7 @@ def test_what_was_stored_then_is_known_then(measured_twice: Engine) -> None:
 def test_a_past_that_costs_too_much_is_refused_and_a_part_of_it_is_not(
     measured_twice: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given.run(measured_twice, Asked([BAD], LATER, wanted=Wanted(repeat=2)))
+    given.run(measured_twice, Asked([BAD], LATER, wanted=PlanRequest(repeat=2)))
     monkeypatch.setattr(time_travel, "MOST_ATTEMPTS", 5)
     with reading(measured_twice) as s:
         with pytest.raises(BadRequest, match="ask for fewer issues"):
@@ -51,7 +51,7 @@ def test_a_past_that_costs_too_much_is_refused_and_a_part_of_it_is_not(
 
 
 def test_attempts_and_runs_go_on_after_the_last_one_told(measured_twice: Engine) -> None:
-    given.run(measured_twice, Asked([BAD], LATER, wanted=Wanted(repeat=3)))
+    given.run(measured_twice, Asked([BAD], LATER, wanted=PlanRequest(repeat=3)))
     with reading(measured_twice) as s:
         whole = load_recent_attempts(s, MASK.id, 1000)
         told: list[str] = []

@@ -18,7 +18,7 @@ from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.changes import Cause
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import Clock, Span, UnknownVoid
+from knowngood.app.domain.verdicts.voids import Clock, UnknownVoid, VoidSpan
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
 from knowngood.app.store import queries
@@ -29,8 +29,6 @@ from knowngood.app.store.evidence.voids import (
     known_worker,
     load_standing_voids,
     load_voids,
-    rehearse_unvoid,
-    rehearse_void,
     unvoid_results,
     void_results,
 )
@@ -46,7 +44,7 @@ BY = Actor("ada")
 LATER = NOON + timedelta(hours=1)
 GOOD = Machine("Intel Xeon", "avx512", 8, 16 << 30, "Debian 12", "6.1", "2.36", "g++ 12.2.0")
 BAD = replace(GOOD, cpu_model="Overheated")
-ALWAYS = Span(BAD.digest, "", None, LATER)
+ALWAYS = VoidSpan(BAD.digest, "", None, LATER)
 
 
 def sent(machine: Machine, baseline: Outcome, ordinal: int = 1, *, at: datetime = NOON) -> list[Attempt]:
@@ -60,7 +58,7 @@ def sent(machine: Machine, baseline: Outcome, ordinal: int = 1, *, at: datetime 
 
 def write_bundle(path: Path, machines: Sequence[Machine], made: Sequence[Attempt]) -> Path:
     with path.open("wb") as out:
-        bundles_format.write_bundle(out, bundles_format.Header(NOON, "lab 7"), [*machines, *made])
+        bundles_format.write_bundle(out, bundles_format.BundleHeader(NOON, "lab 7"), [*machines, *made])
     return path
 
 
@@ -150,10 +148,11 @@ def test_taking_it_back_leaves_the_state_from_before(mixed: Engine) -> None:
 
 def test_a_rehearsal_tells_the_same_and_changes_nothing(mixed: Engine) -> None:
     before = everything(mixed)
-    with unit_of_work(mixed) as s:
-        told = rehearse_void(s, ALWAYS, "it overheats", by=BY, now=LATER)
-        audited = load_audit(s)
+    with unit_of_work(mixed, dry_run=True) as s:
+        told = void_results(s, ALWAYS, "it overheats", by=BY, now=LATER)
     assert everything(mixed) == before
+    with reading(mixed) as s:
+        audited = load_audit(s)
     assert [row.action for row in audited if row.action == "results.void"] == []
     with reading(mixed) as s:
         assert load_voids(s) == ()
@@ -166,8 +165,8 @@ def test_a_rehearsal_tells_the_same_and_changes_nothing(mixed: Engine) -> None:
         done.changes,
     )
     before = everything(mixed)
-    with unit_of_work(mixed) as s:
-        back = rehearse_unvoid(s, done.void.id, "perhaps", by=BY, now=LATER)
+    with unit_of_work(mixed, dry_run=True) as s:
+        back = unvoid_results(s, done.void.id, "perhaps", by=BY, now=LATER)
     assert back.attempts == 2
     assert everything(mixed) == before
 
@@ -202,7 +201,7 @@ def test_what_this_dispatcher_measures_there_does_not_count_either(engine: Engin
     given_run(engine)
     given_results(engine)
     with unit_of_work(engine) as s:
-        void_results(s, Span(MACHINE.digest, "", None, LATER), "its memory is broken", by=BY, now=LATER)
+        void_results(s, VoidSpan(MACHINE.digest, "", None, LATER), "its memory is broken", by=BY, now=LATER)
     given_run(engine, repeat=1, at=NOON)
     given_results(engine)
     assert verdict(engine) == (Verdict.NOT_RUN, 6)
@@ -222,7 +221,7 @@ def test_results_are_known_by_the_token_that_they_came_through(engine: Engine, t
     assert verdict(engine)[0] is Verdict.FLAKY
     with unit_of_work(engine) as s:
         _, token_id = known_worker(s, "", "two")
-        void_results(s, Span("", token_id, None, LATER), "stolen", by=BY, now=LATER)
+        void_results(s, VoidSpan("", token_id, None, LATER), "stolen", by=BY, now=LATER)
     assert verdict(engine) == (Verdict.NOT_AFFECTED, 2)
     with reading(engine) as s:
         detail = queries.load_attempt(s, "Int-baseline-2")
@@ -242,7 +241,7 @@ def test_results_are_known_by_the_token_that_they_came_through(engine: Engine, t
         pytest.param(replace(ALWAYS, token="f" * 12), 0, id="the machine, but through another token"),
     ],
 )
-def test_a_span_covers_what_is_in_it(engine: Engine, tmp_path: Path, span: Span, voided: int) -> None:
+def test_a_span_covers_what_is_in_it(engine: Engine, tmp_path: Path, span: VoidSpan, voided: int) -> None:
     given_catalogue(engine, [ISSUE], [BUILD])
     made = [*sent(BAD, Outcome.MATCH), *sent(BAD, Outcome.MATCH, 2, at=NOON + timedelta(minutes=2))]
     path = write_bundle(tmp_path / "some.jsonl.gz", [BAD, GOOD], [*made, *sent(GOOD, Outcome.PASS)])
@@ -263,7 +262,7 @@ def test_a_span_covers_what_is_in_it(engine: Engine, tmp_path: Path, span: Span,
     ],
 )
 def test_what_means_nothing_is_refused_and_changes_nothing(
-    mixed: Engine, span: Span, reason: str, sentence: str
+    mixed: Engine, span: VoidSpan, reason: str, sentence: str
 ) -> None:
     before = everything(mixed)
     with pytest.raises(BadRequest, match=sentence), unit_of_work(mixed) as s:
@@ -405,7 +404,7 @@ def _do(engine: Engine, folder: Path, steps: Sequence[tuple[str, int, Any, Any]]
         elif what == "again" and files:
             take_in(engine, files[which % len(files)])
         elif what == "void":
-            span = Span(_MACHINES[which].digest, "", minute(min(first, second)), minute(max(first, second)))
+            span = VoidSpan(_MACHINES[which].digest, "", minute(min(first, second)), minute(max(first, second)))
             with unit_of_work(engine) as s:
                 voids.append(void_results(s, span, "broken", by=BY, now=LATER).void.id)
         elif what == "end" and voids:

@@ -1,11 +1,11 @@
 """Cells that are queued or being measured are known to wait, on both databases."""
 
-from knowngood.app.domain.verdicts.inference import CellKey
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.store.jobs.job_queue import cancel_run
-from knowngood.app.store.jobs.queue_state import load_waiting_cells
+from knowngood.app.store.jobs.workers import load_waiting_cells
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_run, started
 
@@ -13,7 +13,7 @@ FIRST, SECOND = make_issue("toy-1"), make_issue("toy-2")
 BUILD = make_build()
 
 
-def waiting(engine: Engine) -> frozenset[CellKey]:
+def waiting(engine: Engine) -> frozenset[CellPlace]:
     with reading(engine) as s:
         return load_waiting_cells(s)
 

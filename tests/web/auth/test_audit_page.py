@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.verdicts.voids import Span
+from knowngood.app.domain.verdicts.voids import VoidSpan
 from knowngood.app.store import audit_log
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.voids import void_results
@@ -86,7 +86,7 @@ def test_what_is_written_in_it_comes_back_as_text(boss: TestClient, own_engine: 
 def test_whatever_an_entry_holds_is_shown(boss: TestClient, own_engine: Engine) -> None:
     """A void writes its span down as parts; the page answered 500 from then on."""
     with unit_of_work(own_engine) as s:
-        void_results(s, Span("", "0123456789ab", None, NOON), "it overheats", by=Actor("lead"), now=NOON)
+        void_results(s, VoidSpan("", "0123456789ab", None, NOON), "it overheats", by=Actor("lead"), now=NOON)
         audit_log.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
     span = f"span: token 0123456789ab, clock measured, to {NOON.isoformat()}"
     assert [line.details for line in shown(boss, "/audit", AuditPage).lines[:2]] == [

@@ -11,7 +11,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.engine import connect, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from tests.fixtures.databases import NewStore
@@ -41,7 +41,7 @@ def told(new_store: NewStore) -> tuple[dict[str, str], dict[str, set[str]]]:
     """Every family with its type, and every sample with its labels, where all of them have something to tell."""
     engine = connect(new_store())
     given.fill(engine)
-    queued = plan_jobs([given.DYNAMO], given.BUILDS, [HARDWARE], Known(), Wanted())
+    queued = plan_jobs([given.DYNAMO], given.BUILDS, [HARDWARE], KnownAttempts(), PlanRequest())
     with unit_of_work(engine) as s:
         create_run(s, queued, {"by": "test"}, given.NOW)
     client = client_of(engine)

@@ -35,8 +35,9 @@ from knowngood.app.domain.measuring.job import (
 from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.app.serialization import codec
 from knowngood.workers.agent.agent import WorkerConfig, in_running_order, run_job
+from knowngood.workers.agent.arm_runner import Limits
 from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import OPEN, SandboxCapability, reach_groups, reach_of_host
+from knowngood.workers.agent.sandbox_policy import OPEN, SandboxCapability, probe_cgroups, probe_host_sandbox
 from knowngood.workers.common.host_lock import take_lock
 from knowngood.workers.standalone.cgroup import CGROUP
 from tests.make import HARDWARE
@@ -84,7 +85,7 @@ def worker_config(shared_root: Path, wheels: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    yield WorkerConfig(shared_root, slots=2, envs_limit_bytes=1 << 30, memory_limit_bytes=400 << 20, grace_s=0.3)
+    yield WorkerConfig(shared_root, slots=2, envs_limit_bytes=1 << 30, limits=Limits(400 << 20, grace_s=0.3))
     assert survivors(shared_root / "scratch") == []
 
 
@@ -128,7 +129,7 @@ def test_where_a_control_group_was_delegated_each_arm_says_that_it_had_one_and_t
     worker_config: WorkerConfig,
 ) -> None:
     settle()
-    home, why_not = reach_groups()
+    home, why_not = probe_cgroups()
     if not home:
         pytest.skip(why_not)
     events = list(run_job(make_spec(ISSUES["toy-fixed-1"]), worker_config, never))
@@ -402,7 +403,7 @@ def test_closing_the_story_early_ends_the_job(worker_config: WorkerConfig) -> No
 
 @pytest.fixture
 def start_agent(worker_config: WorkerConfig) -> Iterator[Callable[[JobSpec], subprocess.Popen[bytes]]]:
-    """Agents as carriers start them: their order in, standard input left open."""
+    """Agents as transports start them: their order in, standard input left open."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(spec: JobSpec) -> subprocess.Popen[bytes]:
@@ -415,12 +416,11 @@ def start_agent(worker_config: WorkerConfig) -> Iterator[Callable[[JobSpec], sub
         started.append(process)
         order = {
             "spec": json.loads(codec.dump_spec(spec)),
-            "workplace": {
+            "worker_config": {
                 "root": str(worker_config.root),
                 "slots": 2,
                 "envs_limit_bytes": 1 << 30,
-                "memory_limit_bytes": 400 << 20,
-                "grace_s": 0.3,
+                "limits": {"memory_bytes": 400 << 20, "grace_s": 0.3},
             },
         }
         stdin = cast(IO[bytes], process.stdin)
@@ -536,13 +536,13 @@ def test_a_worker_that_must_shut_arms_off_further_than_it_can_runs_nothing(worke
 def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
     worker_config: WorkerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The keeper says what it did; a kernel that refuses now what it allowed a moment ago must not pass unseen."""
-    promised = reach_of_host(worker_config.root)
+    """The supervisor says what it did; a kernel that refuses now what it allowed a moment ago must not pass unseen."""
+    promised = probe_host_sandbox(worker_config.root)
     if promised.level.rank < Isolation.NETWORK.rank:
         pytest.skip(f"this kernel offers '{promised.level}' at most: {promised.why_not}")
     place = replace(worker_config, min_isolation=Isolation.NETWORK)
     monkeypatch.setattr(
-        "knowngood.workers.agent.agent._Job._reach",
+        "knowngood.workers.agent.agent._Job._sandbox_for",
         lambda *_: SandboxCapability(replace(OPEN, steps=("process", "no-network"))),
     )
     monkeypatch.setattr(
@@ -555,7 +555,7 @@ def test_an_arm_that_was_less_shut_off_than_promised_is_no_evidence(
 
 
 def test_every_attempt_says_how_far_it_was_shut_off(worker_config: WorkerConfig) -> None:
-    levels = [Isolation.PROCESS, reach_of_host(worker_config.root).level]
+    levels = [Isolation.PROCESS, probe_host_sandbox(worker_config.root).level]
     for level in levels:
         events = list(run_job(make_spec(ISSUES["toy-passes-1"]), replace(worker_config, max_isolation=level), never))
         assert {event.record.isolation for event in finished(events)} == {level}

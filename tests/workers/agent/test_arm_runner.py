@@ -28,7 +28,7 @@ from knowngood.workers.agent.arm_runner import (
     scratch_folder,
     sweep_scratch,
 )
-from knowngood.workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, reach
+from knowngood.workers.agent.sandbox_policy import OPEN, SandboxInputs, SandboxSpec, probe_sandbox
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.toy_environment import make_toy_python, survivors
 
@@ -51,7 +51,7 @@ def toy_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> RunLocation:
     """As shut off as this kernel allows, which is how arms run; test_isolation tries the levels below."""
     sandbox_inputs = SandboxInputs(toy_python, tmp_path_factory.mktemp("data"), memory_bytes=300 * MEGABYTE)
-    sandbox_spec = reach(sandbox_inputs, tmp_path_factory.mktemp("try")).sandbox_spec
+    sandbox_spec = probe_sandbox(sandbox_inputs, tmp_path_factory.mktemp("try")).sandbox_spec
     return RunLocation(
         toy_python, ("mini-extra",), Limits(memory_bytes=300 * MEGABYTE, grace_s=0.3), sandbox_spec=sandbox_spec
     )
@@ -59,7 +59,7 @@ def place(toy_python: Path, tmp_path_factory: pytest.TempPathFactory) -> RunLoca
 
 @pytest.fixture(scope="session")
 def fork_server(place: RunLocation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
+    with scratch_folder(tmp_path_factory.mktemp("fork-server")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
@@ -393,10 +393,10 @@ def test_nothing_an_arm_starts_lives_on(attempt: Attempt, tmp_path: Path) -> Non
     assert survivors(tmp_path) == []
 
 
-def test_an_attempt_whose_keeper_is_killed_is_trouble_and_leaves_nothing(
+def test_an_attempt_whose_supervisor_is_killed_is_trouble_and_leaves_nothing(
     attempt: Attempt, place: RunLocation, tmp_path: Path
 ) -> None:
-    """Where the kernel lets an arm see its keeper at all."""
+    """Where the kernel lets an arm see its supervisor at all."""
     body = """
         import os, signal, subprocess, time
         def baseline():
@@ -515,7 +515,7 @@ def test_the_sandbox_says_how_an_arm_was_started(attempt: Attempt, mode: str) ->
     assert ("forked" in attempt("def baseline(): return {'a': 1}").record.sandbox) == (mode == "forked")
 
 
-def test_an_arm_with_variables_of_its_own_never_comes_from_a_zygote(
+def test_an_arm_with_variables_of_its_own_never_comes_from_a_fork_server(
     place: RunLocation, fork_server: ForkServer, tmp_path: Path
 ) -> None:
     body = "import sys\ndef baseline(): return {'fixed': not sys.flags.hash_randomization}"
@@ -530,10 +530,10 @@ def test_forked_arms_draw_chance_anew(place: RunLocation, fork_server: ForkServe
     assert len(drawn) == 3
 
 
-def test_a_zygote_that_an_arm_wrote_to_is_not_used_again(place: RunLocation, tmp_path: Path) -> None:
+def test_a_fork_server_that_an_arm_wrote_to_is_not_used_again(place: RunLocation, tmp_path: Path) -> None:
     place = replace(place, sandbox_spec=SandboxSpec())
     body = "import pathlib\ndef baseline(to): pathlib.Path(to, 'cached').touch(); return {'a': 1}"
-    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(place, folder) as own:
         records = [
             run_body(body, tmp_path, place, fork_server=own, params={"to": str(folder / "inductor")}).record
             for _ in range(2)
@@ -541,7 +541,7 @@ def test_a_zygote_that_an_arm_wrote_to_is_not_used_again(place: RunLocation, tmp
     assert ["forked" in record.sandbox for record in records] == [True, False]
 
 
-def test_a_zygote_that_has_threads_is_not_forked(place: RunLocation, tmp_path: Path, toy_python: Path) -> None:
+def test_a_fork_server_that_has_threads_is_not_forked(place: RunLocation, tmp_path: Path, toy_python: Path) -> None:
     environment = tmp_path / "threaded"
     shutil.copytree(toy_python.parents[1], environment, symlinks=True)
     site = next(environment.glob("lib/*/site-packages"))
@@ -549,14 +549,14 @@ def test_a_zygote_that_has_threads_is_not_forked(place: RunLocation, tmp_path: P
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write(busy)
     threaded = replace(place, python=environment / "bin" / "python", sandbox_spec=SandboxSpec())
-    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(threaded, folder) as own:
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(threaded, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, threaded, fork_server=own).record
     assert record.ending is Ending.RETURNED
     assert "forked" not in record.sandbox
 
 
 @pytest.mark.parametrize(("gpu", "is_forked"), [("", True), ("0", False)], ids=["no GPU is shown", "a GPU is shown"])
-def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
+def test_arms_that_see_a_gpu_never_come_from_a_fork_server_that_asked_cuda(
     place: RunLocation, tmp_path: Path, toy_python: Path, gpu: str, *, is_forked: bool
 ) -> None:
     """As importing Inductor does since torch 2.7; torch then refuses CUDA to every fork."""
@@ -566,17 +566,17 @@ def test_arms_that_see_a_gpu_never_come_from_a_zygote_that_asked_cuda(
     with (site / "torch" / "__init__.py").open("a") as module:
         module.write("class _C:\n    _cuda_isInBadFork = staticmethod(lambda: True)\n")
     asked = replace(place, python=environment / "bin" / "python", gpu=gpu, sandbox_spec=SandboxSpec())
-    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(asked, folder) as own:
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(asked, folder) as own:
         record = run_body("def baseline(): return {'a': 1}", tmp_path, asked, fork_server=own).record
         assert psutil.pid_exists(own.pid) is is_forked or psutil.Process(own.pid).status() == psutil.STATUS_ZOMBIE
     assert record.ending is Ending.RETURNED
     assert ("forked" in record.sandbox) is is_forked
 
 
-def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: RunLocation, tmp_path: Path) -> None:
+def test_a_fork_server_that_dies_at_work_is_trouble_and_no_cancellation(place: RunLocation, tmp_path: Path) -> None:
     place = replace(place, sandbox_spec=SandboxSpec())
     body = "import os, time\ndef baseline(pid): os.kill(pid, 9); time.sleep(600)"
-    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(place, folder) as own:
         record = run_body(body, tmp_path, place, fork_server=own, params={"pid": own.pid}).record
     assert record.ending is Ending.NOT_STARTED
     assert record.trouble is not None
@@ -584,9 +584,9 @@ def test_a_zygote_that_dies_at_work_is_trouble_and_no_cancellation(place: RunLoc
     assert eventually(lambda: survivors(tmp_path) == [])
 
 
-def test_a_zygote_that_dies_is_done_without(place: RunLocation, tmp_path: Path) -> None:
+def test_a_fork_server_that_dies_is_done_without(place: RunLocation, tmp_path: Path) -> None:
     body = "def baseline(): return {'a': 1}"
-    with scratch_folder(tmp_path / "zygote") as folder, ForkServer(place, folder) as own:
+    with scratch_folder(tmp_path / "fork-server") as folder, ForkServer(place, folder) as own:
         first = run_body(body, tmp_path, place, fork_server=own).record
         os.kill(own.pid, signal.SIGKILL)
         psutil.wait_procs([psutil.Process(own.pid)], timeout=PATIENCE_S)

@@ -27,7 +27,7 @@ from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending
 from knowngood.workers.agent import sandbox_policy
 from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
-from knowngood.workers.agent.sandbox_policy import SandboxCapability, SandboxSpec, reach
+from knowngood.workers.agent.sandbox_policy import SandboxCapability, SandboxSpec, probe_sandbox
 from knowngood.workers.standalone import sandbox
 from tests.waiting import eventually
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
@@ -118,7 +118,7 @@ def reached(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Callable[..
     @cache
     def of(level: Isolation, *, is_mutable: bool = False) -> SandboxCapability:
         sandbox_inputs = host.sandbox_inputs(MEMORY, host.python.resolve(), is_mutable=is_mutable)
-        return reach(sandbox_inputs, tmp_path_factory.mktemp("try"), level)
+        return probe_sandbox(sandbox_inputs, tmp_path_factory.mktemp("try"), level)
 
     return of
 
@@ -128,7 +128,7 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def fence_of(level: str, reached: Callable[..., SandboxCapability], *, is_mutable: bool = False) -> SandboxSpec:
+def sandbox_for(level: str, reached: Callable[..., SandboxCapability], *, is_mutable: bool = False) -> SandboxSpec:
     wanted, has_landlock = LEVELS[level]
     found = reached(wanted, is_mutable=is_mutable)
     if found.level is not wanted:
@@ -144,13 +144,13 @@ def fence_of(level: str, reached: Callable[..., SandboxCapability], *, is_mutabl
 @pytest.fixture
 def sandbox_spec(level: str, reached: Callable[..., SandboxCapability]) -> SandboxSpec:
     """Asked anew by each test: one that was kept would outlive its level where another test names its own."""
-    return fence_of(level, reached)
+    return sandbox_for(level, reached)
 
 
 @pytest.fixture(scope="module")
 def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     place = RunLocation(host.python, (), Limits(MEMORY))
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
+    with scratch_folder(tmp_path_factory.mktemp("fork-server")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
@@ -242,7 +242,7 @@ def tried(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, str]]:
     """The results, at this level, of all attacks that take no time."""
-    sandbox_spec = fence_of(level, reached)
+    sandbox_spec = sandbox_for(level, reached)
     fork_server = request.getfixturevalue("fork_server") if request.param == "forked" else None
     shared = SHARED / f"knowngood-left-{os.getpid()}-{len(level)}-{request.param}"
     path = tmp_path_factory.mktemp("socket") / "s"
@@ -313,7 +313,7 @@ def ended(done: Execution, *endings: Ending) -> str:
 
 LIMITED: dict[str, Callable[[Host, SandboxSpec], str]] = {
     "starts processes without end": lambda host, sandbox_spec: ended(
-        # Whose memory is hidden from its keeper is counted whole for each process.
+        # Whose memory is hidden from its supervisor is counted whole for each process.
         attempt(host, sandbox_spec, "forks", limits={"processes": 48}, timeout_s=200.0),
         Ending.OVER_PROCESSES,
         *((Ending.OVER_MEMORY,) if os.geteuid() else ()),
@@ -390,7 +390,7 @@ def test_memory_is_counted_wherever_it_is(host: Host, sandbox_spec: SandboxSpec,
     wait = 50 if expected == ENDED else 1.5
     done = attempt(host, sandbox_spec, "takes_memory", how=how, size=2 * MEMORY, wait=wait, timeout_s=100.0)
     got = ended(done, Ending.OVER_MEMORY)
-    if expected == ENDED_AS_ROOT:  # an arm that hides from others of its user hides from its keeper too
+    if expected == ENDED_AS_ROOT:  # an arm that hides from others of its user hides from its supervisor too
         assert got == ENDED or os.geteuid() != 0
     else:
         assert got == expected
@@ -401,7 +401,7 @@ def test_an_arm_that_edits_its_packages_does_not_choose_its_interpreter(
     host: Host, reached: Callable[..., SandboxCapability], level: str
 ) -> None:
     """A later sandbox is built from what the maker of the environment wrote down."""
-    sandbox_spec = fence_of(level, reached, is_mutable=True)
+    sandbox_spec = sandbox_for(level, reached, is_mutable=True)
     config = host.environment / "pyvenv.cfg"
     before = config.read_text()
     try:

@@ -25,7 +25,13 @@ from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import Ending, TroubleCode
 from knowngood.workers.agent import sandbox_policy
 from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
-from knowngood.workers.agent.sandbox_policy import SandboxSpec, inside, interpreter_places, reach, reach_of_host
+from knowngood.workers.agent.sandbox_policy import (
+    SandboxSpec,
+    interpreter_places,
+    probe_host_sandbox,
+    probe_sandbox,
+    sandbox_command,
+)
 from knowngood.workers.host.diagnostics import host_trouble
 from knowngood.workers.standalone import sandbox
 from tests.workers.toy_environment import SECRET, Host, make_host, survivors
@@ -52,7 +58,9 @@ def sandbox_specs(
     host: Host, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[Isolation, sandbox_policy.SandboxCapability]:
     """The sandbox that is possible here for each level."""
-    return {level: reach(host.sandbox_inputs(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation}
+    return {
+        level: probe_sandbox(host.sandbox_inputs(MEMORY), tmp_path_factory.mktemp("try"), level) for level in Isolation
+    }
 
 
 @pytest.fixture
@@ -66,7 +74,7 @@ def sandbox_spec(level: Isolation, sandbox_specs: dict[Isolation, sandbox_policy
 @pytest.fixture(scope="module")
 def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     place = RunLocation(host.python, (), Limits(MEMORY))
-    with scratch_folder(tmp_path_factory.mktemp("zygote")) as folder, ForkServer(place, folder) as process:
+    with scratch_folder(tmp_path_factory.mktemp("fork-server")) as folder, ForkServer(place, folder) as process:
         yield process
 
 
@@ -282,7 +290,9 @@ def test_the_known_ways_out_are_shut(
 @from_level(Isolation.NAMESPACES)
 def test_the_kernel_counts_tasks_where_it_can(attempt: Attempt, sandbox_spec: SandboxSpec) -> None:
     if tuple(map(int, os.uname().release.split(".")[:2])) < (6, 14):
-        pytest.skip("pid_max is counted by namespace from Linux 6.14 on; the keeper's look at processes is the limit")
+        pytest.skip(
+            "pid_max is counted by namespace from Linux 6.14 on; the supervisor's look at processes is the limit"
+        )
     mine = Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii")
     assert attempt("breaks_out", sandbox_spec=replace(sandbox_spec, tasks=4000)).record.observed["tasks"] == "4000"
     assert Path("/proc/sys/kernel/pid_max").read_text(encoding="ascii") == mine
@@ -306,7 +316,7 @@ def test_what_an_arm_chose_as_its_compiler_is_asked_from_inside(
         compiler.write_text(CHOSEN.format(place=place))
         compiler.chmod(0o755)
         environ = {"PATH": os.environ["PATH"], "CXX": str(compiler), "LD_PRELOAD": str(scratch / "evil.so")}
-        within = inside(sandbox_spec.around(scratch))
+        within = sandbox_command(sandbox_spec.around(scratch))
         found = host_trouble(None, scratch, ("inductor_cpp",), environ, within)
         assert not place.exists()
         assert found is not None
@@ -321,7 +331,10 @@ def test_a_compiler_and_headers_are_found_inside(
     sandbox_spec = sandbox_specs[Isolation.FILTERED].sandbox_spec
     with scratch_folder(host.data / "scratch") as scratch:
         environ = {"PATH": os.environ["PATH"], "HOME": str(scratch)}
-        assert host_trouble(None, scratch, ("inductor_cpp",), environ, inside(sandbox_spec.around(scratch))) is None
+        assert (
+            host_trouble(None, scratch, ("inductor_cpp",), environ, sandbox_command(sandbox_spec.around(scratch)))
+            is None
+        )
 
 
 @pytest.mark.parametrize("level", Isolation, ids=str)
@@ -338,7 +351,7 @@ def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host
     inner.unlink(missing_ok=True)
     inner.symlink_to(Path(sys.executable).resolve())
     sandbox_inputs = replace(host.sandbox_inputs(MEMORY), python=inner)
-    reached = reach(sandbox_inputs, tmp_path)
+    reached = probe_sandbox(sandbox_inputs, tmp_path)
     assert reached.level.rank < Isolation.NAMESPACES.rank
     assert reached.why_not
 
@@ -353,7 +366,7 @@ def test_what_is_not_as_it_should_be_inside_is_a_level_less_with_its_reason(host
     ],
 )
 def test_a_refusal_is_told_in_words(step: str, number: int, part: str) -> None:
-    assert part in sandbox_policy._in_words(step, number, "x")
+    assert part in sandbox_policy._explain_refusal(step, number, "x")
 
 
 def test_links_on_the_way_to_an_interpreter_are_all_shown(tmp_path: Path) -> None:
@@ -391,7 +404,7 @@ int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 """
 
 
-@pytest.mark.parametrize("fault", [0, 999], ids=["a driver that works inside", "a driver that does not"])
+@pytest.mark.parametrize("fault", [0, 999], ids=["a driver that works sandbox_command", "a driver that does not"])
 def test_where_the_driver_does_not_work_inside_arms_stay_outside(
     host: Host, sandbox_specs: dict[Isolation, sandbox_policy.SandboxCapability], tmp_path: Path, fault: int
 ) -> None:
@@ -403,7 +416,7 @@ def test_where_the_driver_does_not_work_inside_arms_stay_outside(
     subprocess.run(built, check=True)
     sandbox_inputs = host.sandbox_inputs(MEMORY)
     environ = {**sandbox_inputs.environ, "LD_LIBRARY_PATH": str(libraries)}
-    reached = reach(replace(sandbox_inputs, environ=environ, sees_gpu=True), tmp_path)
+    reached = probe_sandbox(replace(sandbox_inputs, environ=environ, sees_gpu=True), tmp_path)
     expected = sandbox_specs[Isolation.NETWORK] if fault else sandbox_specs[Isolation.FILTERED]
     assert reached.level is expected.level, reached.why_not
     assert ("CUDA finds no GPU" in reached.why_not) == bool(fault)
@@ -426,7 +439,7 @@ def test_a_kernel_that_lets_others_make_namespaces_lets_us(
 
 
 def test_the_host_says_what_it_can(tmp_path: Path) -> None:
-    reached = reach_of_host(tmp_path)
+    reached = probe_host_sandbox(tmp_path)
     assert reached.level.rank >= Isolation.PROCESS.rank
     assert (reached.level is Isolation.FILTERED) == (not reached.why_not and len(reached.sandbox_spec.steps) > 3)
 
@@ -436,7 +449,7 @@ def test_a_command_inside_ends_as_it_would_outside(
 ) -> None:
     """The host's probes read how it ended."""
     (tmp_path / sandbox_policy.MOUNT).mkdir()
-    within = inside(sandbox_specs[Isolation.FILTERED].sandbox_spec.around(tmp_path))
+    within = sandbox_command(sandbox_specs[Isolation.FILTERED].sandbox_spec.around(tmp_path))
     ends = [
         subprocess.run([*within, "sh", "-c", f"{act}"], check=False).returncode for act in ("exit 7", "kill -SEGV $$")
     ]

@@ -15,21 +15,21 @@ import sqlalchemy as sa
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.issue import Device, Requires, Variant
 from knowngood.app.domain.measuring.job import ArmStarted, Event, JobEnded, JobSpec, Provisioning
-from knowngood.app.domain.measuring.planning import Known, Wanted, plan_jobs
+from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, claim_job, create_run, take_lease
 from knowngood.app.store.records import JobState, RunRow, RunState
-from knowngood.workers.dispatch.dispatcher import Dispatch, DispatcherBusy, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import JobHandle, LocalTransport, Lost
+from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, utc_now
+from knowngood.workers.dispatch.local_transport import AgentLost, JobHandle, LocalTransport
 from tests.fixtures.databases import administer
 from tests.make import HARDWARE, make_build, make_issue
 from tests.store.given import given_catalogue, given_run
 from tests.waiting import PATIENCE_S, eventually
 from tests.workers.dispatch.test_local_transport import TOY, ledger, none_alive
 
-ONCE = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=5.0, grace_s=5.0)
+ONCE = DispatchOptions(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=5.0, grace_s=5.0)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def counted(engine: Engine) -> Counter[tuple[str, str, str]]:
 
 
 @contextmanager
-def dispatching(engine: Engine, transport: Any, how: Dispatch, **options: Any) -> Iterator[threading.Event]:
+def dispatching(engine: Engine, transport: Any, how: DispatchOptions, **options: Any) -> Iterator[threading.Event]:
     """A dispatcher in the background; set the event to stop it."""
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -97,7 +97,7 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, transport: L
 def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: LocalTransport) -> None:
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
     run = given_run(own_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
-    together = Dispatch(hardware=(HARDWARE,), jobs=4, until_idle=True, poll_s=0.02)
+    together = DispatchOptions(hardware=(HARDWARE,), jobs=4, until_idle=True, poll_s=0.02)
     going: set[str] = set()
     most = []
 
@@ -121,9 +121,9 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transp
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
     given_catalogue(own_engine, issues, builds)
     with unit_of_work(own_engine) as s:
-        planned = plan_jobs(issues, builds, classes, Known(), Wanted())
+        planned = plan_jobs(issues, builds, classes, KnownAttempts(), PlanRequest())
         run = create_run(s, planned, {"by": "test"}, utc_now())
-    how = Dispatch(hardware=classes, until_idle=True, poll_s=0.02)
+    how = DispatchOptions(hardware=classes, until_idle=True, poll_s=0.02)
     going: dict[str, set[str]] = {class_: set() for class_ in classes}
     at_once: list[tuple[int, ...]] = []
 
@@ -141,14 +141,14 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transp
 
 def test_only_what_this_dispatcher_can_serve_is_claimed(own_engine: Engine, transport: LocalTransport) -> None:
     run = given_run(own_engine, [doing("pass")], at=utc_now())
-    dispatch(own_engine, transport, Dispatch(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
+    dispatch(own_engine, transport, DispatchOptions(hardware=("cuda-sm_90",), until_idle=True), stop=forever)
     assert load_run(own_engine, run).state is RunState.QUEUED
 
 
 def test_only_the_run_asked_for_is_worked_on(own_engine: Engine, transport: LocalTransport) -> None:
     first = given_run(own_engine, [doing("pass")], at=utc_now())
     second = given_run(own_engine, [doing("pass")], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), until_idle=True, run=second, poll_s=0.02)
+    how = DispatchOptions(hardware=(HARDWARE,), until_idle=True, run=second, poll_s=0.02)
     dispatch(own_engine, transport, how, stop=forever)
     assert [load_run(own_engine, run).state for run in (first, second)] == [RunState.QUEUED, RunState.DONE]
 
@@ -196,7 +196,7 @@ def test_an_agent_that_leaves_arms_undone_is_asked_again_then_given_up(
 @pytest.mark.parametrize("does", ["hang", "deaf"])
 def test_a_cancelled_run_stops_its_agents(engine: Engine, transport: LocalTransport, tmp_path: Path, does: str) -> None:
     run = given_run(engine, [doing(does)], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
+    how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
     with dispatching(engine, transport, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
         with unit_of_work(engine) as s:
@@ -210,7 +210,7 @@ def test_a_stopped_dispatcher_gives_its_jobs_back_and_leaves_no_process(
     own_engine: Engine, transport: LocalTransport, tmp_path: Path, does: str
 ) -> None:
     run = given_run(own_engine, [doing(does)], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
+    how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
     with dispatching(own_engine, transport, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
     assert none_alive(tmp_path)
@@ -239,7 +239,7 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
         take_lease(s, DISPATCHER, "the dead", utc_now(), 0.5)
         assert claim_job(s, "the dead", utc_now(), 0.5) is not None
     begun = time.monotonic()
-    how = Dispatch(hardware=(HARDWARE,), until_idle=True, waits=True, poll_s=0.02)
+    how = DispatchOptions(hardware=(HARDWARE,), until_idle=True, waits=True, poll_s=0.02)
     dispatch(engine, transport, how, stop=forever)
     assert time.monotonic() - begun > 0.4
     row = load_run(engine, run)
@@ -249,7 +249,7 @@ def test_a_second_dispatcher_that_waits_takes_over_the_jobs_of_a_dead_one(
 def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, transport: LocalTransport) -> None:
     with unit_of_work(own_engine) as s:
         take_lease(s, DISPATCHER, "the first", utc_now(), 30.0)
-    how = Dispatch(hardware=(HARDWARE,), waits=True, poll_s=0.02)
+    how = DispatchOptions(hardware=(HARDWARE,), waits=True, poll_s=0.02)
     with dispatching(own_engine, transport, how) as stop:
         time.sleep(0.1)
         stop.set()
@@ -260,7 +260,7 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
 ) -> None:
     """As after a machine slept: by its own clock another one came to be in charge."""
     run = given_run(engine, [doing("hang")], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.6)
+    how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.6)
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(dispatch, engine, transport, how, stop=stop.is_set)
@@ -279,14 +279,14 @@ def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more
 
 def test_leases_are_renewed_while_a_job_runs(own_engine: Engine, transport: LocalTransport) -> None:
     run = given_run(own_engine, [doing("pass", takes_s=1.2)], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=0.6)
+    how = DispatchOptions(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, lease_s=0.6)
     dispatch(own_engine, transport, how, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.jobs[0].try_no) == (RunState.DONE, 1)
 
 
 class Scripted:
-    """A carrier whose agent says what a test tells it to: for what no real agent can be brought to do on time."""
+    """A transport whose agent says what a test tells it to: for what no real agent can be brought to do on time."""
 
     def __init__(self, tell: Callable[[JobSpec], Iterator[Event]], *, lingers: bool = False) -> None:
         self._tell = tell
@@ -306,7 +306,7 @@ class _ScriptedHandle:
     def events(self) -> Generator[Event]:
         yield from self._told
         self._killed.wait(10)
-        raise Lost("it was cut off")
+        raise AgentLost("it was cut off")
 
     def cancel(self) -> None:
         return
@@ -317,7 +317,7 @@ class _ScriptedHandle:
 
 def test_an_agent_that_says_nothing_for_too_long_is_given_up(own_engine: Engine) -> None:
     run = given_run(own_engine, [make_issue(workarounds=(), timeout_s=0.05)], at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, silence_s=0.1)
+    how = DispatchOptions(hardware=(HARDWARE,), until_idle=True, poll_s=0.02, silence_s=0.1)
     dispatch(own_engine, Scripted(lambda _: iter(()), lingers=True), how, stop=forever)
     row = load_run(own_engine, run)
     assert (row.state, row.arms_done) == (RunState.DONE, 2)
@@ -346,7 +346,7 @@ def test_an_event_of_another_job_is_refused_and_the_agent_let_go(engine: Engine)
         tries.append(spec.try_no)
         yield ArmStarted(spec.job, spec.try_no - 1, spec.arms[0].attempt, utc_now())
 
-    with dispatching(engine, Scripted(tell), Dispatch(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.5)):
+    with dispatching(engine, Scripted(tell), DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.5)):
         assert eventually(lambda: len(tries) >= 3)
         assert eventually(lambda: load_run(engine, run).state is RunState.DONE)
     assert load_run(engine, run).jobs[0].state is JobState.POISONED
@@ -375,7 +375,7 @@ def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
     engine, name = connect(postgres_url), sa.make_url(postgres_url).database
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
-    how = Dispatch(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
+    how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
     with dispatching(engine, transport, how):
         assert eventually(lambda: kinds(engine)["arm_started"] >= 2)
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours

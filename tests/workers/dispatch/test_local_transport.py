@@ -10,7 +10,7 @@ import pytest
 
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.app.domain.measuring.job import ArmFinished, ArmSpec, ArmStarted, Event, JobEnded, JobSpec, JobStarted
-from knowngood.workers.dispatch.local_transport import LocalJobHandle, LocalTransport, Lost, agent_environment
+from knowngood.workers.dispatch.local_transport import AgentLost, LocalJobHandle, LocalTransport, agent_environment
 from tests.make import HARDWARE, make_build
 from tests.waiting import eventually
 
@@ -58,7 +58,7 @@ def follow(handle: LocalJobHandle, at_start: Callable[[], None] = lambda: None) 
             events += [event]
             if isinstance(event, ArmStarted):
                 at_start()
-    except Lost as lost:
+    except AgentLost as lost:
         return events, str(lost)
     return events, ""
 
@@ -98,7 +98,7 @@ def test_an_agent_that_dies_early_is_lost_and_it_is_told_how(
 
 
 def test_an_agent_that_cannot_be_started_is_lost() -> None:
-    with pytest.raises(Lost, match="no agent could be started"):
+    with pytest.raises(AgentLost, match="no agent could be started"):
         LocalTransport({}, ("/nowhere/agent",)).start(spec("pass"))
 
 

@@ -18,46 +18,48 @@ import pytest
 from knowngood.app.domain.measuring.machine import Gpu
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.host_lock import take_lock
-from knowngood.workers.host.gpu_lock import Gpus, HeldGpu, Reading, device_trouble, open_gpus, read_device
+from knowngood.workers.host.gpu_lock import GpuReading, Gpus, HeldGpu, device_trouble, open_gpus, read_device
 from knowngood.workers.host.machine_info import read_gpus
 from tests.workers.toy_driver import GIGABYTE, ToyDevice, install
 
 MEGABYTE = 1 << 20
 H100 = Gpu(0, "NVIDIA H100", (9, 0), 80 * GIGABYTE)
-IDLE = Reading(used_bytes=600 * MEGABYTE, total_bytes=80 * GIGABYTE)
+IDLE = GpuReading(used_bytes=600 * MEGABYTE, total_bytes=80 * GIGABYTE)
 SMALL = 8 * GIGABYTE
 
 
-def using(megabytes: int, total: int = 80 * GIGABYTE) -> Reading:
-    return Reading(used_bytes=megabytes * MEGABYTE, total_bytes=total)
+def using(megabytes: int, total: int = 80 * GIGABYTE) -> GpuReading:
+    return GpuReading(used_bytes=megabytes * MEGABYTE, total_bytes=total)
 
 
-STATES: dict[str, tuple[Reading | None, Reading, TroubleCode | None]] = {
+STATES: dict[str, tuple[GpuReading | None, GpuReading, TroubleCode | None]] = {
     "as idle as before": (IDLE, IDLE, None),
     "use wavers": (IDLE, using(899), None),
     "memory did not come back": (IDLE, using(901), TroubleCode.GPU_BUSY),
-    "another's process": (IDLE, Reading(600 * MEGABYTE, 80 * GIGABYTE, (7,)), TroubleCode.GPU_BUSY),
-    "fell off the bus": (IDLE, Reading(lost="GPU is lost"), TroubleCode.GPU_LOST),
-    "lost when first seen": (None, Reading(lost="Unknown Error"), TroubleCode.GPU_LOST),
+    "another's process": (IDLE, GpuReading(600 * MEGABYTE, 80 * GIGABYTE, (7,)), TroubleCode.GPU_BUSY),
+    "fell off the bus": (IDLE, GpuReading(lost="GPU is lost"), TroubleCode.GPU_LOST),
+    "lost when first seen": (None, GpuReading(lost="Unknown Error"), TroubleCode.GPU_LOST),
     "first seen, with a display on it": (None, using(1900, SMALL), None),
     "first seen, a large card's own share": (None, using(1900), None),
     "first seen, somebody out of sight computes": (None, using(20_000), TroubleCode.GPU_BUSY),
     "first seen, somebody out of sight on a small card": (None, using(3000, SMALL), TroubleCode.GPU_BUSY),
-    "first seen, with a process": (None, Reading(0, 0, (7, 8)), TroubleCode.GPU_BUSY),
-    "memory is not told": (None, Reading(), None),
+    "first seen, with a process": (None, GpuReading(0, 0, (7, 8)), TroubleCode.GPU_BUSY),
+    "memory is not told": (None, GpuReading(), None),
 }
 
 
 @pytest.mark.parametrize(("idle", "now", "expected"), STATES.values(), ids=STATES.keys())
-def test_a_device_is_sound_or_says_why_not(idle: Reading | None, now: Reading, expected: TroubleCode | None) -> None:
+def test_a_device_is_sound_or_says_why_not(
+    idle: GpuReading | None, now: GpuReading, expected: TroubleCode | None
+) -> None:
     trouble = device_trouble(H100, idle, now)
     assert (trouble.code if trouble else None) is expected
 
 
 def test_the_sentence_names_the_device_and_what_to_do() -> None:
-    busy = device_trouble(H100, IDLE, Reading(IDLE.used_bytes, 0, (7, 8)))
+    busy = device_trouble(H100, IDLE, GpuReading(IDLE.used_bytes, 0, (7, 8)))
     leaking = device_trouble(H100, IDLE, using(5000))
-    lost = device_trouble(H100, IDLE, Reading(lost="GPU is lost"))
+    lost = device_trouble(H100, IDLE, GpuReading(lost="GPU is lost"))
     assert busy is not None
     assert busy.sentence.startswith("2 processes compute on GPU 0 (NVIDIA H100)")
     assert "CUDA_VISIBLE_DEVICES" in busy.sentence
@@ -73,7 +75,7 @@ def test_the_sentence_names_the_device_and_what_to_do() -> None:
 def test_a_device_is_read_as_the_driver_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
     device = ToyDevice(processes=(9, 7))
     install(monkeypatch, device)
-    assert read_device(device.uuid) == Reading(GIGABYTE // 2, 80 * GIGABYTE, (7, 9))
+    assert read_device(device.uuid) == GpuReading(GIGABYTE // 2, 80 * GIGABYTE, (7, 9))
 
 
 def test_a_driver_that_cannot_list_processes_shows_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +87,7 @@ def test_a_driver_that_cannot_list_processes_shows_none(monkeypatch: pytest.Monk
 def test_a_lost_device_is_told_in_the_drivers_words(monkeypatch: pytest.MonkeyPatch) -> None:
     device = ToyDevice(error=pynvml.NVML_ERROR_GPU_IS_LOST)
     install(monkeypatch, device)
-    assert read_device(device.uuid) == Reading(lost="GPU is lost")
+    assert read_device(device.uuid) == GpuReading(lost="GPU is lost")
 
 
 def test_a_gpu_that_fell_off_its_bus_does_not_hide_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +102,7 @@ def test_a_gpu_without_memory_of_its_own_counts(monkeypatch: pytest.MonkeyPatch)
     install(monkeypatch, device)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetMemoryInfo", _refuses)
     assert [(gpu.hardware, gpu.memory_bytes) for gpu in read_gpus({})[2]] == [("cuda-sm_121", 0)]
-    assert read_device(device.uuid) == Reading()
+    assert read_device(device.uuid) == GpuReading()
 
 
 def _refuses(_: object) -> object:

@@ -210,7 +210,7 @@ def baseline(told):
         "writes through the descriptors of another arm": _in_child(lambda: _writes_through(others)),
         "writes through those of a program that another arm started": _in_child(lambda: _writes_through(programs)),
         "looks into another arm": _in_child(lambda: _first(map(_looks_into, others[:1]))),
-        "looks into another arm's keeper": _in_child(lambda: _first(map(_looks_into, others[1:]))),
+        "looks into another arm's supervisor": _in_child(lambda: _first(map(_looks_into, others[1:]))),
         "writes into another arm's folder": _first((_makes(told["folder"]), _writes(told["folder"] + "/repro.py"))),
         "writes into the database and others' caches": _first(map(_writes, told["files"])),
         "writes into its packages": _first((_makes(told["site"]), _writes(told["module"]))),

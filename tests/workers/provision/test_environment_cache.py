@@ -1,4 +1,4 @@
-"""The shelf of environments by itself. With real environments: test_provisioner.py."""
+"""The cache of environments by itself. With real environments: test_provisioner.py."""
 
 import os
 import subprocess
@@ -18,67 +18,67 @@ TAKER = """
 import sys, time
 from pathlib import Path
 from knowngood.workers.provision.environment_cache import EnvironmentCache
-shelf = EnvironmentCache(Path(sys.argv[1]), Path(sys.argv[2]))
-shelf.take("once")
-shelf.folder("once").mkdir()
+cache = EnvironmentCache(Path(sys.argv[1]), Path(sys.argv[2]))
+cache.lease_new("once")
+cache.folder("once").mkdir()
 print("taken", flush=True)
 time.sleep(600)
 """
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> EnvironmentCache:
+def cache(tmp_path: Path) -> EnvironmentCache:
     return EnvironmentCache(tmp_path / "environments", tmp_path / "cache")
 
 
-def finish(shelf: EnvironmentCache) -> None:
+def finish(cache: EnvironmentCache) -> None:
     """An environment as its maker leaves it."""
-    site = site_of(shelf.folder(KEY), PYTHON)
+    site = site_of(cache.folder(KEY), PYTHON)
     (site / "torch").mkdir(parents=True)
     (site / "torch" / "graph.py").write_text("1")
-    (shelf.folder(KEY) / "pylock.toml").write_text(LOCK)
+    (cache.folder(KEY) / "pylock.toml").write_text(LOCK)
     seals = seal(site).of_environment
-    shelf.finish(EnvironmentRecord(KEY, "torch-1", PYTHON, sys.executable, digest(LOCK), {}, {}, (), {}, 0, seals, 1.0))
+    cache.finish(EnvironmentRecord(KEY, "torch-1", PYTHON, sys.executable, digest(LOCK), {}, {}, (), {}, 0, seals, 1.0))
 
 
 @pytest.mark.parametrize("name", ["ready.json", "pylock.toml"])
 @pytest.mark.parametrize("by", ["a pipe", "a file of terabytes", "a link to another", "another text", "nothing"])
 @pytest.mark.timeout(60)
 def test_an_environment_is_not_lent_where_what_we_read_of_it_was_replaced(
-    shelf: EnvironmentCache, name: str, by: str
+    cache: EnvironmentCache, name: str, by: str
 ) -> None:
-    finish(shelf)
-    lent = shelf.borrow(KEY)
-    assert lent is not None
-    lent[1].release()
-    replaced = shelf.folder(KEY) / name
-    replaced.rename(shelf.root / "same")
+    finish(cache)
+    leased = cache.lease(KEY)
+    assert leased is not None
+    leased[1].release()
+    replaced = cache.folder(KEY) / name
+    replaced.rename(cache.root / "same")
     if by == "a pipe":
         os.mkfifo(replaced)
     elif by == "a link to another":
-        replaced.symlink_to(shelf.root / "same")
+        replaced.symlink_to(cache.root / "same")
     elif by != "nothing":
         replaced.write_text("[" * 200_000)
     if by == "a file of terabytes":
         os.truncate(replaced, 1 << 42)
-    assert shelf.borrow(KEY) is None
-    with shelf.own(KEY, lambda: None):
-        assert not shelf.folder(KEY).exists(), "its next maker begins anew"
+    assert cache.lease(KEY) is None
+    with cache.exclusive(KEY, lambda: None):
+        assert not cache.folder(KEY).exists(), "its next maker begins anew"
 
 
-def test_what_was_taken_during_a_sweep_is_swept_once_its_holder_is_dead(shelf: EnvironmentCache) -> None:
-    sweeping = shelf.take("once")
-    command = [sys.executable, "-c", TAKER, str(shelf.root), str(shelf.cache)]
+def test_what_was_taken_during_a_sweep_is_swept_once_its_holder_is_dead(cache: EnvironmentCache) -> None:
+    sweeping = cache.lease_new("once")
+    command = [sys.executable, "-c", TAKER, str(cache.root), str(cache.cache)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as taker:
         assert taker.stdout is not None
         try:
             opened = Path(f"/proc/{taker.pid}/fd")
-            assert eventually(lambda: shelf.root / "once.once" in {one.resolve() for one in opened.iterdir()})
+            assert eventually(lambda: cache.root / "once.once" in {one.resolve() for one in opened.iterdir()})
             sweeping.release()  # as a sweep does: the file goes, then its lock
             assert taker.stdout.readline() == b"taken\n"
-            shelf.trim(is_enough=lambda _: True)
-            assert shelf.folder("once").exists(), "somebody holds it"
+            cache.trim(is_enough=lambda _: True)
+            assert cache.folder("once").exists(), "somebody holds it"
         finally:
             taker.kill()
-    shelf.trim(is_enough=lambda _: True)
-    assert not shelf.folder("once").exists()
+    cache.trim(is_enough=lambda _: True)
+    assert not cache.folder("once").exists()

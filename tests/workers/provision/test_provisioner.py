@@ -26,8 +26,7 @@ from knowngood.workers.provision.index_config import bridge
 from knowngood.workers.provision.provisioner import Cancelled, Environment, Pair, Provisioner, ProvisionFailure
 from knowngood.workers.provision.pylock import read_lock
 from knowngood.workers.provision.resolver import environment_key
-from knowngood.workers.provision.site_packages import site_of
-from knowngood.workers.provision.wheel_integrity import WheelSeals
+from knowngood.workers.provision.site_packages import WheelSeals, site_of
 from tests.workers.registry import (
     NATIVE,
     PYTHON,
@@ -119,7 +118,7 @@ def trouble_with(provisioner: Provisioner, build: Build, *requirements: str) -> 
     trouble = caught.value.trouble
     assert "127.0.0.1" not in trouble.sentence
     assert "secret" not in trouble.sentence
-    folder = provisioner.shelf.folder(environment_key(build, request_of(build, *requirements)))
+    folder = provisioner.environments.folder(environment_key(build, request_of(build, *requirements)))
     assert not folder.exists(), "what failed leaves nothing half-made"
     return trouble.code, trouble.sentence
 
@@ -211,8 +210,8 @@ def test_a_removed_environment_is_made_again_from_its_stored_lock_without_the_in
     build = build_of()
     first = provision(make(), build)
     provisioner = make()
-    with provisioner.shelf.own(first.root.name, lambda: None):
-        provisioner.shelf.discard(first.root.name)
+    with provisioner.environments.exclusive(first.root.name, lambda: None):
+        provisioner.environments.discard(first.root.name)
     registry.status = 503
     second = provision(provisioner, build)
     assert not second.reused
@@ -527,7 +526,7 @@ def test_a_stored_lock_whose_wheels_were_replaced_is_resolved_anew(
     build = build_of()
     provisioner = make()
     first = provision(provisioner, build)
-    provisioner.shelf.trim(is_enough=lambda held: held == 0)
+    provisioner.environments.trim(is_enough=lambda held: held == 0)
     registry.wheels[3] = make_wheel("numpy", "1.26.4", {"numpy/__init__.py": '__version__ = "1.26.4"  # rebuilt\n'})
     subprocess.run(
         [sys.executable, "-m", "uv", "cache", "clean", "-q", "--cache-dir", tmp_path / "uv-cache"], check=True
@@ -547,7 +546,7 @@ def test_the_least_recently_used_environment_goes_when_the_limit_is_passed(make:
     registry.wheels += [make_wheel(name, "1.0") for name in ("one", "two")]
     first, second = provision(make(), build_of(), "one==1.0"), provision(make(), build_of(), "two==1.0")
     provision(make(), build_of(), "one==1.0")
-    held = make().shelf.footprint()
+    held = make().environments.footprint()
     third = provision(make(limit_bytes=held - 1), build_of())
     assert first.root.exists()
     assert not second.root.exists()
@@ -574,7 +573,10 @@ def test_a_lease_keeps_nobody_else_from_a_lease(make: Make) -> None:
 
 def test_waiting_for_another_process_can_be_cancelled(make: Make) -> None:
     provisioner, build = make(), build_of()
-    with provisioner.shelf.own(environment_key(build, request_of(build)), lambda: None), pytest.raises(Cancelled):
+    with (
+        provisioner.environments.exclusive(environment_key(build, request_of(build)), lambda: None),
+        pytest.raises(Cancelled),
+    ):
         make().provision(build, request_of(build), silent, is_cancelled=lambda: True)
 
 
@@ -605,9 +607,9 @@ def test_an_evicted_environment_can_be_made_again(make: Make) -> None:
 def test_a_footprint_counts_a_shared_wheel_once(make: Make, registry: Registry) -> None:
     registry.wheels.append(make_wheel("extra", "1.0"))
     provision(make(), build_of())
-    alone = make().shelf.footprint()
+    alone = make().environments.footprint()
     provision(make(), build_of(), "extra==1.0")
-    assert alone < make().shelf.footprint() < 2 * alone
+    assert alone < make().environments.footprint() < 2 * alone
 
 
 # -- several processes, and their deaths -------------------------------------------------------------------------------
@@ -655,7 +657,7 @@ def test_a_kill_while_wheels_are_fetched_leaves_nothing_that_is_taken_for_ready(
 
 def test_a_half_made_environment_is_swept_away(make: Make) -> None:
     provisioner = make()
-    folder = provisioner.shelf.folder("0" * 32)
+    folder = provisioner.environments.folder("0" * 32)
     (folder / "lib").mkdir(parents=True)
     folder.with_suffix(".lock").touch()
     provisioner.trim()
@@ -667,8 +669,8 @@ def test_a_cancelled_provisioning_stops_while_a_wheel_is_fetched(make: Make, reg
     provisioner, build = make(), build_of()
     with pytest.raises(Cancelled):
         provisioner.provision(build, request_of(build), silent, is_cancelled=registry.asked.is_set)
-    assert provisioner.shelf.load_all() == []
-    assert not provisioner.shelf.folder(environment_key(build, request_of(build))).exists()
+    assert provisioner.environments.load_all() == []
+    assert not provisioner.environments.folder(environment_key(build, request_of(build))).exists()
 
 
 # -- told before -------------------------------------------------------------------------------------------------------

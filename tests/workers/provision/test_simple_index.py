@@ -94,7 +94,7 @@ def test_an_index_that_speaks_json_is_read_with_metadata_beside_its_wheels() -> 
             None,
             "",
         )
-        words = index.words_of(file)
+        words = index.metadata_of(file)
         assert "Requires-Dist: triton==3.2.0" in words.metadata
         assert not registry.fetched, "no wheel is fetched for it"
 
@@ -126,7 +126,7 @@ def test_a_wheel_without_metadata_beside_it_is_read_in_parts_and_never_whole(the
     there.page(listed(told()))
     there.file(padded.content)
     (file,) = there.index().files_of("torch")
-    words = there.index().words_of(file, version_py=True)
+    words = there.index().metadata_of(file, version_py=True)
     assert "Name: torch" in words.metadata
     assert words.version_py == 'cuda = "12.4"\n'
     spans = [headers["Range"] for path, headers in there.asked if path.startswith("/files/")]
@@ -140,7 +140,7 @@ def test_metadata_that_is_not_what_the_index_says_it_is_does_not_count(there: Pl
     there.file(WHEEL.content)
     there.answers[f"/files/{WHEEL.file}.metadata"] = (200, {}, b"Name: torch\nRequires-Dist: triton==6.6.6\n")
     (file,) = there.index().files_of("torch")
-    assert "triton==3.2.0" in there.index().words_of(file).metadata
+    assert "triton==3.2.0" in there.index().metadata_of(file).metadata
 
 
 def test_a_login_goes_to_its_own_host_and_no_other(there: Place) -> None:
@@ -150,7 +150,7 @@ def test_a_login_goes_to_its_own_host_and_no_other(there: Place) -> None:
         there.file(WHEEL.content)
         index = there.index(login="reader:se%40cret@")
         (file,) = index.files_of("torch")
-        index.words_of(file)
+        index.metadata_of(file)
         assert there.asked[0][1]["Authorization"] == f"Basic {base64.b64encode(b'reader:se@cret').decode()}"
         assert all("Authorization" not in headers for _, headers in [*elsewhere.asked, *there.asked[1:]])
 
@@ -159,7 +159,7 @@ def test_a_login_stays_with_the_files_of_the_same_host(there: Place) -> None:
     there.page(listed(told()))
     there.file(WHEEL.content)
     index = there.index(login="reader:secret@")
-    index.words_of(index.files_of("torch")[0])
+    index.metadata_of(index.files_of("torch")[0])
     assert all("Authorization" in headers for _, headers in there.asked)
 
 
@@ -276,14 +276,14 @@ def test_a_wheel_that_cannot_be_read_is_named(there: Place, given: Callable[[Pla
     there.page(listed(told()))
     (file,) = there.index().files_of("torch")
     with pytest.raises(UnreadableWheel, match=r"torch-9\.2\.0"):
-        there.index().words_of(file)
+        there.index().metadata_of(file)
 
 
 def test_where_only_the_metadata_can_be_had_it_is_enough(there: Place) -> None:
     _whole(there)
     there.page(listed(told(**{"core-metadata": True})))
     there.answers[f"/files/{WHEEL.file}.metadata"] = (200, {}, WHEEL.metadata.encode())
-    words = there.index().words_of(there.index().files_of("torch")[0], version_py=True)
+    words = there.index().metadata_of(there.index().files_of("torch")[0], version_py=True)
     assert (words.metadata, words.version_py) == (WHEEL.metadata, "")
 
 

@@ -7,7 +7,15 @@ import pytest
 from knowngood.workers.provision.import_probe import import_torch
 from knowngood.workers.provision.index_config import bridge
 from knowngood.workers.provision.resolver import ProvisionFailure
-from knowngood.workers.provision.uv_cli import Fault, Installer, InstallerFailed, Watch, judge, run_watched, sentence_of
+from knowngood.workers.provision.uv_cli import (
+    Fault,
+    Installer,
+    InstallerFailed,
+    ProcessObserver,
+    classify_failure,
+    run_watched,
+    sentence_of,
+)
 
 NO_VERSION = """\
 error: No solution found when resolving dependencies
@@ -79,7 +87,7 @@ ROWS = {
 
 @pytest.mark.parametrize(("output", "fault", "is_doubtful"), ROWS.values(), ids=ROWS.keys())
 def test_a_failure_of_uv_is_told_apart(output: str, fault: Fault, is_doubtful: bool) -> None:
-    assert judge(output) == (fault, is_doubtful)
+    assert classify_failure(output) == (fault, is_doubtful)
 
 
 def test_the_sentence_is_uvs_without_its_boilerplate() -> None:
@@ -106,14 +114,14 @@ def test_neither_addresses_nor_our_own_folders_are_told(tmp_path: Path) -> None:
 
 
 def test_a_program_that_hangs_is_stopped_in_time() -> None:
-    ran = run_watched(["sleep", "30"], env={"PATH": "/usr/bin:/bin"}, watch=Watch(), timeout_s=0.1)
+    ran = run_watched(["sleep", "30"], env={"PATH": "/usr/bin:/bin"}, observer=ProcessObserver(), timeout_s=0.1)
     assert ran.code != 0
     assert ran.output == "error: stopped after 0.1 s"
 
 
 @pytest.mark.parametrize(("does", "expected"), [("kill -KILL $$", True), ("kill -TERM $$", False), ("exit 9", False)])
 def test_a_program_that_was_killed_is_known_from_one_that_failed(does: str, expected: bool) -> None:
-    assert run_watched(["sh", "-c", does], env={}, watch=Watch()).was_killed is expected
+    assert run_watched(["sh", "-c", does], env={}, observer=ProcessObserver()).was_killed is expected
 
 
 def test_an_interpreter_that_was_killed_is_not_called_unable_to_import_torch(tmp_path: Path) -> None:
@@ -121,4 +129,4 @@ def test_an_interpreter_that_was_killed_is_not_called_unable_to_import_torch(tmp
     python.write_text("#!/bin/sh\nkill -KILL $$\n", encoding="utf-8")
     python.chmod(0o755)
     with pytest.raises(ProvisionFailure, match=r"was killed \(SIGKILL\)"):
-        import_torch(python, {}, Watch())
+        import_torch(python, {}, ProcessObserver())

@@ -9,7 +9,7 @@ import pytest
 from knowngood.app.domain.errors import FleetUnusable
 from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.workers.ray.node import AgentLaunchSpec, offer_machine, ray_environment, require_ray
-from knowngood.workers.ray.task import carrier_of
+from knowngood.workers.ray.task import transport_for
 
 
 def test_without_ray_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,12 +26,12 @@ def test_without_a_token_it_is_said_how_to_make_one(tmp_path: Path) -> None:
 
 
 def test_an_agent_sees_all_gpus_of_its_machine_and_uses_the_jobs_own() -> None:
-    post = AgentLaunchSpec({"slots": 2}, gpus=(2, 3), visible="2,3")
-    transport = carrier_of(post, [1], {"CUDA_VISIBLE_DEVICES": "1", "PATH": "/bin"})
+    launch_spec = AgentLaunchSpec({"slots": 2}, gpus=(2, 3), visible="2,3")
+    transport = transport_for(launch_spec, [1], {"CUDA_VISIBLE_DEVICES": "1", "PATH": "/bin"})
     assert transport.worker_config == {"slots": 2, "gpus": [3]}
     assert transport.environment["CUDA_VISIBLE_DEVICES"] == "2,3"
-    assert "gpus" not in carrier_of(post, [], {}).worker_config
-    assert "CUDA_VISIBLE_DEVICES" not in carrier_of(replace(post, visible=None), [1], {}).environment
+    assert "gpus" not in transport_for(launch_spec, [], {}).worker_config
+    assert "CUDA_VISIBLE_DEVICES" not in transport_for(replace(launch_spec, visible=None), [1], {}).environment
 
 
 def test_a_machine_with_gpus_of_two_classes_says_what_to_do() -> None:

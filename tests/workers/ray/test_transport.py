@@ -1,4 +1,4 @@
-"""The Ray carrier on a real cluster: the dispatcher's own head and two workers, on one machine, with toy agents.
+"""The Ray transport on a real cluster: the dispatcher's own head and two workers, on one machine, with toy agents.
 
 Skipped only where Ray is not installed. Ray listens on every interface whatever it is told (2.60, measured 2026-11-21);
 whoever is not of the cluster lacks its token, which is of this run alone.
@@ -35,8 +35,8 @@ from knowngood.app.store.jobs.capacity import load_offers
 from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.app.store.records import JobState
 from knowngood.app.store.tables import arms, jobs
-from knowngood.workers.dispatch.dispatcher import Dispatch, dispatch, utc_now
-from knowngood.workers.dispatch.local_transport import GivenBack, LocalTransport, Lost
+from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch, utc_now
+from knowngood.workers.dispatch.local_transport import AgentLost, JobReturned, LocalTransport
 from knowngood.workers.provision.resolver import environment_key
 from knowngood.workers.ray.node import NODE, NodeProcess, offer_machine
 from knowngood.workers.ray.transport import Fleet, RayJobHandle, RayTransport
@@ -83,11 +83,11 @@ class Site:
             ip=ip,
             environ=self.environ,
         )
-        assert node.post is not None
+        assert node.launch_spec is not None
         toy = (sys.executable, "-m", "tests.workers.toy_agent", self.mark)
-        process = NodeProcess(replace(node, post=replace(node.post, command=toy)), self.environ)
+        process = NodeProcess(replace(node, launch_spec=replace(node.launch_spec, command=toy)), self.environ)
         self.nodes[ip] = process
-        assert process.wait_until_started(PATIENCE_S), process.last_words
+        assert process.wait_until_started(PATIENCE_S), process.last_words()
         assert eventually(lambda: len({one.id for one in self.transport.members} - before) == 1, PATIENCE_S)
         (id_,) = {one.id for one in self.transport.members} - before
         return process, id_
@@ -136,7 +136,7 @@ def free_port() -> int:
 
 @contextmanager
 def site_at(folder: Path) -> Iterator[Site]:
-    """A head with its carrier; workers join as tests ask for them."""
+    """A head with its transport; workers join as tests ask for them."""
     (folder / "token").write_text(secrets.token_hex(32))
     environ = {
         **os.environ,
@@ -175,7 +175,7 @@ def _clean(request: pytest.FixtureRequest) -> Iterator[None]:
         (made.folder / "ledger").unlink(missing_ok=True)
 
 
-def follow(handle: RayJobHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], Lost | None]:
+def follow(handle: RayJobHandle, at_start: Callable[[], None] = lambda: None) -> tuple[list[Event], AgentLost | None]:
     """Events up to the end, and how it was lost; `at_start` is called as an arm starts."""
     events: list[Event] = []
     try:
@@ -183,7 +183,7 @@ def follow(handle: RayJobHandle, at_start: Callable[[], None] = lambda: None) ->
             events.append(event)
             if isinstance(event, ArmStarted):
                 at_start()
-    except Lost as lost:
+    except AgentLost as lost:
         return events, lost
     return events, None
 
@@ -267,7 +267,7 @@ def test_the_death_of_rays_own_process_is_a_loss_in_words(site: Site) -> None:
 
     _, lost = follow(site.transport.start(spec("hang")), kill)
     assert str(lost) == "the Ray process that ran its agent died: killed, or out of memory"
-    assert not isinstance(lost, GivenBack)
+    assert not isinstance(lost, JobReturned)
 
 
 def test_a_job_for_a_gpu_goes_where_one_is_and_gets_it_alone(site: Site) -> None:
@@ -292,7 +292,7 @@ def test_a_job_for_a_gpu_goes_where_one_is_and_gets_it_alone(site: Site) -> None
 
 
 def test_a_job_of_a_class_that_nobody_offers_is_given_back_at_once(site: Site) -> None:
-    with pytest.raises(GivenBack, match="no worker of class cuda-sm_120 is left"):
+    with pytest.raises(JobReturned, match="no worker of class cuda-sm_120 is left"):
         site.transport.start(on(spec("pass"), "cuda-sm_120"))
 
 
@@ -389,7 +389,7 @@ def test_the_matrix_is_the_same_as_the_local_carriers(site: Site, new_store: New
         given_run(engine, issues, builds, at=utc_now())
     toy = (sys.executable, "-m", "tests.workers.toy_agent")
     dispatch(local, LocalTransport({"ledger": os.devnull}, toy), ONCE, stop=forever)
-    how = Dispatch(hardware=(), room=site.transport.room, until_idle=True, poll_s=0.05)
+    how = DispatchOptions(hardware=(), room=site.transport.room, until_idle=True, poll_s=0.05)
     dispatch(fleet, site.transport, how, stop=forever)
     assert counted(fleet) == counted(local) != {}
     assert verdicts_of(fleet) == verdicts_of(local)
@@ -407,7 +407,9 @@ def verdicts_of(engine: Engine) -> dict[str, tuple[Verdict, str]]:
 
 def test_a_class_that_nobody_offers_stays_queued_and_is_said(site: Site, own_engine: Engine) -> None:
     run = given_run(own_engine, [doing("pass")], at=utc_now())
-    gpus_alone = Dispatch(hardware=(), room=lambda: {GPU_CLASS: site.transport.room()[GPU_CLASS]}, until_idle=True)
+    gpus_alone = DispatchOptions(
+        hardware=(), room=lambda: {GPU_CLASS: site.transport.room()[GPU_CLASS]}, until_idle=True
+    )
     dispatch(own_engine, site.transport, gpus_alone, stop=forever)
     assert load_run(own_engine, run).jobs[0].state is JobState.QUEUED
     with reading(own_engine) as s:
@@ -425,7 +427,7 @@ def test_a_worker_that_takes_leave_costs_no_job_a_loss(site: Site, own_engine: E
     run = given_run(own_engine, [doing("pass", takes_s=30.0)], at=utc_now())
     site.has_environment(home, make_build())
     stop = threading.Event()
-    how = Dispatch(hardware=(), room=site.transport.room, poll_s=0.05)
+    how = DispatchOptions(hardware=(), room=site.transport.room, poll_s=0.05)
     dispatcher = threading.Thread(target=dispatch, args=(own_engine, site.transport, how), kwargs={"stop": stop.is_set})
     dispatcher.start()
     try:
@@ -488,7 +490,7 @@ def test_the_death_of_rays_driver_loses_its_jobs_and_it_is_started_anew(site: Si
 
     _, lost = follow(site.transport.start(spec("hang")), kill)
     assert str(lost) == "the dispatcher lost its fleet"
-    with pytest.raises(GivenBack):
+    with pytest.raises(JobReturned):
         site.transport.start(spec("pass"))
     assert eventually(lambda: site.transport.driver_pid != before and bool(site.transport.members), PATIENCE_S)
 
@@ -511,12 +513,12 @@ sys.stdin.read()
 @pytest.mark.parametrize(
     ("stage", "kind", "sentence"),
     [
-        ("placed", Lost, "the machine that ran it is gone: killed, cut off, or restarted"),
-        ("waiting", GivenBack, "no worker of class cpu-x86_64 is left"),
+        ("placed", AgentLost, "the machine that ran it is gone: killed, cut off, or restarted"),
+        ("waiting", JobReturned, "no worker of class cpu-x86_64 is left"),
     ],
 )
 def test_a_job_whose_machine_the_fleet_has_given_up_is_not_waited_for(
-    stage: str, kind: type[Lost], sentence: str
+    stage: str, kind: type[AgentLost], sentence: str
 ) -> None:
     """As with a machine that is frozen: Ray drops it from the fleet, and its stream says nothing."""
     command = (sys.executable, "-c", SCRIPTED, stage)

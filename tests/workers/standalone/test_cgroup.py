@@ -27,7 +27,7 @@ from knowngood.app.domain.verdicts.outcome import Ending
 from knowngood.workers.agent.arm_runner import Execution, ForkServer, Limits, RunLocation, execute, scratch_folder
 from knowngood.workers.agent.doctor import State, check_limits
 from knowngood.workers.agent.process_guard import settle
-from knowngood.workers.agent.sandbox_policy import SandboxSpec, reach, reach_groups
+from knowngood.workers.agent.sandbox_policy import SandboxSpec, probe_cgroups, probe_sandbox
 from knowngood.workers.standalone import cgroup
 from knowngood.workers.standalone.sandbox import is_apart
 from tests.waiting import eventually
@@ -109,7 +109,7 @@ def test_a_group_that_may_not_be_written_was_not_given(tmp_path: Path) -> None:
 
 def test_the_host_says_who_limits_memory() -> None:
     told = check_limits()
-    home, why_not = reach_groups()
+    home, why_not = probe_cgroups()
     assert told.state is State.OK
     assert ("the kernel limits the memory" if home else why_not) in told.sentence
 
@@ -123,7 +123,7 @@ real = pytest.mark.cgroup
 @pytest.fixture(scope="module")
 def home() -> str:
     settle()
-    home, why_not = reach_groups()
+    home, why_not = probe_cgroups()
     if not home:
         pytest.skip(why_not)
     return home
@@ -137,13 +137,15 @@ def host(tmp_path_factory: pytest.TempPathFactory, home: str) -> Host:
 @pytest.fixture(scope="module", params=["process", "highest"])
 def sandbox_spec(request: pytest.FixtureRequest, host: Host, tmp_path_factory: pytest.TempPathFactory) -> SandboxSpec:
     level = Isolation.PROCESS if request.param == "process" else Isolation.FILTERED
-    return reach(host.sandbox_inputs(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level).sandbox_spec
+    return probe_sandbox(
+        host.sandbox_inputs(MEMORY, host.python.resolve()), tmp_path_factory.mktemp("try"), level
+    ).sandbox_spec
 
 
 @pytest.fixture(scope="module")
 def fork_server(host: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     with (
-        scratch_folder(tmp_path_factory.mktemp("zygote")) as folder,
+        scratch_folder(tmp_path_factory.mktemp("fork-server")) as folder,
         ForkServer(RunLocation(host.python, (), Limits(MEMORY)), folder) as process,
     ):
         yield process
@@ -323,7 +325,7 @@ def is_empty(group: Path) -> bool:
 
 
 @real
-def test_the_group_of_an_arm_whose_keeper_was_killed_is_gone_with_all_in_it(attempt: Attempt, home: str) -> None:
+def test_the_group_of_an_arm_whose_supervisor_was_killed_is_gone_with_all_in_it(attempt: Attempt, home: str) -> None:
     done: list[Execution] = []
     script = "import time\ndef baseline(): time.sleep(600)\n"
     thread = threading.Thread(target=lambda: done.append(attempt(script)))

@@ -19,7 +19,7 @@ MEGABYTE = 1 << 20
 def without_rights(act: Callable[[Path], int]) -> int:
     """The result of `act` in a process without rights, in a folder of its own."""
     answer, says = os.pipe()
-    with tempfile.TemporaryDirectory(prefix="kg-keeper-") as folder:
+    with tempfile.TemporaryDirectory(prefix="kg-supervisor-") as folder:
         pid = os.fork()
         if pid == 0:
             try:

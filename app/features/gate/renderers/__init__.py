@@ -1,12 +1,16 @@
-"""The forms that an answer of the gate comes in, and what each is called on the wire."""
+"""The forms that an answer of the gate comes in, and the media type of each."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from knowngood.app.features.gate.decision import Ruling
-
-# Each form is imported by who asks for it: JUnit's and SARIF's parts take longer to import than the rest of an answer.
-# ruff: noqa: PLC0415
+from knowngood.app.features.gate.renderers.github import answer_github, github_summary
+from knowngood.app.features.gate.renderers.json import dump_decision
+from knowngood.app.features.gate.renderers.junit import answer_junit
+from knowngood.app.features.gate.renderers.markdown import answer_markdown
+from knowngood.app.features.gate.renderers.sarif import answer_sarif
+from knowngood.app.features.gate.renderers.text import answer_text
 
 
 class Form(StrEnum):
@@ -32,7 +36,7 @@ MEDIA = {
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """What an answer says beside the ruling. `base` is the server's address, before the paths of evidence; `where` the
+    """Options of an answer beside the ruling. `base` is the server's address, before the paths of evidence; `where` the
     file that the environment stands in; `advisory` makes warnings of what would be errors.
     """
 
@@ -41,39 +45,20 @@ class RenderOptions:
     advisory: bool = False
 
 
-def render(ruling: Ruling, form: Form, told: RenderOptions = RenderOptions()) -> str:
+_RENDERERS: Mapping[Form, Callable[[Ruling, RenderOptions], str]] = {
+    Form.TEXT: lambda ruling, options: answer_text(ruling, options.base),
+    Form.JSON: lambda ruling, options: dump_decision(ruling, options.base),
+    Form.JUNIT: lambda ruling, options: answer_junit(ruling, options.base),
+    Form.SARIF: lambda ruling, options: answer_sarif(ruling, options.base, where=options.where),
+    Form.GITHUB: lambda ruling, options: answer_github(
+        ruling, options.base, where=options.where, advisory=options.advisory
+    ),
+    Form.MARKDOWN: lambda ruling, options: answer_markdown(ruling, options.base),
+    Form.SUMMARY: lambda ruling, options: github_summary(ruling, options.base),
+}
+
+
+def render(ruling: Ruling, form: Form, options: RenderOptions = RenderOptions()) -> str:
     """The answer as text that ends in a line end."""
-    text = _render(ruling, form, told)
+    text = _RENDERERS[form](ruling, options)
     return text if text.endswith("\n") else f"{text}\n"
-
-
-def _render(ruling: Ruling, form: Form, told: RenderOptions) -> str:
-    match form:
-        case Form.TEXT:
-            from knowngood.app.features.gate.renderers.text import answer_text
-
-            return answer_text(ruling, told.base)
-        case Form.JSON:
-            from knowngood.app.features.gate.renderers.json import dump_decision
-
-            return dump_decision(ruling, told.base)
-        case Form.MARKDOWN:
-            from knowngood.app.features.gate.renderers.markdown import answer_markdown
-
-            return answer_markdown(ruling, told.base)
-        case Form.SUMMARY:
-            from knowngood.app.features.gate.renderers.github import github_summary
-
-            return github_summary(ruling, told.base)
-        case Form.GITHUB:
-            from knowngood.app.features.gate.renderers.github import answer_github
-
-            return answer_github(ruling, told.base, where=told.where, advisory=told.advisory)
-        case Form.JUNIT:
-            from knowngood.app.features.gate.renderers.junit import answer_junit
-
-            return answer_junit(ruling, told.base)
-        case Form.SARIF:
-            from knowngood.app.features.gate.renderers.sarif import answer_sarif
-
-            return answer_sarif(ruling, told.base, where=told.where)

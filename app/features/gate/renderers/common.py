@@ -1,4 +1,4 @@
-"""What the forms of an answer have in common: its words and signs, which workaround to show, and safe text.
+"""Parts that the forms of an answer share: its words and marks, which workaround to show, and safe text.
 
 Titles, sentences and snippets come from catalogues and servers of anybody. Here they lose what would speak to a
 terminal or a parser instead of a reader; each form adds the escapes of its own syntax.
@@ -7,14 +7,15 @@ terminal or a parser instead of a reader; each form adds the escapes of its own 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 from urllib.parse import quote
 
 from knowngood.app.domain.issue import CONCERNS
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
-from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling
+from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.json import address
-from knowngood.app.serialization.marks import CURED, Mark, in_text
+from knowngood.app.serialization.marks import CURED, VerdictMark, in_text
 
 DECISIONS = {
     Decision.PASS: "Pass",
@@ -48,7 +49,7 @@ _FENCE = re.compile(r"(?P<indent> {0,3})(?P<run>`{3,}(?=[^`]*$)|~{3,})(?P<langua
 
 
 @dataclass(frozen=True)
-class Piece:
+class SnippetPart:
     """A run of lines of a snippet: code, or prose around it."""
 
     lines: tuple[str, ...]
@@ -71,6 +72,11 @@ def all_lines(text: str) -> list[str]:
     return lines
 
 
+def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
+    """Lines of at most 96 columns. Words are never broken: an address or an id stays in one piece."""
+    return wrap(text, 96, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
+
+
 def headline(ruling: Ruling) -> str:
     """The answer in one line."""
     return f"{DECISIONS[ruling.decision]}: {one_line(ruling.why)}"
@@ -85,7 +91,7 @@ def grouped(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
     """Reasons to tell together: what was not measured, for the same cause to the same effect. Others stand alone."""
     groups: dict[object, list[Reason]] = {}
     for place, reason in enumerate(reasons):
-        is_alike = reason.measured_at is None and not reason.cures
+        is_alike = reason.measured_at is None and not reason.workarounds
         key = (reason.effect, reason.verdict, reason.why) if is_alike else place
         groups.setdefault(key, []).append(reason)
     return [tuple(group) for group in groups.values()]
@@ -103,14 +109,14 @@ def unanswered(ruling: Ruling) -> tuple[str, ...]:
 
 
 def settled(ruling: Ruling) -> tuple[Reason, ...]:
-    """Reasons that pass although the issue shows or nothing is known of it: ignored, cured, allowed by the policy."""
+    """Reasons that pass although the issue shows or nothing is known: ignored, worked around, allowed by the policy."""
     passing = (reason for reason in ruling.reasons if reason.effect is Effect.PASS and ruling.build)
     return tuple(reason for reason in passing if not _is_plain(reason))
 
 
-def plain_passes(ruling: Ruling) -> dict[Mark, list[str]]:
+def plain_passes(ruling: Ruling) -> dict[VerdictMark, list[str]]:
     """Issues with nothing more to tell, by their mark: what passes, then what does not apply or concerns others."""
-    found: dict[Mark, list[str]] = {}
+    found: dict[VerdictMark, list[str]] = {}
     for reason in sorted(ruling.reasons, key=lambda one: one.verdict is not Verdict.NOT_AFFECTED):
         if reason.effect is Effect.PASS and _is_plain(reason):
             issues = found.setdefault(mark_of(reason), [])
@@ -123,15 +129,15 @@ def _is_plain(reason: Reason) -> bool:
     return reason.verdict in {Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE}
 
 
-def mark_of(reason: Reason) -> Mark:
-    """Sign and word, as on the pages."""
+def mark_of(reason: Reason) -> VerdictMark:
+    """VerdictMark and word, as on the pages."""
     mark = in_text(reason.verdict)
     match reason.verdict:
         case Verdict.AFFECTED:
-            is_cured = any(cure.verdict == WorkaroundVerdict.EFFECTIVE for cure in reason.cures)
+            is_cured = any(workaround.verdict == WorkaroundVerdict.EFFECTIVE for workaround in reason.workarounds)
             return CURED if is_cured else mark
         case Verdict.NOT_APPLICABLE if reason.why.startswith(CONCERNS):
-            return Mark(mark.sign, one_line(reason.why))
+            return VerdictMark(mark.sign, one_line(reason.why))
         case _:
             return mark
 
@@ -145,7 +151,7 @@ def measured(reason: Reason) -> str:
 
 
 def particulars(reason: Reason) -> Iterator[str]:
-    """What was measured, where and when, and how bad it is, in a few words each."""
+    """The verdict, where and when it was measured, and how severe it is, in a few words each."""
     yield mark_of(reason).word
     yield f"{reason.severity} severity" + (": wrong numbers, no error" if reason.silent else "")
     if reason.hardware:
@@ -179,24 +185,25 @@ def upstream_name(reason: Reason) -> str:
     return f"{found[1]}#{found[2]}" if found else one_line(reason.upstream)
 
 
-def best_cure(reason: Reason) -> Cure | None:
+def best_workaround(reason: Reason) -> MeasuredWorkaround | None:
     """The workaround to show: the first that was measured to help here and is not in place already."""
-    return next((cure for cure in _effective(reason) if cure.id not in reason.applied), None)
+    helping = (workaround for workaround in reason.workarounds if workaround.verdict == WorkaroundVerdict.EFFECTIVE)
+    return next((workaround for workaround in helping if workaround.id not in reason.applied), None)
 
 
-def other_cures(reason: Reason) -> str:
-    """What was measured of the other workarounds: `also works: a, b; does not help: c`."""
-    shown = best_cure(reason)
+def other_workarounds(reason: Reason) -> str:
+    """The findings on the other workarounds: `also works: a, b; does not help: c`."""
+    shown = best_workaround(reason)
     words: dict[str, list[str]] = {}
     for verdict, word in _CURE_WORDS.items():
-        ids = [one_line(cure.id) for cure in reason.cures if cure.verdict == verdict and cure is not shown]
+        ids = [
+            one_line(workaround.id)
+            for workaround in reason.workarounds
+            if workaround.verdict == verdict and workaround is not shown
+        ]
         if ids:
             words["also works" if verdict is WorkaroundVerdict.EFFECTIVE and shown else word] = ids
     return "; ".join(f"{word}: {', '.join(ids)}" for word, ids in words.items())
-
-
-def _effective(reason: Reason) -> Iterator[Cure]:
-    return (cure for cure in reason.cures if cure.verdict == WorkaroundVerdict.EFFECTIVE)
 
 
 def counted(ruling: Ruling) -> str:
@@ -219,23 +226,23 @@ def build_page(ruling: Ruling, base: str) -> str:
     return address(base, f"/builds/{quote(ruling.build, safe='')}") if base and ruling.build else ""
 
 
-def pieces_of(snippet: str) -> Iterator[Piece]:
+def snippet_parts(snippet: str) -> Iterator[SnippetPart]:
     """A snippet's Markdown as prose and code. A fence that is never closed runs to the end, as in CommonMark."""
     lines: list[str] = []
-    sandbox_spec: re.Match[str] | None = None
+    fence: re.Match[str] | None = None
     for line in all_lines(snippet):
-        if sandbox_spec and _closes(line, sandbox_spec["run"]):
-            yield Piece(tuple(lines), is_code=True, language=sandbox_spec["language"].strip())
-            sandbox_spec, lines = None, []
-        elif sandbox_spec:
-            lines.append(_unindented(line, len(sandbox_spec["indent"])))
-        elif sandbox_spec := _FENCE.match(line):
+        if fence and _closes(line, fence["run"]):
+            yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
+            fence, lines = None, []
+        elif fence:
+            lines.append(line[min(len(fence["indent"]), len(line) - len(line.lstrip(" "))) :])
+        elif fence := _FENCE.match(line):
             yield from _prose(lines)
             lines = []
         else:
             lines.append(line)
-    if sandbox_spec:
-        yield Piece(tuple(lines), is_code=True, language=sandbox_spec["language"].strip())
+    if fence:
+        yield SnippetPart(tuple(lines), is_code=True, language=fence["language"].strip())
     else:
         yield from _prose(lines)
 
@@ -245,11 +252,7 @@ def _closes(line: str, run: str) -> bool:
     return len(line) - len(line.lstrip(" ")) < 4 and len(mark) >= len(run) and set(mark) == {run[0]}  # noqa: PLR2004
 
 
-def _unindented(line: str, spaces: int) -> str:
-    return line[min(spaces, len(line) - len(line.lstrip(" "))) :]
-
-
-def _prose(lines: list[str]) -> Iterator[Piece]:
+def _prose(lines: list[str]) -> Iterator[SnippetPart]:
     text = all_lines("\n".join(lines))
     if text:
-        yield Piece(tuple(text))
+        yield SnippetPart(tuple(text))

@@ -12,14 +12,14 @@ from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import (
     DECISIONS,
     EFFECTS,
-    best_cure,
+    best_workaround,
     build_page,
     fixed,
     headline,
     is_explained,
     one_line,
     particulars,
-    pieces_of,
+    snippet_parts,
     told,
 )
 from knowngood.app.features.gate.renderers.json import address
@@ -78,10 +78,10 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
     yield f"{one_line(reason.title)} ({', '.join(particulars(reason))})"
     if fixed(reason):
         yield one_line(fixed(reason))
-    cure = best_cure(reason)
-    if cure:
-        yield f"Workaround that works here, {one_line(cure.id)}: {one_line(cure.title)}"
-        for piece in pieces_of(cure.snippet):
+    workaround = best_workaround(reason)
+    if workaround:
+        yield f"Workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}"
+        for piece in snippet_parts(workaround.snippet):
             yield from (f"  {line}" for line in piece.lines)
     if reason.upstream:
         yield f"Upstream: {one_line(reason.upstream)}"

@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 
-from knowngood.app.domain.verdicts.verdict import Basis
-from knowngood.app.features.gate.decision import Cure, Reason, Ruling
+from knowngood.app.features.gate.decision import Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 
 
@@ -63,7 +62,7 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "age_days": reason.age_days,
         "stale": reason.stale,
         "evidence_url": address(base, reason.evidence) if reason.evidence else None,
-        "workarounds": [_cure_body(cure) for cure in reason.cures],
+        "workarounds": [vars(workaround) for workaround in reason.workarounds],
         "applied": list(reason.applied),
         "ignored": reason.ignored,
         "fixed_in": reason.fixed_in,
@@ -71,30 +70,10 @@ def _reason_body(reason: Reason, base: str) -> dict[str, Any]:
         "fix_doubts": list(reason.fix_doubts),
         "is_new": reason.is_new,
         "assurance": reason.assurance.value,
-        "grounds": [_basis_body(reason.basis)] if reason.basis else [],
+        "grounds": [vars(reason.basis)] if reason.basis else [],
         "runs": reason.runs,
         "upstream": reason.upstream or None,
         "caveat": reason.caveat,
-    }
-
-
-def _basis_body(basis: Basis) -> dict[str, Any]:
-    return {
-        "rule": basis.rule,
-        "build": basis.build,
-        "hardware": basis.hardware,
-        "agreed": basis.agreed,
-        "compared": basis.compared,
-    }
-
-
-def _cure_body(cure: Cure) -> dict[str, Any]:
-    return {
-        "id": cure.id,
-        "title": cure.title,
-        "verdict": str(cure.verdict),
-        "trade_off": cure.trade_off,
-        "snippet": cure.snippet,
     }
 
 

@@ -17,16 +17,17 @@ from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import (
     DECISIONS,
     all_lines,
-    best_cure,
+    best_workaround,
     fixed,
     is_explained,
     one_line,
-    other_cures,
+    other_workarounds,
     particulars,
 )
 from knowngood.app.features.gate.renderers.json import address
+from knowngood.app.serialization.junit import junit_case, junit_suite
 
-_COUNTS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
+_ELEMENTS = {Effect.BLOCK: "failure", Effect.INSUFFICIENT: "error"}
 
 
 def answer_junit(ruling: Ruling, base: str = "") -> str:
@@ -34,16 +35,10 @@ def answer_junit(ruling: Ruling, base: str = "") -> str:
     cases = [_case(reason, base) for reason in ruling.reasons]
     if not is_explained(ruling, ruling.reasons):
         cases.append(_refusal(ruling))
-    suite = ET.Element("testsuite", {"name": f"Known Good: {one_line(ruling.build or 'not tested')}"})
-    if ruling.decided_at:
-        suite.set("timestamp", _utc(ruling.decided_at))
-    _properties(suite, ruling)
-    suite.extend(cases)
-    counts = {"tests": str(len(cases))} | {
-        plural: str(sum(case.find(element) is not None for case in cases)) for element, plural in _COUNTS.items()
-    }
-    suite.attrib |= counts
-    suites = ET.Element("testsuites", {name: counts[name] for name in ("tests", "failures", "errors")})
+    named = {"name": f"Known Good: {one_line(ruling.build or 'not tested')}"}
+    timed = {"timestamp": _utc(ruling.decided_at)} if ruling.decided_at else {}
+    suite = junit_suite({**named, **timed}, _properties(ruling), cases)
+    suites = ET.Element("testsuites", {name: suite.attrib[name] for name in ("tests", "failures", "errors")})
     suites.append(suite)
     ET.indent(suites)
     return "<?xml version='1.0' encoding='utf-8'?>\n" + ET.tostring(suites, encoding="unicode") + "\n"
@@ -54,7 +49,7 @@ def _utc(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-def _properties(suite: ET.Element, ruling: Ruling) -> None:
+def _properties(ruling: Ruling) -> dict[str, str]:
     facts = {
         "decision": ruling.decision.value,
         "why": ruling.why,
@@ -64,44 +59,19 @@ def _properties(suite: ET.Element, ruling: Ruling) -> None:
         "known_at": _utc(ruling.known_at) if ruling.known_at else "",
         **{f"note {number}": note for number, note in enumerate(ruling.notes, start=1)},
     }
-    properties = ET.SubElement(suite, "properties")
-    for name, value in facts.items():
-        if value:
-            ET.SubElement(properties, "property", {"name": name, "value": one_line(value)})
+    return {name: one_line(value) for name, value in facts.items() if value}
 
 
 def _case(reason: Reason, base: str) -> ET.Element:
-    case = ET.Element(
-        "testcase",
-        {
-            "name": f"{one_line(reason.issue)}: {one_line(reason.title)}",
-            "classname": f"knowngood.{one_line(reason.hardware)}",
-        },
-    )
-    element = _element(reason)
-    text = "\n".join(_story(reason, base))
-    if element:
-        marked = ET.SubElement(case, element, _why(reason))
-        marked.text = text
-    else:
-        ET.SubElement(case, "system-out").text = text
-    return case
-
-
-def _element(reason: Reason) -> str:
-    match reason.effect:
-        case Effect.BLOCK:
-            return "failure"
-        case Effect.INSUFFICIENT:
-            return "error"
-        case Effect.WARN:
-            return ""
-        case Effect.PASS:
-            return "skipped" if reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE else ""
-
-
-def _why(reason: Reason) -> dict[str, str]:
-    return {"type": reason.verdict.value, "message": one_line(reason.why)}
+    attributes = {
+        "name": f"{one_line(reason.issue)}: {one_line(reason.title)}",
+        "classname": f"knowngood.{one_line(reason.hardware)}",
+    }
+    element = _ELEMENTS.get(reason.effect, "system-out")
+    if reason.effect is Effect.PASS and (reason.ignored or reason.verdict is Verdict.NOT_APPLICABLE):
+        element = "skipped"
+    said = {"type": reason.verdict.value, "message": one_line(reason.why)} if element != "system-out" else {}
+    return junit_case(attributes, element, "\n".join(_story(reason, base)), said)
 
 
 def _story(reason: Reason, base: str) -> list[str]:
@@ -110,11 +80,14 @@ def _story(reason: Reason, base: str) -> list[str]:
         lines[0] = f"warning: {lines[0]}"
     if fixed(reason):
         lines.append(fixed(reason))
-    cure = best_cure(reason)
-    if cure:
-        lines += [f"workaround that works here, {one_line(cure.id)}: {one_line(cure.title)}", *all_lines(cure.snippet)]
-    if other_cures(reason):
-        lines.append(f"workarounds, measured: {other_cures(reason)}")
+    workaround = best_workaround(reason)
+    if workaround:
+        lines += [
+            f"workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}",
+            *all_lines(workaround.snippet),
+        ]
+    if other_workarounds(reason):
+        lines.append(f"workarounds, measured: {other_workarounds(reason)}")
     if reason.upstream:
         lines.append(f"upstream: {one_line(reason.upstream)}")
     if reason.evidence:
@@ -123,9 +96,6 @@ def _story(reason: Reason, base: str) -> list[str]:
 
 
 def _refusal(ruling: Ruling) -> ET.Element:
-    case = ET.Element("testcase", {"name": "the environment", "classname": "knowngood"})
-    attributes = {"type": ruling.decision.value, "message": one_line(ruling.why)}
-    ET.SubElement(case, "error", attributes).text = "\n".join(
-        [DECISIONS[ruling.decision], one_line(ruling.why), *map(one_line, ruling.notes)]
-    )
-    return case
+    text = "\n".join([DECISIONS[ruling.decision], one_line(ruling.why), *map(one_line, ruling.notes)])
+    said = {"type": ruling.decision.value, "message": one_line(ruling.why)}
+    return junit_case({"name": "the environment", "classname": "knowngood"}, "error", text, said)

@@ -12,7 +12,7 @@ from knowngood.app.features.gate.renderers.common import (
     DECISIONS,
     EFFECTS,
     all_lines,
-    best_cure,
+    best_workaround,
     build_page,
     counted,
     fixed,
@@ -20,7 +20,7 @@ from knowngood.app.features.gate.renderers.common import (
     mark_of,
     measured,
     one_line,
-    other_cures,
+    other_workarounds,
     plain_passes,
     settled,
     told,
@@ -48,7 +48,7 @@ _ADDRESS = re.compile(r"https?://[A-Za-z0-9._~:/?#@!$&'*+,;=%\[\]-]+\Z")
 
 
 def answer_markdown(ruling: Ruling, base: str = "", *, shown: int | None = None) -> str:
-    """The answer first, then a table of the reasons that do something, then each of them with its cure.
+    """The answer first, then a table of the reasons that do something, then each of them with its workaround.
 
     `shown` bounds how many are told (None: all); the rest is counted and linked.
     """
@@ -98,7 +98,7 @@ def _table(reasons: Sequence[Reason], base: str) -> str:
 def _row(reason: Reason, base: str) -> tuple[str, ...]:
     sign, word = mark_of(reason)
     found = ", ".join(part for part in (word, measured(reason)) if part)
-    title = f"{_link(reason.issue, address(base, reason.evidence))} {escaped(reason.title)}"
+    title = f"{link(reason.issue, address(base, reason.evidence))} {escaped(reason.title)}"
     silent = " (∆ wrong numbers, no error)" if reason.silent else ""
     return (
         f"{escaped(sign)} {EFFECTS[reason.effect]}",
@@ -109,7 +109,7 @@ def _row(reason: Reason, base: str) -> tuple[str, ...]:
     )
 
 
-def _link(text: str, target: str) -> str:
+def link(text: str, target: str) -> str:
     """A link where the target is a full address; a path leads nowhere on the page of somebody else."""
     return f"[{escaped(text)}](<{target}>)" if _ADDRESS.match(target) else escaped(text)
 
@@ -126,16 +126,18 @@ def _told(reason: Reason) -> str:
     if reason.caveat:
         lines.append(f"Caution: {escaped(reason.caveat)}.")
     if reason.upstream:
-        lines.append(f"Upstream: {_link(upstream_name(reason), reason.upstream)}")
+        lines.append(f"Upstream: {link(upstream_name(reason), reason.upstream)}")
     if fixed(reason):
         lines.append(f"Upgrade: {escaped(fixed(reason))}.")
-    cure = best_cure(reason)
-    if cure:
-        trade_off = f" ({escaped(cure.trade_off)})" if cure.trade_off else ""
-        lines.append(f"Workaround that works here, **{escaped(cure.id)}**: {escaped(cure.title)}{trade_off}")
-        lines.append(quoted(cure.snippet))
-    if other_cures(reason):
-        lines.append(f"Workarounds, measured: {escaped(other_cures(reason))}.")
+    workaround = best_workaround(reason)
+    if workaround:
+        trade_off = f" ({escaped(workaround.trade_off)})" if workaround.trade_off else ""
+        lines.append(
+            f"Workaround that works here, **{escaped(workaround.id)}**: {escaped(workaround.title)}{trade_off}"
+        )
+        lines.append(quoted(workaround.snippet))
+    if other_workarounds(reason):
+        lines.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
     return "\n\n".join(line for line in lines if line)
 
 

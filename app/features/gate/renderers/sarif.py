@@ -19,11 +19,11 @@ from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import (
     DECISIONS,
     all_lines,
-    best_cure,
+    best_workaround,
     fixed,
     is_explained,
     one_line,
-    other_cures,
+    other_workarounds,
     told,
 )
 from knowngood.app.features.gate.renderers.json import address
@@ -50,10 +50,17 @@ def answer_sarif(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     if not is_explained(ruling, reasons):
         rules[_NO_ANSWER] = _no_answer_rule()
         results.append(_no_answer(ruling, len(rules) - 1, where))
+    informed = {"informationUri": base} if _ADDRESS.match(base) else {}
     run = {
-        "tool": {"driver": _driver(list(rules.values()), base)},
+        "tool": {"driver": {"name": "Known Good", "rules": list(rules.values()), **informed}},
         "automationDetails": {"id": "knowngood/"},
-        "invocations": [_invocation(ruling)],
+        "invocations": [
+            {
+                "executionSuccessful": True,
+                "exitCodeDescription": DECISIONS[ruling.decision],
+                **({"endTimeUtc": _utc(ruling.decided_at)} if ruling.decided_at else {}),
+            }
+        ],
         "columnKind": "unicodeCodePoints",
         "results": results,
         "properties": _facts(ruling),
@@ -61,24 +68,15 @@ def answer_sarif(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _driver(rules: Sequence[_Json], base: str) -> _Json:
-    driver: _Json = {"name": "Known Good", "rules": list(rules)}
-    if _ADDRESS.match(base):
-        driver["informationUri"] = base
-    return driver
-
-
 def _rules(reasons: Sequence[Reason], base: str) -> dict[str, _Json]:
     """One rule for each issue, in the order of its worst reason."""
-    rules: dict[str, _Json] = {}
-    for reason in reasons:
-        if reason.issue not in rules:
-            rules[reason.issue] = _rule(reason, base)
-    return rules
+    worst = {reason.issue: reason for reason in reversed(reasons)}
+    return {issue: _rule(worst[issue], base) for issue in dict.fromkeys(reason.issue for reason in reasons)}
 
 
 def _rule(reason: Reason, base: str) -> _Json:
-    rule: _Json = {
+    page = address(base, f"/issues/{quote(one_line(reason.issue), safe='')}")
+    return {
         "id": one_line(reason.issue),
         "shortDescription": {"text": _message(reason.title)},
         "fullDescription": {"text": _message(reason.title)},
@@ -89,23 +87,20 @@ def _rule(reason: Reason, base: str) -> _Json:
             "severity": reason.severity.value,
             "silent": reason.silent,
         },
+        **({"helpUri": page} if _ADDRESS.match(page) else {}),
     }
-    page = address(base, f"/issues/{quote(one_line(reason.issue), safe='')}")
-    if _ADDRESS.match(page):
-        rule["helpUri"] = page
-    return rule
 
 
 def _help(reason: Reason) -> list[str]:
     lines = [_message(reason.title)]
     if fixed(reason):
         lines.append(f"Upgrade: {fixed(reason)}.")
-    cure = best_cure(reason)
-    if cure:
-        lines += [f"Workaround that works on {one_line(_place(reason))}, {one_line(cure.title)}:"]
-        lines += all_lines(cure.snippet)
-    if other_cures(reason):
-        lines.append(f"Workarounds, measured: {other_cures(reason)}.")
+    workaround = best_workaround(reason)
+    if workaround:
+        lines += [f"Workaround that works on {one_line(_place(reason))}, {one_line(workaround.title)}:"]
+        lines += all_lines(workaround.snippet)
+    if other_workarounds(reason):
+        lines.append(f"Workarounds, measured: {other_workarounds(reason)}.")
     return lines
 
 
@@ -113,12 +108,12 @@ def _help_markdown(reason: Reason) -> list[str]:
     blocks = [f"Upstream: {escaped(reason.title)}"]
     if fixed(reason):
         blocks.append(f"Upgrade: {escaped(fixed(reason))}.")
-    cure = best_cure(reason)
-    if cure:
-        blocks.append(f"Workaround that works on {escaped(_place(reason))}, {escaped(cure.title)}:")
-        blocks.append(quoted(cure.snippet))
-    if other_cures(reason):
-        blocks.append(f"Workarounds, measured: {escaped(other_cures(reason))}.")
+    workaround = best_workaround(reason)
+    if workaround:
+        blocks.append(f"Workaround that works on {escaped(_place(reason))}, {escaped(workaround.title)}:")
+        blocks.append(quoted(workaround.snippet))
+    if other_workarounds(reason):
+        blocks.append(f"Workarounds, measured: {escaped(other_workarounds(reason))}.")
     return blocks
 
 
@@ -127,7 +122,8 @@ def _place(reason: Reason) -> str:
 
 
 def _result(reason: Reason, rule: int, base: str, where: str) -> _Json:
-    result: _Json = {
+    evidence = address(base, reason.evidence)
+    return {
         "ruleId": one_line(reason.issue),
         "ruleIndex": rule,
         "level": _LEVELS[reason.effect],
@@ -141,20 +137,14 @@ def _result(reason: Reason, rule: int, base: str, where: str) -> _Json:
             "hardware": one_line(reason.hardware),
             "stale": reason.stale,
         },
+        **({"hostedViewerUri": evidence} if _ADDRESS.match(evidence) else {}),
+        **({} if reason.is_new is None else {"baselineState": "new" if reason.is_new else "unchanged"}),
     }
-    evidence = address(base, reason.evidence)
-    if _ADDRESS.match(evidence):
-        result["hostedViewerUri"] = evidence
-    if reason.is_new is not None:
-        result["baselineState"] = "new" if reason.is_new else "unchanged"
-    return result
 
 
 def _location(where: str, build: str, hardware: str) -> _Json:
     path = one_line(where.replace("\\", "/")).removeprefix("./") or PLACEHOLDER
-    artifact: _Json = {"uri": quote(path)}
-    if not path.startswith("/"):
-        artifact["uriBaseId"] = "%SRCROOT%"
+    artifact = {"uri": quote(path), **({} if path.startswith("/") else {"uriBaseId": "%SRCROOT%"})}
     return {
         "physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}},
         "logicalLocations": [{"fullyQualifiedName": one_line(f"{build} on {hardware}"), "kind": "environment"}],
@@ -188,13 +178,6 @@ def _no_answer(ruling: Ruling, rule: int, where: str) -> _Json:
         "locations": [_location(where, ruling.build or "not tested", ", ".join(ruling.hardware) or "any hardware")],
         "partialFingerprints": _fingerprints(_NO_ANSWER, "", where),
     }
-
-
-def _invocation(ruling: Ruling) -> _Json:
-    invocation: _Json = {"executionSuccessful": True, "exitCodeDescription": DECISIONS[ruling.decision]}
-    if ruling.decided_at:
-        invocation["endTimeUtc"] = _utc(ruling.decided_at)
-    return invocation
 
 
 def _facts(ruling: Ruling) -> _Json:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from jsonschema import Draft202012Validator, FormatChecker
 
-from knowngood.app.features.gate.decision import Cure, Reason, Ruling
+from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
 from knowngood.app.features.gate.schemas import CureBody, DecisionBody, ReasonBody
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
@@ -24,7 +24,7 @@ def test_the_document_says_the_decision_and_each_reason() -> None:
     first = body["reasons"][0]
     assert (first["issue"], first["effect"], first["verdict"]) == ("xla-8464", "block", "affected")
     assert first["evidence_url"] == f"{SERVER}/cells/xla-8464/torch-2.5.1%2Bcu124?hardware=cpu-x86_64"
-    assert [cure["id"] for cure in first["workarounds"]] == ["no_aliasing", "out_of_place", "clone"]
+    assert [workaround["id"] for workaround in first["workarounds"]] == ["no_aliasing", "out_of_place", "clone"]
     assert "export XLA_ENABLE_PARAM_ALIASING=0" in first["workarounds"][0]["snippet"]
 
 
@@ -74,10 +74,10 @@ def test_every_field_of_a_ruling_stands_in_the_document() -> None:
     def fields(value: type) -> set[str]:
         return set(value.__dataclass_fields__)  # type: ignore[attr-defined]  # all three are dataclasses
 
-    renamed: Mapping[str, str] = {"cures": "workarounds", "evidence": "evidence_url", "basis": "grounds"}
+    renamed: Mapping[str, str] = {"evidence": "evidence_url", "basis": "grounds"}
     assert fields(Ruling) == set(DecisionBody.model_fields)
     assert {renamed.get(name, name) for name in fields(Reason)} == set(ReasonBody.model_fields)
-    assert fields(Cure) == set(CureBody.model_fields)
+    assert fields(MeasuredWorkaround) == set(CureBody.model_fields)
 
 
 def test_a_reason_without_evidence_links_nowhere() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from knowngood.app.features.gate.decision import Cure, Ruling
+from knowngood.app.features.gate.decision import MeasuredWorkaround, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import DECISIONS, one_line, told
 from knowngood.app.features.gate.renderers.markdown import answer_markdown, escaped
@@ -147,15 +147,17 @@ def inside_a_quote(tokens: list[Token], wanted: Token) -> bool:
     ],
 )
 def test_what_a_snippet_leaves_open_ends_with_it(snippet: str) -> None:
-    cure = Cure("c", "C", "effective", "", snippet)
-    text = answer_markdown(make_ruling(make_reason(cures=(cure,)), make_reason("toy-2", Effect.PASS)))
+    workaround = MeasuredWorkaround("c", "C", "effective", "", snippet)
+    text = answer_markdown(make_ruling(make_reason(workarounds=(workaround,)), make_reason("toy-2", Effect.PASS)))
 
     assert top(GITHUB.parse(text))[-2:] == ["blockquote_open", "bullet_list_open"]
 
 
 def test_code_in_a_snippet_stays_as_it_is() -> None:
     snippet = "```python\nif a < b:\n\treturn '|', \"`\", '*'\n```"
-    text = answer_markdown(make_ruling(make_reason(cures=(Cure("c", "C", "effective", "", snippet),))))
+    text = answer_markdown(
+        make_ruling(make_reason(workarounds=(MeasuredWorkaround("c", "C", "effective", "", snippet),)))
+    )
 
     fences = [token for token in GITHUB.parse(text) if token.type == "fence"]
     assert [token.content for token in fences] == ["if a < b:\n\treturn '|', \"`\", '*'\n"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from jsonschema import Draft4Validator
 from markdown_it import MarkdownIt
 
-from knowngood.app.features.gate.decision import Cure, Decision, Reason, Ruling
+from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.sarif import PLACEHOLDER, answer_sarif
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings, texts
@@ -137,8 +137,10 @@ def test_any_ruling_is_valid_sarif(ruling: Ruling, where: str) -> None:
 
 
 def test_a_snippet_that_is_left_open_ends_before_what_follows() -> None:
-    cure = Cure("c", "C", "effective", "", "```\nopen")
-    [rule] = run_of(make_ruling(make_reason(cures=(cure, replace(cure, id="d")))))["tool"]["driver"]["rules"]
+    workaround = MeasuredWorkaround("c", "C", "effective", "", "```\nopen")
+    [rule] = run_of(make_ruling(make_reason(workarounds=(workaround, replace(workaround, id="d")))))["tool"]["driver"][
+        "rules"
+    ]
 
     tokens = [token for token in MarkdownIt().parse(rule["help"]["markdown"]) if token.level == 0]
     assert tokens[-1].type == "paragraph_close"

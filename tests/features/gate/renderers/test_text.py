@@ -10,7 +10,7 @@ from knowngood.app.domain.issue import CPU_PATH
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.policy import Effect
-from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, pieces_of
+from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, snippet_parts
 from knowngood.app.features.gate.renderers.text import answer_text
 from knowngood.app.serialization.marks import in_text
 from knowngood.app.web.html.status_labels import WORDS, sign_of_verdict
@@ -74,7 +74,13 @@ def test_an_untested_environment_names_its_neighbours_and_what_is_watched() -> N
 
 
 def test_what_was_not_measured_is_told_together() -> None:
-    absent = {"measured_at": None, "age_days": None, "cures": (), "verdict": Verdict.NOT_RUN, "why": "not run yet"}
+    absent = {
+        "measured_at": None,
+        "age_days": None,
+        "workarounds": (),
+        "verdict": Verdict.NOT_RUN,
+        "why": "not run yet",
+    }
     unknown = [make_reason(f"toy-{number}", Effect.INSUFFICIENT, title="A toy", **absent) for number in (1, 2)]
 
     text = answer_text(make_ruling(make_reason(), *unknown))
@@ -94,7 +100,7 @@ def test_a_workaround_in_place_is_not_offered_again() -> None:
 
 
 def test_without_an_effective_workaround_none_is_offered_and_what_was_tried_is_told() -> None:
-    text = answer_text(make_ruling(make_reason(cures=(CLONE,), first_fixed="", fixed_in="")))
+    text = answer_text(make_ruling(make_reason(workarounds=(CLONE,), first_fixed="", fixed_in="")))
 
     assert "workarounds: does not help: clone" in text
     assert "works here" not in text
@@ -123,14 +129,16 @@ def test_signs_and_words_are_those_of_the_pages() -> None:
         verdict: WORDS[sign_of_verdict(verdict)] for verdict in Verdict
     }
     assert mark_of(make_reason()) == ("✕'", "fails, has a workaround")
-    assert mark_of(make_reason(cures=(CLONE,))) == ("✕", "fails")
+    assert mark_of(make_reason(workarounds=(CLONE,))) == ("✕", "fails")
     assert mark_of(make_reason(effect=Effect.PASS)) == ("✓", "passes")
 
 
 def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
     torchao = "concerns who has torchao, and the environment does not"
     reasons = [
-        make_reason(issue=f"pytorch-{number}", verdict=Verdict.NOT_APPLICABLE, effect=Effect.PASS, why=why, cures=())
+        make_reason(
+            issue=f"pytorch-{number}", verdict=Verdict.NOT_APPLICABLE, effect=Effect.PASS, why=why, workarounds=()
+        )
         for number, why in enumerate((CPU_PATH, CPU_PATH, torchao, "does not apply: needs torch >=2.6"))
     ]
     ruling = make_ruling(
@@ -160,7 +168,7 @@ def test_what_concerns_others_is_not_told_as_what_does_not_apply() -> None:
     ],
 )
 def test_code_is_what_stands_between_fences(snippet: str, code: list[tuple[str, ...]]) -> None:
-    assert [piece.lines for piece in pieces_of(snippet) if piece.is_code] == code
+    assert [piece.lines for piece in snippet_parts(snippet) if piece.is_code] == code
 
 
 def test_every_shipped_snippet_is_read_as_markdown_reads_it() -> None:
@@ -169,7 +177,7 @@ def test_every_shipped_snippet_is_read_as_markdown_reads_it() -> None:
 
     for body in bodies:
         fences = [token for token in MarkdownIt("commonmark").parse(body) if token.type == "fence"]
-        mine = [piece for piece in pieces_of(body) if piece.is_code]
+        mine = [piece for piece in snippet_parts(body) if piece.is_code]
         assert [list(piece.lines) for piece in mine] == [all_lines_of(token.content) for token in fences]
         assert [piece.language for piece in mine] == [token.info.strip() for token in fences]
     assert len(bodies) > 300
@@ -180,7 +188,7 @@ def all_lines_of(content: str) -> list[str]:
 
 
 def test_the_best_workaround_is_the_first_that_was_measured_to_help() -> None:
-    shown = answer_text(make_ruling(make_reason(cures=(CLONE, OUT_OF_PLACE, NO_ALIASING))))
+    shown = answer_text(make_ruling(make_reason(workarounds=(CLONE, OUT_OF_PLACE, NO_ALIASING))))
 
     assert "workaround that works here, out_of_place" in shown
     assert all_lines(OUT_OF_PLACE.snippet)[1] in shown

@@ -1,4 +1,4 @@
-"""What is known, kept in memory from one reading to the next, so that a page reads only what was written in between."""
+"""A cache of what is known, from one reading to the next: a page reads only what was written in between."""
 
 from datetime import datetime
 from threading import Lock
@@ -9,8 +9,8 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
 
 
-class KeptKnown:
-    """What one process knows of the store, for many threads.
+class KnownCache:
+    """The knowledge of one process, for many threads.
 
     It stays the very same value until something is written. Whoever makes something of it may keep that for as long.
     """
