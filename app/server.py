@@ -29,7 +29,6 @@ from knowngood.app.features.changes import page as changes_page
 from knowngood.app.features.compare import api as api_compare
 from knowngood.app.features.compare import page as compare_page
 from knowngood.app.features.coverage import api as api_coverage
-from knowngood.app.features.coverage import hygiene_api as api_hygiene
 from knowngood.app.features.coverage import hygiene_page
 from knowngood.app.features.coverage import page as coverage_page
 from knowngood.app.features.diagnose import api as diagnose_api
@@ -54,6 +53,7 @@ from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
 from knowngood.app.web import errors, openapi, preferences_page
 from knowngood.app.web.api_responses import REFUSALS
+from knowngood.app.web.app_state import AppState, ResponseCache, state_of
 from knowngood.app.web.auth import api as api_whoami
 from knowngood.app.web.auth import audit_api as api_audit
 from knowngood.app.web.auth import audit_page, sign_in_page
@@ -66,10 +66,10 @@ from knowngood.app.web.metrics import api as metrics_api
 from knowngood.app.web.metrics import health_api
 from knowngood.app.web.metrics.collector import Instruments
 from knowngood.app.web.metrics.middleware import AccessLogMiddleware
-from knowngood.app.web.middleware.headers import HeadAsGet, ReadFromAnywhere, RequestId, SecurityHeaders
+from knowngood.app.web.middleware.headers import HeadAsGet, PublicReads, RequestId, SecurityHeaders
 from knowngood.app.web.middleware.rate_limit import Bodies
 from knowngood.app.web.parameter_validation import read_plainly
-from knowngood.app.web.request_context import AppState, ResponseCache, Streams, context_of
+from knowngood.app.web.request_context import context_of
 from knowngood.app.web.urls import API, RESULTS
 
 DESCRIPTION = (
@@ -94,6 +94,7 @@ def create_app(
 ) -> FastAPI:
     """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
     rules = rules or AccessPolicy()
+    instruments = instruments or Instruments()
     assets = read_assets()
     app = FastAPI(
         title="Known Good",
@@ -105,20 +106,19 @@ def create_app(
         generate_unique_id_function=openapi.name_operation,
     )
     openapi.install(app)
-    instruments = instruments or Instruments()
     app.state.state = AppState(
         engine,
         clock,
         make_templates(assets),
         f"{version}-{assets_version(assets)}",
-        Streams(),
         ResponseCache(_KEPT_BYTES),
         KnowledgeCache(engine, clock, on_failure=instruments.fell_behind),
         rules,
-        rules.buckets(),
+        refuse=errors.install(app, _error_page),
+        buckets=rules.buckets(),
+        results_buckets=rules.results_buckets(),
         instruments=instruments,
     )
-    app.state.results_buckets = rules.results_buckets()
     app.include_router(_api())
     app.include_router(health_api.router)
     app.include_router(metrics_api.router)
@@ -152,7 +152,6 @@ def create_app(
     )
     for page in pages:
         app.include_router(page.router)
-    errors.install(app, _error_page)
     app.add_middleware(GateFastPath)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=_COMPRESSION)
     app.add_middleware(
@@ -161,7 +160,7 @@ def create_app(
         streamed={RESULTS},
     )
     app.add_middleware(AuthMiddleware)
-    app.add_middleware(ReadFromAnywhere)
+    app.add_middleware(PublicReads)
     app.add_middleware(SecurityHeaders)
     app.add_middleware(HeadAsGet)
     app.add_middleware(AccessLogMiddleware)
@@ -174,45 +173,45 @@ def begin_to_stop(app: FastAPI) -> None:
 
     Everything else is answered on.
     """
-    app.state.state.streams.is_stopping = True
+    state_of(app).streams.is_stopping = True
     end_streams(app)
 
 
 def end_streams(app: FastAPI) -> None:
     """End every event stream within a second."""
-    app.state.state.streams.is_closing = True
+    state_of(app).streams.is_closing = True
 
 
 @cache  # an application of each test's own is made hundreds of times
 def _api() -> APIRouter:
     api = APIRouter(prefix=API, responses=REFUSALS)
-    for name, room in (
-        ("gate", api_gate),  # the first, because it is asked most and routes are looked through in their order
-        ("matrix", api_matrix),
-        ("errors", diagnose_api),
-        ("upgrade", api_upgrade),
-        ("issues", api_issues),
-        ("builds", api_builds),
-        ("cells", api_cells),
-        ("attempts", api_attempts),
-        ("compare", api_compare),
-        ("runs", api_runs),
-        ("hygiene", api_hygiene),
-        ("coverage", api_coverage),
-        ("quality", api_quality),
-        ("changes", api_changes),
-        ("export", api_exports),
-        ("notes", api_notes),
-        ("watchlists", api_watch_lists),
-        ("results", api_results),
-        ("voids", api_voids),
-        ("whoami", api_whoami),
-        ("workers", api_workers),
-        ("audit", api_audit),
-        ("docs", api_docs),
-        ("events", api_events),
+    for router in (
+        api_gate.router,  # the first, because it is asked most and routes are looked through in their order
+        api_matrix.router,
+        diagnose_api.router,
+        api_upgrade.router,
+        api_issues.router,
+        api_builds.router,
+        api_cells.router,
+        api_attempts.router,
+        api_compare.router,
+        api_runs.router,
+        api_coverage.hygiene_router,
+        api_coverage.router,
+        api_quality.router,
+        api_changes.router,
+        api_exports.router,
+        api_notes.router,
+        api_watch_lists.router,
+        api_results.router,
+        api_voids.router,
+        api_whoami.router,
+        api_workers.router,
+        api_audit.router,
+        api_docs.router,
+        api_events.router,
     ):
-        api.include_router(room.router, tags=[name])
+        api.include_router(router)
     return api
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,7 +32,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test whose browser crashed under it says nothing: it runs once more, in a new one."""
+    """Files with tests that may take longest, by the time they are given, begin first, so that no process is left alone
+    with one at the end. And a test whose browser crashed under it says nothing: it runs once more, in a new one.
+    """
+    longest: dict[Path, float] = {}
+    for item in items:
+        given = item.get_closest_marker("timeout")
+        longest[item.path] = max(longest.get(item.path, 0.0), float(given.args[0]) if given else 0.0)
+    items.sort(key=lambda item: -longest[item.path])
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=["TargetClosedError"]))

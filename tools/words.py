@@ -1,8 +1,9 @@
 """`make words`: the Chinese catalogue (gettext) holds every text that templates and pages say, and is compiled.
 
-A text is what stands in `t("...")` of a template, in `say("...")`, `Message("...")` or `Example(.., "...")` of code,
-or in a table whose name ends with WORDS, MEANINGS, CAUSES or HEADINGS. New texts are added without a translation (tests
-fail until they have one), those that nobody says any more are dropped. Running it twice changes nothing.
+A text is what stands in `t("...")` of a template, in `say("...")`, `Message("...")`, `Term("...")` or
+`Example(.., "...")` of code, or in a table whose name ends with WORDS, MEANINGS, CAUSES or HEADINGS. New texts are
+added without a translation (tests fail until they have one), those that nobody says any more are dropped. Running it
+twice changes nothing.
 """
 
 import argparse
@@ -36,9 +37,8 @@ _ALSO = {
     "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
     "app/features/compare/renderers.py": ("nothing beside torch",),
 }
-_SAYING = {"say": 0, "Message": 0, "Example": 1}  # which argument is the text
+_SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
-_ENGLISH_ALONE = {"LEAD_WORDS"}  # sentences of evidence, which stay as they were measured
 # Shown by their own values: `t(page.issue.severity.value)`.
 _ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Why)
 
@@ -123,7 +123,7 @@ def _in_python(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield from (found for argument in node.args[at : at + 1] for found in _texts(argument))
     for statement in tree.body:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else getattr(statement, "target", None)
-        if isinstance(target, ast.Name) and _TABLES.search(target.id) and target.id not in _ENGLISH_ALONE:
+        if isinstance(target, ast.Name) and _TABLES.search(target.id):
             value = getattr(statement, "value", None)
             for one in value.values if isinstance(value, ast.Dict) else [value]:
                 if isinstance(one, ast.expr):

@@ -35,16 +35,18 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path, fold, rows_of
 from knowngood.app.domain.verdicts.outcome import Trouble
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import VERDICTS, Role
 from knowngood.app.serialization.marks import MARKS, legend_of, mark_of, sign_of
 from knowngood.app.store.records import JobRow, JobState, RunRow
 from knowngood.workers.provision.download_estimate import Estimate, Fit
 
-_COLOURS: Mapping[Verdict, str] = {
-    Verdict.NOT_AFFECTED: "green",
-    Verdict.AFFECTED: "red",
-    Verdict.DIFFERENT_FAILURE: "magenta",
-    Verdict.FLAKY: "yellow",
-    Verdict.INCONCLUSIVE: "blue",
+_COLOURS = {
+    Role.GOOD: "green",
+    Role.BAD: "red",
+    Role.OTHER: "magenta",
+    Role.MIXED: "yellow",
+    Role.UNSURE: "blue",
+    Role.QUIET: "dim",
 }
 
 _BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
@@ -57,7 +59,7 @@ def sign_in_colour(cell: Cell) -> Text:
 
 def _style(cell: Cell) -> str:
     bold = "bold " if mark_of(cell) is MARKS[Verdict.AFFECTED] else ""
-    return bold + _COLOURS.get(cell.verdict, "dim")
+    return bold + _COLOURS[VERDICTS[cell.verdict].role]
 
 
 def print_matrix(

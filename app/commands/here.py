@@ -19,7 +19,8 @@ from rich.console import Console
 from knowngood.app.domain.builds.build import Build, BuildId, difference
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue, digest
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.status import partly_working, working
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.serialization.marks import mark_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: It
     for hardware in sorted({hardware for _, hardware in found}):
         rows = [(issue, found[issue.id, hardware]) for issue in issues if (issue.id, hardware) in found]
         console.print(f"{_answer(rows)} on {hardware}: {here.in_words}", markup=False, soft_wrap=True)
-        for issue, cell in sorted(rows, key=lambda row: (_GRAVEST.index(_kind(row[1])), row[0].id)):
+        for issue, cell in sorted(rows, key=lambda row: (_MOST_SEVERE_FIRST.index(_kind(row[1])), row[0].id)):
             if _kind(cell) in _TOLD:
                 _print_row(console, issue, cell)
 
@@ -107,21 +108,13 @@ def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
     console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
     if cell.verdict is not Verdict.AFFECTED:
         console.print(f"      {cell.reason}", markup=False, soft_wrap=True)
-    for id_ in cures_of(cell):
+    for id_ in working(cell):
         console.print(f"      use {id_}: {_title(issue, id_)}", markup=False, soft_wrap=True)
-    for id_ in partly_of(cell):
+    for id_ in partly_working(cell):
         said = f"{_title(issue, id_)} ({cell.workarounds[id_].note})"
         console.print(f"      helps in part: {id_}: {said}", markup=False, soft_wrap=True)
     if issue.report:
         console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
-
-
-def cures_of(cell: Cell) -> list[str]:
-    return [id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE]
-
-
-def partly_of(cell: Cell) -> list[str]:
-    return [id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.PARTIAL]
 
 
 def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
@@ -131,16 +124,16 @@ def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
             "hardware": cell.hardware,
             "verdict": cell.verdict.value,
             "reason": cell.reason,
-            "effective_workarounds": cures_of(cell),
-            "partial_workarounds": partly_of(cell),
+            "effective_workarounds": list(working(cell)),
+            "partial_workarounds": list(partly_working(cell)),
         }
         for cell in cells
     ]
     return {"python": str(here.python), "build": here.build.id, "is_column": here.is_column, "cells": rows}
 
 
-_GRAVEST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
-_TOLD = frozenset(_GRAVEST[:5])
+_MOST_SEVERE_FIRST = ("fails", "partly", "cured", "differs", "unsure", "passes", "other")
+_TOLD = frozenset(_MOST_SEVERE_FIRST[:5])
 _KINDS = {
     Verdict.DIFFERENT_FAILURE: "differs",
     Verdict.FLAKY: "differs",
@@ -151,7 +144,7 @@ _KINDS = {
 
 def _kind(cell: Cell) -> str:
     if cell.verdict is Verdict.AFFECTED:
-        return "cured" if cures_of(cell) else "partly" if partly_of(cell) else "fails"
+        return "cured" if working(cell) else "partly" if partly_working(cell) else "fails"
     return _KINDS.get(cell.verdict, "other")
 
 

@@ -9,14 +9,14 @@ from fastapi import APIRouter, Response
 from markupsafe import Markup
 
 from knowngood.app.dashboard.evidence.reproduce import Commands
-from knowngood.app.dashboard.issues import workarounds as remedies
 from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.app.domain.vocabulary import WORKAROUNDS, StatusLabel
 from knowngood.app.web.html.grid import CellGlyph, Choice, drawn, heads_of
 from knowngood.app.web.html.markdown import markdown, marked
-from knowngood.app.web.html.status_labels import LEGEND, LegendEntry, StatusLabel
+from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
 
 router = APIRouter(include_in_schema=False)
@@ -43,7 +43,7 @@ class PiecesPage:
     old_squares: Markup
     inks: tuple[Ink, ...]
     choices: tuple[Choice, ...]
-    remedies: tuple[WorkaroundView, ...]
+    workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     commands: Commands
     prose: Markup
@@ -65,7 +65,7 @@ def pieces_page(context: RequestContext) -> PiecesPage:
         old_squares=_squares(context, is_stale=True),
         inks=tuple(Ink),
         choices=(Choice("cpu-x86_64", "/pieces", is_chosen=True), Choice("cuda-sm_90", "/pieces", is_chosen=False)),
-        remedies=tuple(_remedy(context, rank, verdict) for rank, verdict in enumerate(WorkaroundVerdict, 1)),
+        workarounds=tuple(_workaround(context, rank, verdict) for rank, verdict in enumerate(WorkaroundVerdict, 1)),
         elsewhere=(Elsewhere("older", "Stay on 2.5", "does not apply to this build: torch <2.6"),),
         commands=Commands(ours="knowngood run --builds torch-2.7.1+cu126 --issues pytorch-151290", plain=_BY_HAND),
         prose=markdown(_PROSE),
@@ -109,7 +109,7 @@ def _build(release: str) -> Build:
     )
 
 
-def _remedy(context: RequestContext, rank: int, verdict: WorkaroundVerdict) -> WorkaroundView:
+def _workaround(context: RequestContext, rank: int, verdict: WorkaroundVerdict) -> WorkaroundView:
     helps = verdict is WorkaroundVerdict.EFFECTIVE
     return WorkaroundView(
         id=verdict.value,
@@ -117,8 +117,8 @@ def _remedy(context: RequestContext, rank: int, verdict: WorkaroundVerdict) -> W
         body=markdown("Compile what comes after it:\n\n```python\nmask = make_mask(n)\n```"),
         trade_off="slower once, at the first step",
         verdict=verdict,
-        sign=remedies.SIGNS[verdict],
-        word=context.say(remedies.WORDS[verdict]),
+        sign=WORKAROUNDS[verdict].label,
+        word=context.say(WORKAROUNDS[verdict].word),
         note="" if helps else "the arm ended with the issue's own signature",
         rank=rank if helps else 0,
     )

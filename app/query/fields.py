@@ -200,10 +200,6 @@ def _other_version(text: str) -> str:
     return word if word == "none" else _versions(word, _OTHER_VERSION)
 
 
-def _python(text: str) -> str:
-    return _versions(text, _PYTHON_VERSION)
-
-
 def _versions(text: str, expected: str) -> str:
     """The one way of writing it; whether it can be read is tried by reading it."""
     whole = "".join(text.split())
@@ -501,7 +497,7 @@ _ALL = (
     Field("build", Kind.PLACE, "torch release, range, comparison or build id", _build),
     Field("cuda", Kind.PLACE, "CUDA of the wheel; none is a CPU wheel", _cuda),
     Field("triton", Kind.PLACE, "Triton beside it, or none", _other_version),
-    Field("python", Kind.PLACE, "Python of the build", _python),
+    Field("python", Kind.PLACE, "Python of the build", lambda text: _versions(text, _PYTHON_VERSION)),
     _words("mismatched", Kind.PLACE, "a Triton that is not that torch's own", _YES_NO),
     Field("status", Kind.CELL, "the verdict", _verdict, VERDICTS),
     Field("age", Kind.CELL, "time since it was measured: <90d, >=2w, <12h", _age),

@@ -1,9 +1,11 @@
-"""The signs of cells where there is text alone: terminals, Markdown. What they are called is the same everywhere."""
+"""Symbols of cells where there is text alone: terminals, Markdown."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import STATUSES, VERDICTS, StatusLabel, Term
 
 
 class VerdictMark(NamedTuple):
@@ -11,18 +13,17 @@ class VerdictMark(NamedTuple):
     word: str
 
 
+def _mark(term: Term) -> VerdictMark:
+    return VerdictMark(term.symbol, term.word)
+
+
+_IN_LEGENDS = list(StatusLabel)
 MARKS = {
-    Verdict.NOT_AFFECTED: VerdictMark("✓", "passes"),
-    Verdict.AFFECTED: VerdictMark("✕", "fails"),
-    Verdict.DIFFERENT_FAILURE: VerdictMark("≠", "fails differently"),
-    Verdict.FLAKY: VerdictMark("~", "flaky"),
-    Verdict.INCONCLUSIVE: VerdictMark("?", "cannot say"),
-    Verdict.NOT_APPLICABLE: VerdictMark("·", "does not apply"),
-    Verdict.NO_BUILD: VerdictMark("⊘", "cannot be built"),
-    Verdict.NOT_RUN: VerdictMark("", "not run"),
+    verdict: _mark(VERDICTS[verdict])
+    for verdict in sorted(Verdict, key=lambda verdict: _IN_LEGENDS.index(StatusLabel(VERDICTS[verdict].label)))
 }
-CURED = VerdictMark("✕'", "fails, has a workaround")
-PARTIAL = VerdictMark("✕½", "fails, workaround helps in part")
+_BY_STATUS = {label: _mark(term) for label, term in STATUSES.items()}
+WITH_WORKAROUND, PARTIAL = _BY_STATUS[StatusLabel.WORKAROUND], _BY_STATUS[StatusLabel.PARTIAL]
 INFERRED = VerdictMark("( )", "inferred from another Python of the same wheel, or from the CPU")
 
 
@@ -34,13 +35,7 @@ def in_text(verdict: Verdict) -> VerdictMark:
 
 def mark_of(cell: Cell) -> VerdictMark:
     """The mark of what was found, without a word on how it is known (`sign_of` has that)."""
-    if cell.verdict is Verdict.AFFECTED:
-        found = {one.verdict for one in cell.workarounds.values()}
-        if WorkaroundVerdict.EFFECTIVE in found:
-            return CURED
-        if WorkaroundVerdict.PARTIAL in found:
-            return PARTIAL
-    return MARKS[cell.verdict]
+    return _BY_STATUS[status_of(cell)]
 
 
 def sign_of(cell: Cell) -> str:
@@ -53,5 +48,5 @@ def legend_of(cells: Iterable[Cell]) -> list[VerdictMark]:
     """The marks of these cells alone, in a fixed order."""
     cells = list(cells)
     used = {mark_of(cell) for cell in cells}
-    marks = [mark for mark in (*MARKS.values(), CURED, PARTIAL) if mark in used]
+    marks = [mark for mark in (*MARKS.values(), WITH_WORKAROUND, PARTIAL) if mark in used]
     return [*marks, *([INFERRED] if any(cell.basis for cell in cells) else [])]

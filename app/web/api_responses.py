@@ -1,4 +1,4 @@
-"""What every route of the API shares: how refusals are documented."""
+"""How OpenAPI documents refusals, for every route of the API."""
 
 from http import HTTPStatus
 from typing import Any

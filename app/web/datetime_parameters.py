@@ -20,7 +20,7 @@ Written = Annotated[
 
 
 def first_moment(text: str, field: str, now: datetime) -> datetime:
-    """A day means its beginning in UTC. Raises BadQuestion, which names `field`; also for what is still to come."""
+    """A day means its beginning in UTC. Raises InvalidParameter, which names `field`; also for a future time."""
     return _not_after(_parse(text, field)[0], field, now)
 
 

@@ -26,12 +26,6 @@ logger = structlog.get_logger(__name__)
 
 PROBLEM_MEDIA = "application/problem+json"
 
-# Keep a copy, but ask before showing it again: the answer is a 304 after one query.
-REVALIDATE = {"Cache-Control": "no-cache", "Vary": "Cookie"}
-
-# The same for what not everybody may read: a cache that several people share keeps nothing of it.
-REVALIDATE_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
-
 
 class NotFound(KnownGoodError):
     """The address names nothing we have; `nearest` are addresses that a reader may have meant, as (text, address)."""
@@ -65,7 +59,7 @@ class UnsupportedMediaType(InvalidParameter):
 
 
 class FieldFault(BaseModel):
-    """What is wrong with one field: a parameter, `path`, `header`, or a place in the body (`policy.watch`)."""
+    """The fault of one field: a parameter, `path`, `header`, or a place in the body (`policy.watch`)."""
 
     field: str
     detail: str
@@ -77,30 +71,6 @@ class Busy(KnownGoodError):
 
 class Stopping(KnownGoodError):
     """The server was asked to stop."""
-
-
-class NotModified(Exception):
-    """No fault: the copy that the reader holds is still right."""
-
-    def __init__(self, caching: Mapping[str, str]) -> None:
-        super().__init__()
-        self.caching = caching
-
-
-@dataclass(frozen=True)
-class StoredResponse:
-    """A complete answer, before compression."""
-
-    body: bytes
-    headers: Mapping[str, str]
-
-
-class CachedResponse(Exception):
-    """No fault: this very answer was made for somebody else."""
-
-    def __init__(self, answer: StoredResponse) -> None:
-        super().__init__()
-        self.answer = answer
 
 
 class Problem(BaseModel):
@@ -155,7 +125,7 @@ def status_of(error: KnownGoodError) -> HTTPStatus:
 
 
 def headers_of(error: KnownGoodError) -> dict[str, str]:
-    """What a program needs beside the status to do better next time."""
+    """Headers by which a program does better next time."""
     match error:
         case NotSignedIn():
             return {"WWW-Authenticate": f'{_BEARER}, error="invalid_token"' if error.is_presented else _BEARER}
@@ -175,7 +145,7 @@ _BEARER = 'Bearer realm="Known Good"'
 
 @dataclass(frozen=True)
 class ErrorPage:
-    """What templates/error.html shows; `query` where the box of the matrix is to be tried again."""
+    """The values of templates/error.html; `query` where the box of the matrix is to be tried again."""
 
     status: int
     title: str
@@ -188,8 +158,10 @@ class ErrorPage:
 ShowError = Callable[[Request, ErrorPage], Response]
 
 
-def install(app: FastAPI, show: ShowError) -> None:
-    """Answer every refusal in one shape: `show` makes the page, this file the problem details."""
+def install(app: FastAPI, show: ShowError) -> Callable[[Request, KnownGoodError], Response]:
+    """Answer every refusal in one shape: `show` makes the page, this file the problem details. Gives the function that
+    answers our own errors.
+    """
 
     def answer(request: Request, page: ErrorPage, headers: Mapping[str, str] | None = None) -> Response:
         response = _problem(request, page) if is_for_a_program(request) else show(request, page)
@@ -200,9 +172,6 @@ def install(app: FastAPI, show: ShowError) -> None:
     @app.exception_handler(KnownGoodError)
     def refused(request: Request, error: KnownGoodError) -> Response:
         return answer(request, _page_of(error), headers_of(error))
-
-    # For middleware, which stands outside of where exceptions become answers.
-    app.state.refuse = refused
 
     @app.exception_handler(RequestValidationError)
     def misunderstood(request: Request, error: RequestValidationError) -> Response:
@@ -231,8 +200,6 @@ def install(app: FastAPI, show: ShowError) -> None:
         return answer(request, ErrorPage(status, status.phrase, detail, ()), allow)
 
     app.exception_handler(BadBody)(lambda request, error: refused(request, _question_of(error)))
-    app.exception_handler(NotModified)(_unchanged)
-    app.exception_handler(CachedResponse)(_repeated)
 
     @app.exception_handler(Exception)
     def broken(request: Request, error: Exception) -> Response:
@@ -243,6 +210,8 @@ def install(app: FastAPI, show: ShowError) -> None:
         detail = "This is a fault of the server, not of your question. Its log says more; the data is unharmed."
         # The outermost middleware answers here, outside of the one that adds the security headers.
         return answer(request, ErrorPage(status, status.phrase, detail, ()), {**HEADERS, "X-Request-ID": name})
+
+    return refused
 
 
 def _page_of(error: KnownGoodError) -> ErrorPage:
@@ -261,22 +230,6 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
 def _question_of(error: BadBody) -> InvalidParameter:
     is_unread = error.status_code == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
     return (UnsupportedMediaType if is_unread else InvalidParameter)(error.detail, "body")
-
-
-async def _unchanged(_: Request, found: NotModified) -> Response:
-    return unchanged(found)
-
-
-async def _repeated(_: Request, found: CachedResponse) -> Response:
-    return repeated(found)
-
-
-def unchanged(found: NotModified) -> Response:
-    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=found.caching)
-
-
-def repeated(found: CachedResponse) -> Response:
-    return Response(found.answer.body, headers=found.answer.headers)
 
 
 def _unreadable(cause: BaseException | None) -> str:

@@ -1,4 +1,4 @@
-"""What a form of ours sends: names and texts, urlencoded."""
+"""Form data of our own pages: names and texts, urlencoded."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -20,7 +20,7 @@ async def _read_body(request: Request) -> bytes:
 
 
 def _read_fields(body: Annotated[bytes, Depends(_read_body)]) -> Mapping[str, list[str]]:
-    """In a thread: millions of percent signs take seconds."""
+    """In a thread: millions of `%` characters take seconds."""
     sent = [one.partition(b"=") for one in body.split(b"&", MOST_NAMES) if one]
     if len(sent) > MOST_NAMES:
         raise InvalidParameter(f"the form has more than {MOST_NAMES:,} fields")

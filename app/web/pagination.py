@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import total_ordering
+from functools import cmp_to_key
 from typing import Annotated, Any, Generic, TypeVar, cast, get_args
 from urllib.parse import urlencode
 
@@ -67,20 +67,11 @@ def _written(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-@total_ordering
-class _Backwards:
-    """Compares the other way round."""
+def _compare_backwards(one: Any, other: Any) -> int:  # noqa: ANN401 - what is sorted by
+    return int(one < other) - int(other < one)
 
-    def __init__(self, key: Any) -> None:  # noqa: ANN401 - what is sorted by
-        self.key = key
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Backwards) and bool(self.key == other.key)
-
-    def __lt__(self, other: "_Backwards") -> bool:
-        return bool(other.key < self.key)
-
-    __hash__ = None  # type: ignore[assignment]  # compared, never kept
+_backwards = cmp_to_key(_compare_backwards)
 
 
 @dataclass(frozen=True)
@@ -106,7 +97,7 @@ class Order(Generic[Row]):
 def _rank(key: SortKey[Any], value: Value, is_backwards: bool) -> Any:  # noqa: ANN401, FBT001 - what is sorted by
     if type(value) is not key.kind:
         raise ValueError("of another kind")
-    return _Backwards(key.order(value)) if is_backwards else key.order(value)
+    return _backwards(key.order(value)) if is_backwards else key.order(value)
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:
@@ -196,7 +187,7 @@ def next_address(request: Request, place: Sequence[Value]) -> str:
 
 
 def place_in(request: Request, cursor: str) -> list[Value]:
-    """Where the last item stood. Raises BadQuestion for what no answer to this question gave."""
+    """Where the last item stood. Raises InvalidParameter for what no answer to this question gave."""
     try:
         told = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError):
@@ -262,32 +253,37 @@ def answer(  # noqa: PLR0913 - each by its name
     context: RequestContext,
     body: BaseModel,
     key: str,
-    fields: frozenset[str],
+    asked: Sequence[str],
     next_: str | None,
     *,
     is_paged: bool,
     without: Collection[str] = (),
 ) -> Response:
-    """`body` as JSON: the items of its list `key` with only these `fields`, and `next` where it is in parts.
+    """`body` as JSON: the items of its list `key` with only the fields `asked` for, and `next` where it is in parts.
 
     The fields of `body` that `without` names are left out.
     """
     unsaid = {*without, *(() if is_paged else ("next",))}
     include: dict[str, Any] = {name: True for name in type(body).model_fields if name not in unsaid}
-    if fields:
+    if fields := known_fields(asked, _item_of(type(body), key)):
         include[key] = {"__all__": set(fields)}
     return context.json(body, include=include, headers={"Link": f'<{next_}>; rel="next"'} if next_ else {})
 
 
 def in_parts(body: type[BaseModel], key: str) -> Any:  # noqa: ANN401 - a union made here
     """For the document: `body`, or the same with items in its list `key` of which `fields` asked for less."""
-    item = get_args(body.model_fields[key].annotation)[0]
+    item = _item_of(body, key)
     short = create_model(
         f"{item.__name__}Part", __doc__=f"{item.__name__} with the `fields` asked for", **_optional(item)
     )
     fields: dict[str, Any] = {name: (info.annotation, info) for name, info in body.model_fields.items()}
     fields[key] = (list[short], ...)  # type: ignore[valid-type]  # made here, from `item`
     return body | create_model(f"{body.__name__}Part", __doc__=body.__doc__, **fields)
+
+
+def _item_of(body: type[BaseModel], key: str) -> type[BaseModel]:
+    item: type[BaseModel] = get_args(body.model_fields[key].annotation)[0]
+    return item
 
 
 def _optional(item: type[BaseModel]) -> dict[str, Any]:

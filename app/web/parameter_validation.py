@@ -25,7 +25,7 @@ _LONGEST_PATH = 2000
 
 
 def refuse_long(scope: Scope) -> None:
-    """Before anything in an address is decoded. Raises BadQuestion."""
+    """Before anything in an address is decoded. Raises InvalidParameter."""
     query: bytes = scope["query_string"]
     if query.count(b"&") >= MOST_NAMES:
         told = f"has more than {MOST_NAMES:,} parameters; ask about fewer at once, or send them as a body"
@@ -33,7 +33,7 @@ def refuse_long(scope: Scope) -> None:
 
 
 async def read_plainly(request: Request) -> None:
-    """Waits for nothing, so it need not cost a thread. Raises BadQuestion, which names the parameter or the path."""
+    """Waits for nothing, so it need not cost a thread. Raises InvalidParameter with the parameter or the path."""
     path: bytes = request.scope.get("raw_path") or request.url.path.encode()
     _refuse_unreadable(path, "path")
     if len(path) > _LONGEST_PATH:

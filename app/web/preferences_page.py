@@ -1,14 +1,12 @@
 """`/preferences`: keep the reader's language or theme in a cookie and lead back. A link: it works without scripts."""
 
-from http import HTTPStatus
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import RedirectResponse
+from fastapi import APIRouter, Query, Response
 
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE
+from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, see_other
 
 router = APIRouter(include_in_schema=False)
 
@@ -20,10 +18,10 @@ def preferences(
     to: Annotated[str, Query(max_length=4000)] = "/",
     lang: Language | None = None,
     theme: Literal["light", "dark", "system"] | None = None,
-) -> RedirectResponse:
+) -> Response:
     if not to.startswith("/") or to.startswith(("//", "/\\")):
         raise InvalidParameter("`to` must be an address of this server, such as /runs")
-    response = RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    response = see_other(to)
     for name, value in ((LANGUAGE_COOKIE, lang), (THEME_COOKIE, theme)):
         if value is not None:
             response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")

@@ -1,39 +1,34 @@
-"""What one request brings along: the time, the reader's language and theme, and the one reading of the store.
+"""The context of one request: the time, the reader's language and theme, and the one reading of the store.
 
-A page opens the store through `Visit.reading`, which answers 304 before any other query where the reader's copy is
-still right, or gives the copy that is kept here, and answers through `Visit.page` or `Visit.json`, which keep one and
-send the tag for the next time.
+A route hands `RequestContext.answer` two functions, one that reads the store and one that makes a response of what was
+read. Where the reader's copy is still right the answer is 304, and where one is in the response cache, that one: either
+costs a single query, and neither function is called. Responses made by `page` and `json` are kept, and carry the tag
+for the next time.
 """
 
 import hashlib
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from http import HTTPStatus
-from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, cast
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel
-from starlette.templating import Jinja2Templates
 
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.diagnose.service import Recogniser
-from knowngood.app.knowledge.cache import KnowledgeCache
-from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
-from knowngood.app.store.engine import Engine, Session, reading
+from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.queries import load_generation
-from knowngood.app.web.auth.principal import AccessPolicy, principal_of
-from knowngood.app.web.errors import REVALIDATE, REVALIDATE_PRIVATE, CachedResponse, NotModified, StoredResponse
+from knowngood.app.web.app_state import AppState, StoredResponse, state_of
+from knowngood.app.web.auth.principal import principal_of
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.metrics.collector import Instruments
-from knowngood.app.web.middleware.rate_limit import Buckets
 from knowngood.app.web.urls import API
+
+Loaded = TypeVar("Loaded")
 
 LANGUAGE_COOKIE = "lang"
 THEME_COOKIE = "theme"
@@ -44,66 +39,11 @@ _LONGEST_BUILD = 100
 
 FEEDS, BADGES = "/feeds/", "/badge/"
 
+# Keep a copy, but ask before showing it again: the answer is a 304 after one query.
+_REVALIDATE = {"Cache-Control": "no-cache", "Vary": "Cookie"}
 
-@dataclass
-class Streams:
-    """The event streams that are open; changed by the event loop alone.
-
-    A server that is asked to stop waits for its open answers, and a stream has no end of its own: it ends itself soon
-    after `is_closing` is set (`application.end_streams`).
-    """
-
-    count: int = 0
-    by_asker: Counter[str] = field(default_factory=Counter)
-    is_closing: bool = False
-    is_stopping: bool = False
-
-
-class ResponseCache:
-    """The answers made last, so that a page that many look at is made once.
-
-    They are kept by their tag, which changes with the store's generation and with all else that an answer is made of:
-    one that is kept is as right as the copy that a browser is told to go on using.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._kept: OrderedDict[tuple[str, ...], StoredResponse] = OrderedDict()
-        self._lock = Lock()
-
-    def find(self, key: tuple[str, ...]) -> StoredResponse | None:
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def keep(self, key: tuple[str, ...], answer: StoredResponse) -> None:
-        with self._lock:
-            if key in self._kept or len(answer.body) > self._most_bytes:
-                return
-            self._kept[key] = answer
-            self._bytes += len(answer.body)
-            while self._bytes > self._most_bytes:
-                self._bytes -= len(self._kept.popitem(last=False)[1].body)
-
-
-@dataclass(frozen=True)
-class AppState:
-    """The application's own for its life. `assets_version` changes with every release of templates and static files."""
-
-    engine: Engine
-    clock: Callable[[], datetime]
-    templates: Jinja2Templates
-    assets_version: str
-    streams: Streams
-    answers: ResponseCache
-    knowledge: KnowledgeCache
-    rules: AccessPolicy
-    buckets: Buckets
-    recogniser: Recogniser = field(default_factory=Recogniser)
-    cells: KnownCache = field(default_factory=KnownCache)
-    instruments: Instruments = field(default_factory=Instruments)
+# The same for what not everybody may read: a cache that several people share keeps nothing of it.
+_REVALIDATE_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
 
 
 class RequestContext:
@@ -116,45 +56,40 @@ class RequestContext:
         self.language = _language(request)
         self.theme = _theme(request)
         self.state = state
-        self._etag: str | None = None
+        self._etag = ""
 
-    @contextmanager
-    def reading(self, *more: str) -> Iterator[Session]:
-        """The store as it is now; NotModified where the reader has that already, MadeBefore where another reader does.
+    def answer(self, load: Callable[[Session], Loaded], show: Callable[[Loaded], Response], *more: str) -> Response:
+        """A response that `show` makes of what `load` reads, unless the reader or the response cache has it already.
 
-        The generation is read first in the transaction that the answer is made in, so the tag fits what is made.
-        `more` is what else the answer is made of, beside the address and the reader's language and theme.
+        The generation is read first in the transaction that `load` reads in, so the tag fits what is made. `show` is
+        called when that transaction is over: it takes no connection from others. `more` is what else the answer is made
+        of, beside the address and the reader's language and theme.
         """
         with reading(self.state.engine) as session:
-            self._etag = self._tag(load_generation(session), *more)
-            if _holds(self.request.headers.get("If-None-Match", ""), self._etag):
-                raise NotModified(self._caching())
-            made = self.state.answers.find((self._etag, self.base))
-            if made is not None:
-                raise CachedResponse(made)
-            yield session
+            found = self.stored(load_generation(session), *more)
+            loaded = None if found else load(session)
+        return found or show(cast("Loaded", loaded))
+
+    def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], asked: bytes = b"") -> Response:
+        """The same of what the gate knows, which is in memory. `asked` is the body that came along."""
+        snapshot = self.state.knowledge.now()
+        return self.stored_decision(snapshot, asked) or show(snapshot)
+
+    def stored_decision(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> Response | None:
+        """A decision says when it was made, so its copy is right for a minute."""
+        return self.stored(snapshot.generation, f"{self.now:%H:%M}", asked)
+
+    def stored(self, generation: int, *more: str | bytes) -> Response | None:
+        """304 where the reader's own copy is still right, else the answer that is kept here; None: it is to be made."""
+        self._etag = self._tag(generation, *more)
+        if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=self._caching())
+        kept = self.state.answers.find((self._etag, self.base))
+        return Response(kept.body, headers=kept.headers) if kept else None
 
     def known(self, session: Session) -> Known:
-        """What is known as of the transaction that `session` is in."""
+        """All cells, as of the transaction that `session` is in."""
         return self.state.cells.load(session, self.now)
-
-    def knowing(self, asked: bytes = b"") -> KnowledgeSnapshot:
-        """What the gate knows, from memory; NotModified and MadeBefore as above. `asked` is the body that came along.
-
-        A decision says when it was made, so its copy is right for a minute.
-        """
-        snapshot = self.state.knowledge.now()
-        self.look_up(snapshot, asked)
-        return snapshot
-
-    def look_up(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> None:
-        """Raises NotModified or MadeBefore where the gate's answer to this question, given what is known, is there."""
-        self._etag = self._tag(snapshot.generation, f"{self.now:%H:%M}", asked)
-        if self.request.method != "POST" and _holds(self.request.headers.get("If-None-Match", ""), self._etag):
-            raise NotModified(self._caching())
-        made = self.state.answers.find((self._etag, self.base))
-        if made is not None:
-            raise CachedResponse(made)
 
     def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
@@ -219,9 +154,9 @@ class RequestContext:
     def _caching(self) -> dict[str, str]:
         if self.request.method == "POST":
             return {"Cache-Control": "no-store"}
-        if self._etag is None:
+        if not self._etag:
             return {"Cache-Control": "no-store"} if self._is_private else {}
-        return {"ETag": self._etag, **(REVALIDATE_PRIVATE if self._is_private else REVALIDATE)}
+        return {"ETag": self._etag, **(_REVALIDATE_PRIVATE if self._is_private else _REVALIDATE)}
 
     @property
     def _is_private(self) -> bool:
@@ -233,6 +168,9 @@ class RequestContext:
 
     def ago(self, then: datetime) -> str:
         return i18n.ago(then, self.now, self.language)
+
+    def title_of(self, issue: Issue) -> str:
+        return self.in_language(issue.title, issue.title_zh)
 
     def in_language(self, english: str, chinese: str) -> str:
         """An issue's own words: the Chinese twin where the reader asks for it. A text that has none yet says so."""
@@ -250,6 +188,17 @@ class RequestContext:
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
+
+
+def uncached(response: Response) -> Response:
+    """For answers that hold what one reader typed, or what nobody else may see."""
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def see_other(address: str) -> Response:
+    """Leads a browser on after a form."""
+    return uncached(RedirectResponse(address, HTTPStatus.SEE_OTHER))
 
 
 def _language(request: Request) -> Language:
@@ -271,12 +220,12 @@ def _holds(header: str, etag: str) -> bool:
 
 
 def context_of(request: Request) -> RequestContext:
-    return RequestContext(request, request.app.state.state)
+    return RequestContext(request, state_of(request.app))
 
 
-async def _visit(request: Request) -> RequestContext:
+async def _context(request: Request) -> RequestContext:
     """Waits for nothing, so it need not cost a thread."""
     return context_of(request)
 
 
-Context = Annotated[RequestContext, Depends(_visit)]
+Context = Annotated[RequestContext, Depends(_context)]

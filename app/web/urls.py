@@ -87,6 +87,6 @@ def watch_list_feed(name: str) -> str:
 
 
 def compare_address(before: str = "", after: str = "", **asked: str) -> str:
-    """What is empty is left out: without one of the two builds the page asks for it."""
+    """Empty parameters are left out: without one of the two builds the page asks for it."""
     said = {name: value for name, value in (("a", before), ("b", after), *asked.items()) if value}
     return f"/compare?{urlencode(said)}" if said else "/compare"

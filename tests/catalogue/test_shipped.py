@@ -12,25 +12,24 @@ from typing import Any
 import jsonschema
 import pytest
 
-from knowngood.app.catalogue.issue_loader import read_issue
 from knowngood.app.catalogue.json_schema import builds_schema, issue_schema
-from knowngood.app.catalogue.loader import Catalogue, read_builds, read_catalogue, shipped_catalogue
+from knowngood.app.catalogue.loader import read_builds, shipped_catalogue
 from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Issue, environment_request, inapplicable, variants_of
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised
 from knowngood.app.domain.verdicts.verdict import Verdict, derive_cell, judge
+from tests.catalogue.given import shipped
 from tests.make import HARDWARE, make_attempt, make_record
 
 FOLDERS = sorted(file.parent for file in shipped_catalogue().glob("*/issue.toml"))
 
 
 @cache
+def _issues() -> Mapping[str, Issue]:
+    return {issue.id: issue for issue in shipped().issues}
+
+
 def shipped_issue(folder: Path) -> Issue:
-    return read_issue(folder)
-
-
-@cache
-def shipped() -> Catalogue:
-    return read_catalogue([shipped_catalogue()])
+    return _issues()[folder.name]
 
 
 @cache
@@ -54,9 +53,10 @@ def test_an_issue_is_sound(folder: Path) -> None:
     _validator().validate(_as_json(folder / "issue.toml"))
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_repro_is_python_3_9(folder: Path) -> None:
-    ast.parse((folder / "repro.py").read_text(encoding="utf-8"), feature_version=(3, 9))
+def test_every_repro_is_python_3_9() -> None:
+    for folder in FOLDERS:
+        file = folder / "repro.py"
+        ast.parse(file.read_text(encoding="utf-8"), file, feature_version=(3, 9))
 
 
 def test_the_builds_are_sound() -> None:
@@ -86,10 +86,14 @@ GUTTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("gutted", GUTTED.values(), ids=GUTTED)
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: dict[str, Any]) -> None:
+def test_a_gutted_repro_says_nothing_good_and_nothing_bad(gutted: dict[str, Any]) -> None:
     """Whatever is done to a row's script, no cell of it turns green or red by it; the control is let pass."""
-    issue = shipped_issue(folder)
+    told = {folder.name: _verdict_where_gutted(shipped_issue(folder), gutted) for folder in FOLDERS}
+    neither = {Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE}
+    assert {name: verdict for name, verdict in told.items() if verdict not in neither} == {}
+
+
+def _verdict_where_gutted(issue: Issue, gutted: dict[str, Any]) -> Verdict:
     hardware = "cuda-sm_90" if issue.requires.device is Device.CUDA else HARDWARE
     build = next(build for build in reversed(BUILDS) if inapplicable(issue, build, hardware) is None)
     imported = {**make_record(build=build).imported, **environment_request(issue, build).pins}
@@ -103,9 +107,8 @@ def test_a_gutted_repro_says_nothing_good_and_nothing_bad(folder: Path, gutted: 
         for arm, record in records.items()
         for variant in variants_of(issue, arm)
     ]
-    assert {one.outcome for one in judged if one.arm == CONTROL} == {Outcome.PASS}
-    cell = derive_cell(issue, build, hardware, judged)
-    assert cell.verdict in {Verdict.INCONCLUSIVE, Verdict.DIFFERENT_FAILURE}
+    assert {one.outcome for one in judged if one.arm == CONTROL} == {Outcome.PASS}, issue.id
+    return derive_cell(issue, build, hardware, judged).verdict
 
 
 # What a workaround replaces altogether need not be read by it; each is here for a reason.
@@ -120,20 +123,19 @@ INDIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_a_workaround_takes_up_what_its_variants_set(folder: Path) -> None:
+def test_every_workaround_takes_up_what_its_variants_set() -> None:
     """One that does not would pass by computing something else, and be called a cure of what it never ran."""
-    issue = shipped_issue(folder)
-    functions = {node.name: node for node in ast.parse(issue.script).body if isinstance(node, ast.FunctionDef)}
+    assert {key for folder in FOLDERS for key in _indifferent(shipped_issue(folder))} == set(INDIFFERENT)
 
-    indifferent = {
+
+def _indifferent(issue: Issue) -> set[tuple[str, str]]:
+    functions = {node.name: node for node in ast.parse(issue.script).body if isinstance(node, ast.FunctionDef)}
+    return {
         (issue.id, one.id)
         for one in issue.workarounds
         for variant in variants_of(issue, one.id)
         if _ignored(functions[one.id], variant.params)
     }
-
-    assert indifferent == {key for key in INDIFFERENT if key[0] == issue.id}
 
 
 def _ignored(function: ast.FunctionDef, params: Mapping[str, Any]) -> set[str]:

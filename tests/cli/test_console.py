@@ -21,7 +21,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.exports.markdown import SILENT, STALE
-from knowngood.app.serialization.marks import CURED, MARKS, PARTIAL, in_text
+from knowngood.app.serialization.marks import MARKS, PARTIAL, WITH_WORKAROUND, in_text
 from knowngood.app.store.records import JobRow, JobState
 from knowngood.workers.provision.download_estimate import Estimate, Space
 from tests.domain import given_claims as claims
@@ -191,9 +191,10 @@ def test_a_log_has_a_line_for_each_job_that_ended(is_terminal: bool, problem: st
 TELLS = r"""
 import sys
 from knowngood.app.cli.encoding import write_what_can_be_read
-from knowngood.app.serialization.marks import CURED, MARKS, PARTIAL
+from knowngood.app.serialization.marks import WITH_WORKAROUND, MARKS, PARTIAL
 write_what_can_be_read()
-print(" ".join(mark.sign for mark in (*MARKS.values(), CURED, PARTIAL)), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
+marks = (*MARKS.values(), WITH_WORKAROUND, PARTIAL)
+print(" ".join(mark.sign for mark in marks), "\N{HORIZONTAL ELLIPSIS}", "\udc80", "\u6d4b")
 print("\N{MULTIPLICATION X}", file=sys.stderr)
 """
 
@@ -214,7 +215,7 @@ def test_a_sign_that_a_terminal_lacks_is_written_as_one_it_has(encoding: str, wr
 
 
 def test_no_two_signs_have_the_same_stand_in() -> None:
-    marks = (*MARKS.values(), in_text(Verdict.NOT_RUN), CURED, PARTIAL, STALE, SILENT)
+    marks = (*MARKS.values(), in_text(Verdict.NOT_RUN), WITH_WORKAROUND, PARTIAL, STALE, SILENT)
     signs = [mark.sign for mark in marks if mark.sign]
     written = [stand_in(UnicodeEncodeError("ascii", sign, 0, len(sign), "lacking"))[0] for sign in signs]
     assert len(set(written)) == len(signs)

@@ -24,6 +24,8 @@ from tests.fixtures.databases import NewStore
 from tests.soak.attackers import Hostile, by_chance, worst
 from tests.web.asking import address_of, client_of, every_path
 
+pytestmark = pytest.mark.system
+
 HOSTILE_S = float(os.environ.get("KNOWNGOOD_SOAK_HOSTILE_S", "8"))
 SLOW = int(os.environ.get("KNOWNGOOD_SOAK_SLOW", "60"))
 SLOW_S = float(os.environ.get("KNOWNGOOD_SOAK_SLOW_S", "4"))

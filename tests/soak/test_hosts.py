@@ -81,5 +81,5 @@ def test_a_network_leaves_nothing(network: Network, tmp_path: Path) -> None:
         gone.add("a")
         namespaces = gone.namespaces
         assert held(namespaces)
-    assert not held(namespaces)
+    assert eventually(lambda: not held(namespaces))
     assert len(namespaces) == 2

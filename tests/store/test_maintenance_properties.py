@@ -147,7 +147,7 @@ def told(engine: Engine) -> object:
 
 @pytest.mark.timeout(600)
 @settings(
-    max_examples=(settings.default or settings()).max_examples // 4,  # each lives through months
+    max_examples=settings().max_examples // 4,  # each lives through months
     phases=(Phase.explicit, Phase.reuse, Phase.generate),  # to shrink a history takes longer than to read it
 )
 @given(steps=STEPS, superseded=DAYS, logs=DAYS, history=DAYS, after=st.integers(0, 200))

@@ -17,11 +17,11 @@ from knowngood.app.dashboard.issues.page import IssuePage
 from knowngood.app.dashboard.matrix.page import MatrixPage
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.verdicts.notes import NoteKind
-from knowngood.app.domain.verdicts.verdict import CellKey
+from knowngood.app.domain.verdicts.verdict import CellKey, Verdict
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.quality.page import QualityPage
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
@@ -151,14 +151,14 @@ def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: 
 def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) -> None:
     page = shown(site, cell_address(HALF.id, BAD.id), CellPage)
     assert (page.sign, page.word) == (StatusLabel.PARTIAL, "fails, workaround helps in part")
-    found = {one.id: (one.word, one.variants, one.runs) for one in page.remedies}
+    found = {one.id: (one.word, one.variants, one.runs) for one in page.workarounds}
     assert found["eager"] == ("helps in part", (("helps with", "big", ""), ("fails with", "odd", "")), 1)
     assert found["flags"] == (
         "does not help",
         (("fails with", "big", ""), ("not tried with", "odd", "There is no block in it")),
         0,
     )
-    assert [one.rank for one in page.remedies] == [0, 0, 0]
+    assert [one.rank for one in page.workarounds] == [0, 0, 0]
     said = f"1 of 3 workarounds help in part on {BAD.id}, none with every variant that fails."
     assert said in words(site, f"/issues/{HALF.id}?build={BAD.id}".replace("+", "%2B"))
     partly = shown(site, f"/builds/{BAD.id}", BuildPage).sections[1]
@@ -204,9 +204,9 @@ def test_quality_says_how_far_pythons_agree_and_names_every_pair_that_does_not(s
     page = shown(site, "/quality", QualityPage)
     (line,) = page.pythons
     assert (line.name, line.rate.count, line.infers) == ("3.11 and 3.12", f"{AGREED} of {PAIRS}", True)
-    (pair,) = line.differing
-    assert (pair.issue, pair.one.sign, pair.other.sign) == (DIFFERING.id, StatusLabel.FAILS, StatusLabel.PASSES)
-    assert [site.get(one).status_code for one in (pair.one_address, pair.other_address)] == [200, 200]
+    ((one, other),) = line.differing
+    assert (one.issue, one.verdict, other.verdict) == (DIFFERING.id, Verdict.AFFECTED, Verdict.NOT_AFFECTED)
+    assert [site.get(cell_address(*cell.key)).status_code for cell in (one, other)] == [200, 200]
     body = told(site, "/quality")
     (agreement,) = body["pythons"]
     assert (agreement["pythons"], agreement["inferred"]) == (["3.11", "3.12"], True)

@@ -17,7 +17,7 @@ from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.web.auth.principal import AccessPolicy
 from tests.make import HARDWARE
 from tests.web import given
-from tests.web.browsing import reading_with, served
+from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -46,14 +46,13 @@ def page(browser: Browser) -> Iterator[Page]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("width", [360, 1280, 2560])
-@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.parametrize(("width", "scripts"), SCREENS)
 def test_a_reader_finds_an_issue_names_their_build_and_takes_its_workaround(
-    browser: Browser, site: str, width: int, *, scripts: bool
+    browser: Browser, site: str, width: str, *, scripts: bool
 ) -> None:
     """The story of whoever sits before a failing build: from the matrix to the snippet, and to the clipboard."""
     settings = {
-        "viewport": {"width": width, "height": 900},
+        "viewport": WIDTHS[width],
         "java_script_enabled": scripts,
         "permissions": ["clipboard-read", "clipboard-write"],
     }

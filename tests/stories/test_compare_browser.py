@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowngood.app.store.engine import Engine
-from tests.web.browsing import NARROW, WIDTHS, keep_picture, reading_with, served
+from tests.web.browsing import NARROW, SCREENS, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -20,8 +20,7 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("has_scripts", [True, False], ids=["with scripts", "without scripts"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "has_scripts"), SCREENS)
 def test_two_builds_are_chosen_compared_and_told_to_others(
     browser: Browser, site: str, width: str, *, has_scripts: bool
 ) -> None:

@@ -378,6 +378,7 @@ def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browse
         assert width > height
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["/?columns=all", "/?fold=all", "/?columns=all&fold_minors=2.7"])
 def test_nobody_is_kept_out_of_any_view(browser: Browser, site: str, scheme: str, view: str) -> None:

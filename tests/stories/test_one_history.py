@@ -118,8 +118,8 @@ def test_pages(client: TestClient) -> None:
     assert f"f{strip.sentence[1:]}" == f"{SENTENCE}; {DOUBT}"
     text = " ".join(html.unescape(client.get(f"/issues/{ISSUE}").text).split())
     assert '<dd><span class="mono">(0.0.1, 0.0.3]</span> <span class="quiet">0.0.2: not run</span></dd>' in text
-    (line,) = [line for kind in shown(client, "/hygiene", HygienePage).kinds for line in kind.lines]
-    assert line.sentence == f"{NEEDLESS}aot_eager, dynamic, eager, max_autotune, patched; {DOUBT}"
+    ((_, remark),) = [line for kind in shown(client, "/hygiene", HygienePage).kinds for line in kind.lines]
+    assert remark.sentence == f"{NEEDLESS}aot_eager, dynamic, eager, max_autotune, patched; {DOUBT}"
 
 
 def test_json(client: TestClient) -> None:

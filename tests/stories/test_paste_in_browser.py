@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowngood.app.store.engine import Engine
-from tests.web.browsing import NARROW, WIDTHS, keep_picture, reading_with, served
+from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook
 
@@ -30,8 +30,7 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("has_scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.parametrize(("width", "has_scripts"), SCREENS)
 def test_a_pasted_error_leads_to_its_workaround_and_its_issue(
     browser: Browser, site: str, width: str, *, has_scripts: bool
 ) -> None:
@@ -76,7 +75,7 @@ def test_the_build_can_be_changed_without_pasting_again(browser: Browser, site: 
         expect(page.locator("section.known", has_text="pytorch-151290")).to_contain_text("passes")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
     "text", [REPORT, "my sums are wrong once compiled", "KeyError: 'x'"], ids=["known", "wrong", "new"]
 )
@@ -92,6 +91,7 @@ def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str, t
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("notebook", NOTEBOOKS.values(), ids=list(NOTEBOOKS))
 def test_whatever_an_issue_says_overflows_nothing(browser: Browser, own_engine: Engine, notebook: Notebook) -> None:
     notebook.fill(own_engine)

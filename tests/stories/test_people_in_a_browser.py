@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from knowngood.app.store.engine import Engine
 from knowngood.app.web.urls import notes_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.browsing import NARROW, WIDE, reading_with, served
+from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, reading_with, served
 from tests.web.given import BAD, MASK, Asked, make_token
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -45,16 +44,15 @@ def sign_in(page: Page, site: str, secret: str) -> None:
     expect(page).to_have_url(f"{site}/watchlists")
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
-@pytest.mark.parametrize("viewport", [WIDE, NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize(("width", "scripts"), SCREENS)
 def test_a_watch_list_is_made_changed_and_removed(
     browser: Browser,
     site: str,
     secret: str,
     scripts: bool,
-    viewport: Any,
+    width: str,
 ) -> None:
-    with reading_with(browser, java_script_enabled=scripts, viewport=viewport) as context:
+    with reading_with(browser, java_script_enabled=scripts, viewport=WIDTHS[width]) as context:
         page = context.new_page()
         sign_in(page, site, secret)
         page.get_by_role("link", name="New watch list").click()
@@ -111,7 +109,7 @@ def test_a_cell_is_voided_and_restored(
         expect(page.locator(".lead")).to_contain_text("passes")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("address", ["/watchlists/~new", "/audit", NOTES])
 def test_no_page_of_signed_in_people_keeps_anybody_out_or_is_wider_than_a_telephone(
     browser: Browser,

@@ -15,7 +15,7 @@ from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
 from tests.fixtures.databases import NewStore
 from tests.web import given
-from tests.web.browsing import WIDTHS, reading_with, served
+from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
 from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -23,11 +23,6 @@ from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the 
 
 pytestmark = pytest.mark.browser
 
-SCREENS = [
-    pytest.param(width, has_scripts, id=f"{width}, {'with' if has_scripts else 'without'} scripts")
-    for width in WIDTHS
-    for has_scripts in (True, False)
-]
 SNIPPET = "mask = make()"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from knowngood.app.store.engine import Engine
 from tests.web import browsing
-from tests.web.browsing import WIDTHS
+from tests.web.browsing import SCREENS, WIDTHS
 from tests.web.given import BAD, GOOD, NEW
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -22,8 +22,7 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.parametrize(("width", "scripts"), SCREENS)
 def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width: str, scripts: bool) -> None:
     allowed = ["clipboard-read", "clipboard-write"] if scripts else []
     with browsing.reading_with(

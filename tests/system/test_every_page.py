@@ -23,7 +23,7 @@ from tests.web.soundness import faults
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from playwright.sync_api import Browser, Dialog, Page  # noqa: E402 - after the skip
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.system]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,6 @@ def test_titles_name_the_thing(opened: Opened) -> None:
     assert {title: paths for title, paths in titles.items() if len(paths) > 1} == {}
 
 
-@pytest.mark.system
 def test_nothing_executes_and_nothing_overflows(browser: Browser, opened: Opened) -> None:
     """At the width of a telephone, in a browser that tells of every dialog, fault and broken rule of the policy."""
     found: list[str] = []
@@ -145,7 +144,6 @@ _PICTURED = {"light", "dark"}
 _AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.system
 @pytest.mark.timeout(1200)  # 130 looks of axe, together 315 s on two cores with a load of 15 (2026-11-21)
 def test_no_page_keeps_anybody_out_in_any_theme(browser: Browser, own_notebook: Engine) -> None:
     """axe finds nothing at all, minor things included, in the usual notebook and for somebody who is signed in."""
@@ -183,7 +181,6 @@ def _name(path: str) -> str:
     return path.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "") or "matrix"
 
 
-@pytest.mark.system
 def test_pictures_of_every_page_on_a_telephone(browser: Browser, notebook: Engine, client: TestClient) -> None:
     """Kept where KNOWNGOOD_PICTURES says, for people to look at. Here: as wide as the telephone, and no complaint."""
     found: list[str] = []

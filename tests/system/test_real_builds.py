@@ -1,65 +1,19 @@
-"""The whole way on real torch builds from the package index: several GB, so only in CI or with KNOWNGOOD_E2E=1."""
+"""The whole way on real torch builds from the package index. Machines that lack something: test_real_machines.py."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from uv import find_uv_bin
 
-from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
-from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.verdicts.outcome import Outcome, classify
-from knowngood.workers.agent.arm_runner import Limits, RunLocation, arm_environment, execute, scratch_folder
-from knowngood.workers.provision.index_config import read_index
-from knowngood.workers.provision.provisioner import Environment, host_trouble
+from tests.system.real_builds import MARKS, NEW, OLD, data_folder, run
 
-ROOT = Path(__file__).parents[2]
-OLD, NEW = "torch-2.5.1+cu124", "torch-2.6.0+cu124"
-
-pytestmark = [
-    pytest.mark.system,
-    pytest.mark.timeout(1500),
-    pytest.mark.skipif(
-        not (os.environ.get("CI") or os.environ.get("KNOWNGOOD_E2E")),
-        reason="downloads two torch builds; set KNOWNGOOD_E2E=1",
-    ),
-]
-
-
-def run(data: Path, *arguments: str, **more: str) -> dict[str, Any]:
-    """`knowngood run ... --json` with its data in `data`; packages come from where this machine's pip takes them."""
-    done = subprocess.run(
-        [sys.executable, "-m", "knowngood", "run", *arguments, "--json"],
-        env={**os.environ, "KNOWNGOOD_DATA_DIR": str(data), **more},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # On the disk of uv's cache, so that environments are hard links.
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "knowngood-tests" / str(os.getpid())
-    folder.mkdir(parents=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def measured(data: Path) -> Any:
-    answer = run(data, "--builds", f"{OLD},{NEW}", "--issues", "xla-8464,deepmd-kit-3910")
-    yield {(cell["issue"], cell["build"]): cell for cell in answer["cells"] if cell["hardware"] == "cpu-x86_64"}
-    shutil.rmtree(data)
+def measured() -> Any:
+    with data_folder() as data:
+        answer = run(data, "--builds", f"{OLD},{NEW}", "--issues", "xla-8464,deepmd-kit-3910")
+    return {(cell["issue"], cell["build"]): cell for cell in answer["cells"] if cell["hardware"] == "cpu-x86_64"}
 
 
 def test_a_bug_that_was_fixed_between_two_releases_is_seen_on_one_and_gone_on_the_other(measured: Any) -> None:
@@ -79,103 +33,3 @@ def test_an_operator_that_ignores_strides_is_wrong_on_every_torch(measured: Any,
     cell = measured["deepmd-kit-3910", build]
     assert cell["verdict"] == "affected"
     assert cell["workarounds"]["caller_contiguous"] == "effective"
-
-
-# A machine that lacks something: never affected, never not_affected, and a sentence that says what to do.
-
-COMPILES = {"KNOWNGOOD_CATALOGUE": str(ROOT / "tests" / "real_repros")}
-
-
-def compiled(data: Path, **more: str) -> dict[str, Any]:
-    answer = run(data, "--builds", OLD, "--issues", "compile-1", "--force", **COMPILES, **more)
-    found: dict[str, Any] = next(cell for cell in answer["cells"] if cell["hardware"] == "cpu-x86_64")
-    return found
-
-
-def without(program_prefixes: tuple[str, ...], folder: Path) -> str:
-    """A PATH with everything but some programs."""
-    folder.mkdir()
-    for place in os.environ["PATH"].split(os.pathsep):
-        for program in sorted(Path(place).glob("*")):
-            if not program.name.startswith(program_prefixes) and not (folder / program.name).exists():
-                (folder / program.name).symlink_to(program)
-    return str(folder)
-
-
-def test_without_a_compiler_nothing_is_said_of_torch(measured: Any, data: Path, tmp_path: Path) -> None:
-    compilers = ("g++", "c++", "gcc", "cc", "clang", "x86_64-linux-gnu-g", "c89", "c99")
-    cell = compiled(data, PATH=without(compilers, tmp_path / "bin"))
-    assert (cell["verdict"], set(cell["attempts"])) == ("inconclusive", {"env_error"})
-    assert "apt-get install g++" in cell["reason"]
-
-
-def test_where_every_compiled_kernel_dies_nothing_is_said_of_torch(measured: Any, data: Path, tmp_path: Path) -> None:
-    """A compiler that makes working programs, and libraries that die when they are loaded."""
-    dies = "#include <csignal>\n__attribute__((constructor)) static void die() { std::raise(SIGSEGV); }\n"
-    (tmp_path / "dies.cpp").write_text(dies)
-    wrapper = tmp_path / "g++"
-    real = shutil.which("g++")
-    wrapper.write_text(
-        f'#!/bin/sh\ncase " $* " in *" -shared "*) exec {real} "$@" {tmp_path}/dies.cpp;; esac\nexec {real} "$@"\n'
-    )
-    wrapper.chmod(0o755)
-    cell = compiled(data, PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert (cell["verdict"], set(cell["attempts"])) == ("inconclusive", {"env_error"})
-    assert "even the smallest function that Inductor compiles for the CPU dies by SIGSEGV" in cell["reason"]
-
-
-def test_without_setuptools_nothing_is_said_of_torch(measured: Any, tmp_path: Path) -> None:
-    """Our provisioner always installs it, so this environment is made by hand: torch up to 2.6 needs it at run time."""
-    catalogue = read_catalogue([shipped_catalogue(), ROOT / "tests" / "real_repros"])
-    issue = next(one for one in catalogue.issues if one.id == "compile-1")
-    build = next(one for one in catalogue.builds if one.id == OLD)
-    python = Path.home() / ".cache" / "knowngood-tests" / f"bare-{os.getpid()}" / "bin" / "python"
-    environ = {**os.environ, **read_index(os.environ).variables}
-    for command in (
-        ["venv", "-q", "--no-project", "--python", build.python, str(python.parents[1])],
-        ["pip", "install", "-q", "--python", str(python), f"torch==={build.requirement}", "numpy"],
-    ):
-        subprocess.run([find_uv_bin(), *command], env=environ, check=True)
-    try:
-        place = RunLocation(python, (), Limits(memory_bytes=8 << 30))
-        environment = Environment(python, python.parents[1], "", "", {}, {"torch": build.torch}, 0.0, reused=False)
-        with scratch_folder(tmp_path) as scratch:
-            arm = ArmSpec(
-                "a", issue.id, "baseline", "default", 1, "", "s", {}, {}, issue.arm("baseline").exercises, 300
-            )
-            done = execute(
-                arm, issue.script, place=place, scratch=scratch, fork_server=None, is_cancelled=lambda: False
-            )
-            trouble = host_trouble(environment, scratch, arm.exercises, arm_environment(place, scratch, {}))
-    finally:
-        shutil.rmtree(python.parents[1])
-    assert done.record.raised is not None, done.log
-    judged = classify(replace(done.record, trouble=trouble), issue, "baseline", build, done.log)
-    assert judged.outcome is Outcome.ENV_ERROR
-    assert "setuptools" in judged.reason
-
-
-def test_on_a_full_disk_nothing_is_said_of_torch(measured: Any, tmp_path: Path) -> None:
-    if subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
-        pytest.skip("needs the right to mount a small file system")
-    small = tmp_path / "small"
-    small.mkdir()
-    command = [sys.executable, "-m", "knowngood", "run", "--builds", OLD, "--issues", "compile-1", "--json"]
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o size=64m none "$0" && exec "$@"', small, *command],
-        env={**os.environ, **COMPILES, "KNOWNGOOD_DATA_DIR": str(small)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    cell = json.loads(done.stdout)["cells"][0]
-    assert (cell["verdict"], set(cell["attempts"])) == ("inconclusive", {"env_error"})
-    assert "free" in cell["reason"]
-
-
-def test_a_compilation_on_a_sound_machine_passes_with_proof(measured: Any, data: Path) -> None:
-    cell = compiled(data)
-    assert cell["verdict"] == "not_affected"
-    assert "inductor_cpp" in cell["reason"]

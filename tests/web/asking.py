@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.app_state import AppState, ResponseCache, state_of
 from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.app.web.request_context import AppState, ResponseCache
 from tests.web.given import NOW
 
 Page = TypeVar("Page")
@@ -30,7 +30,7 @@ def client_of(engine: Engine, rules: AccessPolicy | None = None, *, base: str = 
     app = app_over(engine, rules)
     compressing: object = GZipMiddleware
     app.user_middleware = [one for one in app.user_middleware if one.cls is not compressing]
-    app.state.state = replace(app.state.state, answers=ResponseCache(0))
+    app.state.state = replace(state_of(app), answers=ResponseCache(0))
     return TestClient(app, base, follow_redirects=False)
 
 
@@ -41,7 +41,7 @@ def app_over(
     app = create_app(engine, clock=clock, rules=rules)
     app.router.routes = [*_first().router.routes]
     app.openapi_schema = _first().openapi()
-    app.state.state = replace(app.state.state, templates=_first().state.state.templates)
+    app.state.state = replace(state_of(app), templates=state_of(_first()).templates)
     return app
 
 
@@ -76,10 +76,8 @@ def app_of(client: TestClient) -> FastAPI:
     return cast("FastAPI", client.app)
 
 
-def house_of(client: TestClient) -> AppState:
-    state = app_of(client).state.state
-    assert isinstance(state, AppState)
-    return state
+def client_state(client: TestClient) -> AppState:
+    return state_of(app_of(client))
 
 
 _ENDLESS = "/api/v1/events"  # a stream; asked for with what it refuses

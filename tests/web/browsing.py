@@ -21,6 +21,19 @@ expect.set_options(timeout=1000 * PATIENCE_S)
 
 WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
+_SEEN_FIRST = {("1280", True), ("360", False)}
+SCREENS = [
+    pytest.param(
+        width,
+        has_scripts,
+        id=f"{width}, {'with' if has_scripts else 'without'} scripts",
+        marks=() if (width, has_scripts) in _SEEN_FIRST else pytest.mark.system,
+    )
+    for width in WIDTHS
+    for has_scripts in (True, False)
+]
+"""Of stories: `make test` has them on two screens, `make test-system` on all others."""
+SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.system)]
 
 PICTURES = "KNOWNGOOD_PICTURES"
 """The environment variable that names the folder for pictures of every page; unset: none are kept."""

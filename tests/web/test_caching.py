@@ -6,9 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.errors import StoredResponse
+from knowngood.app.web.app_state import ResponseCache, StoredResponse
 from knowngood.app.web.html.static_files import assets_version, read_assets
-from knowngood.app.web.request_context import ResponseCache
 from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.web import given

@@ -5,12 +5,20 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.app.dashboard.issues import workarounds
 from knowngood.app.domain.access import Scope
+from knowngood.app.domain.verdicts.history import Answer
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.vocabulary import (
+    ANSWERS,
+    OUTCOMES,
+    STATUS_MEANINGS,
+    STATUSES,
+    VERDICTS,
+    WORKAROUNDS,
+    StatusLabel,
+)
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html import status_labels
 from knowngood.app.web.html.static_files import STATIC, TEMPLATES
 from knowngood.app.web.middleware.headers import HEADERS
 from tests.make import HARDWARE
@@ -119,13 +127,12 @@ def test_templates_hold_no_addresses_of_other_hosts_and_no_inline_code() -> None
 
 
 def test_every_verdict_outcome_and_finding_has_a_sign_and_every_sign_a_symbol_and_a_hue() -> None:
-    marked = {status_labels.StatusLabel.CURE, status_labels.StatusLabel.PARTIAL}
-    assert {status_labels.sign_of_verdict(verdict) for verdict in Verdict} | marked == set(status_labels.StatusLabel)
-    assert {status_labels.sign_of_outcome(outcome) for outcome in Outcome} <= set(status_labels.StatusLabel)
-    assert set(workarounds.WORDS) == set(WorkaroundVerdict)
-    assert set(status_labels.GRAVEST_FIRST) == set(status_labels.WORDS) == set(status_labels.StatusLabel)
+    assert (set(VERDICTS), set(OUTCOMES), set(WORKAROUNDS)) == (set(Verdict), set(Outcome), set(WorkaroundVerdict))
+    assert set(ANSWERS) == set(Answer) - {Answer.FAILS, Answer.PASSES}
+    assert set(STATUSES) == set(STATUS_MEANINGS) == set(StatusLabel)
+    assert {term.label for term in OUTCOMES.values()} <= {term.label for term in STATUSES.values()} == set(StatusLabel)
     sprite, sheet = (STATIC / "signs.svg").read_text(), (STATIC / "app.css").read_text()
-    for sign in status_labels.StatusLabel:
+    for sign in StatusLabel:
         assert f'id="s-{sign}"' in sprite
         assert f".{sign}" in sheet
     for name in set(re.findall(r"icon\(\"(\w+)\"\)", "".join(TEMPLATE_TEXTS.values()))):

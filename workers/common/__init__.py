@@ -1,1 +1,1 @@
-"""Files and locks."""
+"""Files, locks, and the programs that we start."""

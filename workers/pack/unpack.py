@@ -77,9 +77,8 @@ def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: Non
     missing = [part["name"] for part in waiting if not (pack / part["name"]).is_file()]
     if missing:
         others = f" and {len(missing) - 3} more" if len(missing) > 3 else ""  # noqa: PLR2004 - as many as one reads
-        raise PackProblem(
-            f"{', '.join(missing[:3])}{others} of the pack {_are(missing)} missing: copy what is not here"
-        )
+        are = "is" if len(missing) == 1 else "are"
+        raise PackProblem(f"{', '.join(missing[:3])}{others} of the pack {are} missing: copy what is not here")
     for number, part in enumerate(waiting, start=1):
         tell(f"unpacking part {number} of {len(waiting)}")
         _unpack_part(pack, part, _pieces_in(manifest, part["name"]), target)
@@ -87,10 +86,6 @@ def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: Non
         (target / f"{_UNPACKED}.making").write_text(json.dumps(taken), encoding="utf-8")
         (target / f"{_UNPACKED}.making").replace(target / _UNPACKED)
     return manifest
-
-
-def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
 
 
 def _load_unpacked(target: Path) -> dict[str, str]:

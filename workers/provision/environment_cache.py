@@ -83,7 +83,7 @@ class EnvironmentCache:
         """
         descriptor = self._open(key)
         ready = self.load(key) if _try_lock(descriptor, fcntl.LOCK_SH) else None
-        if ready is None or not (is_fresh or self._is_intact(ready)):
+        if ready is None or not (is_fresh or not self._changed(ready)):
             os.close(descriptor)
             return None
         _touch(descriptor)
@@ -157,9 +157,6 @@ class EnvironmentCache:
             left = folder.with_name(f"{_LEFT}{token_hex(8)}")
             folder.rename(left)
             remove_tree(left)
-
-    def _is_intact(self, ready: EnvironmentRecord) -> bool:
-        return self._changed(ready) == set()
 
     def _changed(self, ready: EnvironmentRecord) -> set[str]:
         """The top-level entries that are not as they were when the environment was finished, and its lock."""

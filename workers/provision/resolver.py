@@ -7,7 +7,6 @@ import json
 import platform
 import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,14 +69,10 @@ def backend_of(build: Build, wheel_folders: tuple[Path, ...]) -> tuple[str, ...]
     folder holds this very wheel, so that a site without that index can serve it.
     """
     if build.origin == "default" or any(
-        _is_wheel_of(build, path) for folder in wheel_folders for path in _torch(folder)
+        _is_wheel_of(build, path) for folder in wheel_folders for path in folder.glob("torch-*.whl")
     ):
         return ()
     return ("--torch-backend", build.origin)
-
-
-def _torch(folder: Path) -> Iterator[Path]:
-    return folder.glob("torch-*.whl")
 
 
 def _is_wheel_of(build: Build, path: Path) -> bool:

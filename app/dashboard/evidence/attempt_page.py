@@ -15,10 +15,11 @@ from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import Judgement, RunRecord
 from knowngood.app.domain.verdicts.voids import Void
+from knowngood.app.domain.vocabulary import OUTCOMES
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import AttemptDetail, ReceptionDetail
 from knowngood.app.web.errors import NotFound
 from knowngood.app.web.html.markdown import marked
-from knowngood.app.web.html.status_labels import OUTCOME_WORDS, StatusLabel, sign_of_outcome
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, attempt_address, build_address, cell_address, issue_address, pins_address
 
@@ -35,7 +36,7 @@ class AttemptPage:
     is_counted: bool
     void: Void | None
     reception: ReceptionDetail
-    sign: StatusLabel
+    sign: str
     word: str
     issue_title: str
     issue_address: str
@@ -55,40 +56,47 @@ class AttemptPage:
 
 @router.get("/attempts/{attempt}")
 def attempt(context: Context, attempt: str) -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[AttemptDetail, Issue, Build]:
         detail = find_attempt(session, attempt)
-        issue = find_issue(session, detail.attempt.issue)
-        build, _ = find_build(session, detail.attempt.build)
-    return context.page("attempt.html", attempt_page(context, detail, issue, build))
+        return detail, find_issue(session, detail.attempt.issue), find_build(session, detail.attempt.build)[0]
+
+    return context.answer(load, lambda found: context.page("attempt.html", attempt_page(context, *found)))
 
 
 @router.get("/attempts/{attempt}/log.txt")
 def log(context: Context, attempt: str) -> Response:
-    with context.reading() as session:
-        detail = find_attempt(session, attempt)
-    return context.text(detail.log, "text/plain; charset=utf-8", "log.txt")
+    return context.answer(
+        lambda session: find_attempt(session, attempt),
+        lambda detail: context.text(detail.log, "text/plain; charset=utf-8", "log.txt"),
+    )
 
 
 @router.get("/attempts/{attempt}/pylock.toml")
 def lock(context: Context, attempt: str) -> Response:
-    with context.reading() as session:
-        detail = find_attempt(session, attempt)
-    if not detail.lock:
-        near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
-        raise NotFound(f'the lock of attempt "{attempt}" is not stored here', near)
-    return context.text(detail.lock, "application/toml", "pylock.toml")
+
+    def show(detail: AttemptDetail) -> Response:
+        if not detail.lock:
+            raise _unpinned(f'the lock of attempt "{attempt}" is not stored here', attempt)
+        return context.text(detail.lock, "application/toml", "pylock.toml")
+
+    return context.answer(lambda session: find_attempt(session, attempt), show)
 
 
 @router.get("/attempts/{attempt}/requirements.txt")
 def pins(context: Context, attempt: str) -> Response:
-    """What its lock pins, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
-    with context.reading() as session:
-        detail = find_attempt(session, attempt)
-    found = hashed_requirements(detail.lock)
-    if not found:
-        near = [("the attempt, with its packages by name and version", attempt_address(attempt))]
-        raise NotFound(f'no lock of attempt "{attempt}" is stored here that pins by hash', near)
-    return context.text(found, "text/plain; charset=utf-8", "requirements.txt")
+    """The pins of its lock, by hash: for `uv pip install --require-hashes -r`, from whatever index."""
+
+    def show(detail: AttemptDetail) -> Response:
+        found = hashed_requirements(detail.lock)
+        if not found:
+            raise _unpinned(f'no lock of attempt "{attempt}" is stored here that pins by hash', attempt)
+        return context.text(found, "text/plain; charset=utf-8", "requirements.txt")
+
+    return context.answer(lambda session: find_attempt(session, attempt), show)
+
+
+def _unpinned(message: str, attempt: str) -> NotFound:
+    return NotFound(message, [("the attempt, with its packages by name and version", attempt_address(attempt))])
 
 
 def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, build: Build) -> AttemptPage:
@@ -104,9 +112,9 @@ def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, b
         is_counted=detail.counted,
         void=detail.void,
         reception=detail.reception,
-        sign=sign_of_outcome(judgement.outcome),
-        word=context.say(OUTCOME_WORDS[judgement.outcome]),
-        issue_title=context.in_language(issue.title, issue.title_zh),
+        sign=OUTCOMES[judgement.outcome].label,
+        word=context.say(OUTCOMES[judgement.outcome].word),
+        issue_title=context.title_of(issue),
         issue_address=issue_address(issue.id),
         build_address=build_address(build.id, one.hardware),
         cell_address=cell_address(one.issue, one.build, one.hardware),

@@ -1,69 +1,57 @@
 """An attempt as JSON: a line of a cell's evidence, and all there is of it."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.domain.measuring.machine import Machine
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, TroubleCode
-from knowngood.app.store.queries import AttemptDetail, AttemptRow
-from knowngood.app.web.urls import attempt_address
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, Trouble
+from knowngood.app.web.json_body import AttemptUrl, Body, read_from
 
 
-class AttemptSummaryBody(BaseModel):
+class AttemptSummaryBody(Body):
     """`counted` is false where the repro has changed since, and where it was `voided`."""
 
-    id: str
-    arm: str
-    variant: str
-    ordinal: int
-    outcome: Outcome
-    reason: str
-    signature_line: str
+    id: str = read_from("attempt", "id")
+    arm: str = read_from("attempt", "arm")
+    variant: str = read_from("attempt", "variant")
+    ordinal: int = read_from("attempt", "ordinal")
+    outcome: Outcome = read_from("judgement", "outcome")
+    reason: str = read_from("judgement", "reason")
+    signature_line: str = read_from("judgement", "line")
     counted: bool
-    voided: bool
-    wall_s: float
-    started_at: datetime
-    finished_at: datetime
-    url: str
+    voided: Annotated[bool, BeforeValidator(lambda void: void is not None)] = read_from("void")
+    wall_s: float = read_from("attempt", "record", "wall_s")
+    started_at: datetime = read_from("attempt", "started_at")
+    finished_at: datetime = read_from("attempt", "finished_at")
+    url: AttemptUrl = read_from("attempt", "id")
 
 
 class AttemptListedBody(AttemptSummaryBody):
     """A line of a list over several cells."""
 
-    issue: str
-    build: str
-    hardware: str
+    issue: str = read_from("attempt", "issue")
+    build: str = read_from("attempt", "build")
+    hardware: str = read_from("attempt", "hardware")
 
 
-class AttemptsBody(BaseModel):
+class AttemptsBody(Body):
     """Newest first. `next` is the address of older ones (null: there are none)."""
 
     attempts: list[AttemptListedBody]
     next: str | None
 
 
-class RaisedBody(BaseModel):
-    kind: str
-    message: str
-    text: str
-    marked: str
-
-
-class TroubleBody(BaseModel):
-    code: TroubleCode
-    sentence: str
-
-
-class GpuBody(BaseModel):
+class GpuBody(Body):
     name: str
-    compute_capability: str
+    compute_capability: Annotated[str, BeforeValidator(lambda parts: ".".join(map(str, parts)))] = read_from(
+        "capability"
+    )
     memory_bytes: int
 
 
-class MachineBody(BaseModel):
+class MachineBody(Body):
     cpu_model: str
     isa: str
     cores: int
@@ -78,119 +66,47 @@ class MachineBody(BaseModel):
     sandbox: list[str]
 
 
-class VoidedBody(BaseModel):
+class VoidedBody(Body):
     """Who said that it does not count, when and why."""
 
-    by: str
+    by: str = read_from("actor")
     at: datetime
     reason: str
 
 
-class AttemptBody(AttemptSummaryBody):
+class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_required=True):
     """All evidence of one attempt, as measured, with today's judgement of it.
 
     `void`, `received_at` (null: before that was kept) and `received_through` (the name of a token; empty: none) are
     this server's own words; what else there is the worker said.
     """
 
-    issue: str
-    build: str
-    hardware: str
-    ending: Ending
-    exit_code: int | None
-    signal: str
-    observed: dict[str, str]
-    probes: dict[str, int]
-    raised: RaisedBody | None
-    trouble: TroubleBody | None
-    imported: dict[str, str]
-    own_s: float
-    peak_bytes: int
-    threads: int
-    isolation: Isolation
-    sandbox: list[str]
-    binding: str
-    origin: str
+    issue: str = read_from("attempt", "issue")
+    build: str = read_from("attempt", "build")
+    hardware: str = read_from("attempt", "hardware")
+    ending: Ending = read_from("attempt", "record", "ending")
+    exit_code: int | None = read_from("attempt", "record", "exit_code")
+    signal: str = read_from("attempt", "record", "signal")
+    observed: dict[str, str] = read_from("attempt", "record", "observed")
+    probes: dict[str, int] = read_from("attempt", "record", "probes")
+    raised: Raised | None = read_from("attempt", "record", "raised")
+    trouble: Trouble | None = read_from("attempt", "record", "trouble")
+    imported: dict[str, str] = read_from("attempt", "record", "imported")
+    own_s: float = read_from("attempt", "record", "own_s")
+    peak_bytes: int = read_from("attempt", "record", "peak_bytes")
+    threads: int = read_from("attempt", "record", "threads")
+    isolation: Isolation = read_from("attempt", "record", "isolation")
+    sandbox: list[str] = read_from("attempt", "record", "sandbox")
+    binding: str = read_from("attempt", "binding")
+    origin: str = read_from("attempt", "origin")
     packages: dict[str, str]
-    machine: MachineBody | None
+    machine: Annotated[MachineBody | None, BeforeValidator(lambda machine: machine and machine.brief)]
     log: str
-    log_cut_bytes: int
-    log_url: str
-    lock_url: str | None
+    log_cut_bytes: int = read_from("attempt", "record", "log_cut_bytes")
+    log_url: Annotated[AttemptUrl, AfterValidator(lambda url: f"{url}/log.txt")] = read_from("attempt", "id")
+    lock_url: Annotated[
+        str | None, BeforeValidator(lambda lock, info: f"{info.data['url']}/pylock.toml" if lock else None)
+    ] = read_from("lock")
     void: VoidedBody | None
-    received_at: datetime | None
-    received_through: str
-
-
-def attempt_summary(row: AttemptRow) -> AttemptSummaryBody:
-    return AttemptSummaryBody(**_fields(row))
-
-
-def attempt_listed(row: AttemptRow) -> AttemptListedBody:
-    attempt = row.attempt
-    return AttemptListedBody(**_fields(row), issue=attempt.issue, build=attempt.build, hardware=attempt.hardware)
-
-
-def attempt_body(detail: AttemptDetail) -> AttemptBody:
-    attempt, record = detail.attempt, detail.attempt.record
-    return AttemptBody(
-        **_fields(detail),
-        issue=attempt.issue,
-        build=attempt.build,
-        hardware=attempt.hardware,
-        ending=record.ending,
-        exit_code=record.exit_code,
-        signal=record.signal,
-        observed=dict(record.observed),
-        probes=dict(record.probes),
-        raised=RaisedBody(**vars(record.raised)) if record.raised else None,
-        trouble=TroubleBody(**vars(record.trouble)) if record.trouble else None,
-        imported=dict(record.imported),
-        own_s=record.own_s,
-        peak_bytes=record.peak_bytes,
-        threads=record.threads,
-        isolation=record.isolation,
-        sandbox=list(record.sandbox),
-        binding=attempt.binding,
-        origin=attempt.origin,
-        packages=dict(detail.packages),
-        machine=_machine(detail.machine.brief) if detail.machine else None,
-        log=detail.log,
-        log_cut_bytes=record.log_cut_bytes,
-        log_url=f"{attempt_address(attempt.id)}/log.txt",
-        lock_url=f"{attempt_address(attempt.id)}/pylock.toml" if detail.lock else None,
-        void=VoidedBody(by=void.actor, at=void.at, reason=void.reason) if (void := detail.void) else None,
-        received_at=detail.reception.at,
-        received_through=detail.reception.token_name,
-    )
-
-
-def _fields(row: AttemptRow | AttemptDetail) -> dict[str, Any]:
-    attempt, judgement = row.attempt, row.judgement
-    return {
-        "id": attempt.id,
-        "arm": attempt.arm,
-        "variant": attempt.variant,
-        "ordinal": attempt.ordinal,
-        "outcome": judgement.outcome,
-        "reason": judgement.reason,
-        "signature_line": judgement.line,
-        "counted": row.counted,
-        "voided": row.void is not None,
-        "wall_s": attempt.record.wall_s,
-        "started_at": attempt.started_at,
-        "finished_at": attempt.finished_at,
-        "url": attempt_address(attempt.id),
-    }
-
-
-def _machine(machine: Machine) -> MachineBody:
-    gpus = [
-        GpuBody(
-            name=gpu.name,
-            compute_capability=f"{gpu.capability[0]}.{gpu.capability[1]}",
-            memory_bytes=gpu.memory_bytes,
-        )
-        for gpu in machine.gpus
-    ]
-    return MachineBody(**{**vars(machine), "gpus": gpus, "sandbox": list(machine.sandbox)})
+    received_at: datetime | None = read_from("reception", "at")
+    received_through: str = read_from("reception", "token_name")

@@ -1,25 +1,21 @@
 """`/api/v1/attempts`: the evidence of an issue, newest first, and all there is of one attempt."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from knowngood.app.dashboard.evidence.attempt_schemas import (
-    AttemptBody,
-    AttemptListedBody,
-    AttemptsBody,
-    attempt_body,
-    attempt_listed,
-)
+from knowngood.app.dashboard.evidence.attempt_schemas import AttemptBody, AttemptListedBody, AttemptsBody
 from knowngood.app.dashboard.lookups import find_attempt, find_issue
 from knowngood.app.dashboard.matrix.selection import Names, Several, Words, known_classes, named_builds
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.queries import load_builds, load_hardware, load_recent_attempts
-from knowngood.app.web.pagination import Paging, answer, in_parts, known_fields, newest_after, next_of, one_of
+from knowngood.app.store.engine import Session
+from knowngood.app.store.queries import AttemptRow, load_builds, load_hardware, load_recent_attempts
+from knowngood.app.web.pagination import Paging, answer, in_parts, newest_after, next_of, one_of
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["attempts"])
 
 
 class AttemptsQuery(Paging):
@@ -33,13 +29,13 @@ class AttemptsQuery(Paging):
 @router.get("/attempts", response_model=in_parts(AttemptsBody, "attempts"))
 def attempts(context: Context, query: Annotated[AttemptsQuery, Query()]) -> Response:
     """The attempts of one issue, newest first, 100 where no limit is given; superseded ones too."""
-    fields = known_fields(query.fields, AttemptListedBody)
     after = newest_after(context.request, query.cursor)
-    with context.reading() as session:
+
+    def load(session: Session) -> Sequence[AttemptRow]:
         issue = find_issue(session, query.issue)
         builds = [build.id for build in named_builds(load_builds(session), query.builds)] if query.builds else None
         classes = known_classes(query.hardware, load_hardware(session)) if query.hardware else None
-        found = load_recent_attempts(
+        return load_recent_attempts(
             session,
             issue.id,
             query.most + 1,
@@ -48,14 +44,20 @@ def attempts(context: Context, query: Annotated[AttemptsQuery, Query()]) -> Resp
             counts_as=query.outcome or None,
             after=after,
         )
-    shown, next_ = next_of(context.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id))
-    body = AttemptsBody(attempts=[attempt_listed(row) for row in shown], next=next_)
-    return answer(context, body, "attempts", fields, next_, is_paged=True)
+
+    def show(found: Sequence[AttemptRow]) -> Response:
+        shown, next_ = next_of(
+            context.request, found, query.most, lambda row: (row.attempt.finished_at, row.attempt.id)
+        )
+        body = AttemptsBody(attempts=[AttemptListedBody.of(row) for row in shown], next=next_)
+        return answer(context, body, "attempts", query.fields, next_, is_paged=True)
+
+    return context.answer(load, show)
 
 
 @router.get("/attempts/{attempt}", response_model=AttemptBody)
 def attempt(context: Context, attempt: str) -> Response:
     """All evidence of one attempt, as measured, with today's judgement of it."""
-    with context.reading() as session:
-        detail = find_attempt(session, attempt)
-    return context.json(attempt_body(detail))
+    return context.answer(
+        lambda session: find_attempt(session, attempt), lambda detail: context.json(AttemptBody.of(detail))
+    )

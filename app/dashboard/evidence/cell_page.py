@@ -19,8 +19,7 @@ from knowngood.app.dashboard.evidence.service import (
     measured_sentence,
     timed_of,
 )
-from knowngood.app.dashboard.issues.workarounds import WORDS as FINDING_WORDS
-from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
@@ -29,22 +28,16 @@ from knowngood.app.domain.verdicts.changes import CellNews
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
+from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, is_stale
+from knowngood.app.domain.vocabulary import WORKAROUNDS, StatusLabel
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.changes import load_cell_news
 from knowngood.app.store.queries import AttemptDetail, AttemptRow
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.markdown import excerpt
-from knowngood.app.web.html.status_labels import (
-    CAUSES,
-    OUTCOME_WORDS,
-    WORDS,
-    StatusLabel,
-    bare_word,
-    sign_of,
-    sign_of_outcome,
-    sign_of_verdict,
-)
+from knowngood.app.web.html.status_labels import CAUSES, bare_word
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
@@ -55,7 +48,6 @@ from knowngood.app.web.urls import (
     issue_address,
     notes_address,
     pins_address,
-    run_address,
 )
 
 router = APIRouter(include_in_schema=False)
@@ -72,41 +64,20 @@ NOTE_WORDS = {
 class VariantLine:
     finding: VariantFinding
     title: str
-    sign: StatusLabel
-    word: str
-
-
-@dataclass(frozen=True)
-class AttemptLine:
-    """One row of evidence; `word` is its outcome in a reader's words."""
-
-    row: AttemptRow
-    address: str
-    sign: StatusLabel
-    word: str
-
-
-@dataclass(frozen=True)
-class NoteLine:
-    note: Note
-    word: str
 
 
 @dataclass(frozen=True)
 class ChangeLine:
-    """One step of this cell. `before` and `after` are None where the verdict stayed; `workarounds` are sentences."""
+    """One step of this cell; `workarounds` are sentences."""
 
     news: CellNews
-    before: tuple[StatusLabel, str] | None
-    after: tuple[StatusLabel, str] | None
     workarounds: tuple[str, ...]
     cause: str
-    run_address: str
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What the verdict rests on.
+    """The evidence that the verdict rests on.
 
     `k` of `n` baselines that said anything showed the issue; of `controls` attempts of the control that count, `steady`
     passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not.
@@ -151,12 +122,12 @@ class CellPage:
     notes_address: str
     classes: tuple[Choice, ...]
     variants: tuple[VariantLine, ...]
-    remedies: tuple[WorkaroundView, ...]
+    workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
-    attempts: tuple[AttemptLine, ...]
+    attempts: tuple[AttemptRow, ...]
     is_cut: bool
     attempts_address: str
-    notes: tuple[NoteLine, ...]
+    notes: tuple[tuple[Note, str], ...]
     changes: tuple[ChangeLine, ...]
     evidence_address: str
     commands: Commands
@@ -165,12 +136,12 @@ class CellPage:
 
 @router.get("/cells/{issue}/{build}")
 def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[CellEvidence, Sequence[Note], Sequence[CellNews]]:
         evidence = load_cell_evidence(session, context.known(session), issue, build, hardware)
-        key = CellKey(evidence.issue.id, evidence.build.id, evidence.cell.hardware)
-        notes = load_notes(session, [key])[key]
-        news = load_cell_news(session, key.issue, key.build, key.hardware, CHANGES_SHOWN)
-    return context.page("cell.html", cell_page(context, evidence, notes, news))
+        key = CellKey(*evidence.cell.key)
+        return evidence, load_notes(session, [key])[key], load_cell_news(session, *evidence.cell.key, CHANGES_SHOWN)
+
+    return context.answer(load, lambda found: context.page("cell.html", cell_page(context, *found)))
 
 
 def cell_page(
@@ -183,12 +154,12 @@ def cell_page(
     titles = {variant.id: variant.title for variant in issue.variants}
     return CellPage(
         issue=issue,
-        issue_title=context.in_language(issue.title, issue.title_zh),
+        issue_title=context.title_of(issue),
         issue_address=issue_address(issue.id, build=build.id, hardware=cell.hardware),
         build=build,
         build_address=build_address(build.id, cell.hardware),
         cell=cell,
-        sign=sign_of(cell),
+        sign=status_of(cell),
         word=bare_word(cell, context.language),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         ground=evidence.ground,
@@ -208,18 +179,13 @@ def cell_page(
             Choice(class_, cell_address(issue.id, build.id, class_), class_ == cell.hardware)
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
-        variants=tuple(
-            VariantLine(
-                one, titles.get(one.variant, ""), sign := sign_of_verdict(one.verdict), context.say(WORDS[sign])
-            )
-            for one in cell.variants
-        ),
-        remedies=remedies_of(issue, build, cell, context, costs_on(issue, cell, timed_of(evidence.supporting))),
+        variants=tuple(VariantLine(one, titles.get(one.variant, "")) for one in cell.variants),
+        workarounds=workarounds_of(issue, build, cell, context, costs_on(issue, cell, timed_of(evidence.supporting))),
         elsewhere=elsewhere_of(issue, build, cell, context),
-        attempts=tuple(_line(context, row) for row in _telling_first(issue, evidence.attempts)),
+        attempts=tuple(_telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
         attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
-        notes=tuple(NoteLine(note, context.say(NOTE_WORDS[note.kind])) for note in notes),
+        notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in notes),
         changes=tuple(_change(context, one) for one in reversed(news)),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         commands=commands(subject, context.base),
@@ -235,16 +201,9 @@ def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[Attempt
     )
 
 
-def _line(context: RequestContext, row: AttemptRow) -> AttemptLine:
-    outcome = row.judgement.outcome
-    return AttemptLine(
-        row, attempt_address(row.attempt.id), sign_of_outcome(outcome), context.say(OUTCOME_WORDS[outcome])
-    )
-
-
 def _subject(evidence: CellEvidence) -> Subject:
-    """What is worth running again: the arm and the variant that say most, in their own environment. Of an inferred cell
-    nothing was run, and the environment of another Python is not its own.
+    """The arm that is worth running again: the arm and the variant that say most, in their own environment. Of an
+    inferred cell nothing was run, and the environment of another Python is not its own.
     """
     telling = evidence.telling
     if telling is None or evidence.ground is not None:
@@ -278,19 +237,12 @@ def _proof(evidence: CellEvidence) -> Proof:
 
 
 def _change(context: RequestContext, news: CellNews) -> ChangeLine:
-    turned = news.before is not news.after
     return ChangeLine(
         news=news,
-        before=_shown(context, news.before) if turned else None,
-        after=_shown(context, news.after) if turned else None,
         workarounds=tuple(
-            f"{id_}: {context.say(FINDING_WORDS[now])}" for id_, (_, now) in news.workarounds.items() if now is not None
+            f"{id_}: {context.say(WORKAROUNDS[now].word)}"
+            for id_, (_, now) in news.workarounds.items()
+            if now is not None
         ),
         cause=context.say(CAUSES[news.cause], origin=news.origin),
-        run_address=run_address(news.run) if news.run else "",
     )
-
-
-def _shown(context: RequestContext, verdict: Verdict | None) -> tuple[StatusLabel, str]:
-    sign = sign_of_verdict(verdict or Verdict.NOT_RUN)
-    return sign, context.say(WORDS[sign])

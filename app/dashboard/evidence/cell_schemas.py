@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel
+from pydantic import AfterValidator
 
-from knowngood.app.dashboard.evidence.attempt_schemas import AttemptSummaryBody, attempt_summary
+from knowngood.app.dashboard.evidence.attempt_schemas import AttemptSummaryBody
 from knowngood.app.dashboard.evidence.service import CellEvidence, cell_sentence, timed_of
 from knowngood.app.dashboard.issues.workarounds import costs_on
 from knowngood.app.domain.builds.build import Build
@@ -16,16 +16,17 @@ from knowngood.app.domain.verdicts.verdict import (
     Assurance,
     Basis,
     Cell,
+    VariantFinding,
     Verdict,
     WorkaroundFinding,
     WorkaroundVerdict,
     is_stale,
 )
-from knowngood.app.domain.verdicts.workaround_cost import Cost, MedianCost
+from knowngood.app.web.json_body import Body, read_from
 from knowngood.app.web.urls import attempt_address
 
 
-class GroundBody(BaseModel):
+class GroundBody(Body):
     """A measured cell that an inferred one stands on: by which rule, and in how many of the pairs that were measured on
     both sides the rule held.
     """
@@ -38,7 +39,7 @@ class GroundBody(BaseModel):
     compared: int
 
 
-class WorkaroundVariantsBody(BaseModel):
+class WorkaroundVariantsBody(Body):
     """A workaround over the variants that are affected or flaky in the cell; `runs` is the least number of passes with
     one of `helped`.
     """
@@ -52,7 +53,7 @@ class WorkaroundVariantsBody(BaseModel):
     note: str
 
 
-class CellBody(BaseModel):
+class CellBody(Body):
     """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
 
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
@@ -79,33 +80,23 @@ class CellBody(BaseModel):
     as_reported: Verdict | None
 
 
-class VariantFindingBody(BaseModel):
-    """`k` of `n` attempts that said anything ended with the issue's signature."""
-
-    variant: str
-    verdict: Verdict
-    reason: str
-    k: int
-    n: int
-
-
-class SpentBody(BaseModel):
+class SpentBody(Body):
     """Medians over `attempts`; `peak_bytes` is null where it was not recorded."""
 
     seconds: float
-    peak_bytes: int | None
+    peak_bytes: Annotated[int | None, AfterValidator(lambda count: count or None)]
     attempts: int
 
 
-class CostBody(BaseModel):
+class CostBody(Body):
     """One first call in a fresh process, compiling included: with the workaround, and the control's."""
 
     variant: str
-    workaround: SpentBody
+    workaround: SpentBody = read_from("cure")
     control: SpentBody
 
 
-class WorkaroundFindingBody(BaseModel):
+class WorkaroundFindingBody(Body):
     """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
 
     `cost` is null where nothing comparable was measured.
@@ -118,7 +109,7 @@ class WorkaroundFindingBody(BaseModel):
     cost: CostBody | None
 
 
-class CellStepBody(BaseModel):
+class CellStepBody(Body):
     """One step of this cell: its verdict before and after, and what made it so."""
 
     at: datetime
@@ -130,7 +121,7 @@ class CellStepBody(BaseModel):
     origin: str
 
 
-class CellDetailBody(CellBody):
+class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True):
     """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
     in `evidence`, the newest 100 attempts, and do not count.
 
@@ -139,7 +130,7 @@ class CellDetailBody(CellBody):
 
     sentence: str
     caveat: str = ""
-    variants: list[VariantFindingBody]
+    variants: list[VariantFinding]
     findings: list[WorkaroundFindingBody]
     superseded: int
     voided: int
@@ -159,44 +150,21 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
         **_fields(cell, found.build, now),
         sentence=cell_sentence(found),
         caveat=found.issue.caveat,
-        variants=[
-            VariantFindingBody(variant=one.variant, verdict=one.verdict, reason=one.reason, k=one.k, n=one.n)
-            for one in cell.variants
-        ],
+        variants=list(cell.variants),
         findings=[
             WorkaroundFindingBody(
                 id=id_,
                 verdict=finding.verdict,
                 note=finding.note,
                 applies=finding.applies,
-                cost=_cost(costs[id_]) if id_ in costs else None,
+                cost=CostBody.of(costs[id_]) if id_ in costs else None,
             )
             for id_, finding in cell.workarounds.items()
         ],
         superseded=cell.superseded,
         voided=cell.voided,
-        changes=[_step(one) for one in reversed(list(news))],
-        evidence=[attempt_summary(row) for row in found.attempts],
-    )
-
-
-def _cost(cost: Cost) -> CostBody:
-    return CostBody(variant=cost.variant, workaround=_spent(cost.cure), control=_spent(cost.control))
-
-
-def _spent(spent: MedianCost) -> SpentBody:
-    return SpentBody(seconds=spent.seconds, peak_bytes=spent.peak_bytes or None, attempts=spent.attempts)
-
-
-def _step(one: CellNews) -> CellStepBody:
-    return CellStepBody(
-        at=one.at,
-        before=one.before,
-        after=one.after,
-        reason=one.reason,
-        cause=one.cause,
-        run=one.run,
-        origin=one.origin,
+        changes=[CellStepBody.of(one) for one in reversed(list(news))],
+        evidence=[AttemptSummaryBody.of(row) for row in found.attempts],
     )
 
 

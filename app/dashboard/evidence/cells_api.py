@@ -7,11 +7,12 @@ from fastapi import APIRouter, Query, Response
 from knowngood.app.dashboard.evidence.cell_schemas import CellDetailBody, cell_detail
 from knowngood.app.dashboard.evidence.service import CHANGES_SHOWN, load_cell_evidence
 from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.changes import load_cell_news
 from knowngood.app.web.datetime_parameters import Written, last_moment
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["cells"])
 
 
 @router.get("/cells/{issue}/{build}", response_model=CellDetailBody)
@@ -26,8 +27,11 @@ def cell(
 ) -> Response:
     """One cell with its newest 100 attempts, superseded ones too, as known now; or with all of them, at a past time."""
     then = None if at is None else last_moment(at, "at", context.now)
-    with context.reading() as session:
-        found = load_cell_evidence(session, context.known(session), issue, build, hardware, at=then)
-        news = load_cell_news(session, found.issue.id, found.build.id, found.cell.hardware, CHANGES_SHOWN)
     now = then or context.now
-    return context.json(cell_detail(found, now, [one for one in news if one.at <= now]))
+
+    def load(session: Session) -> CellDetailBody:
+        found = load_cell_evidence(session, context.known(session), issue, build, hardware, at=then)
+        news = load_cell_news(session, *found.cell.key, CHANGES_SHOWN)
+        return cell_detail(found, now, [one for one in news if one.at <= now])
+
+    return context.answer(load, context.json)

@@ -15,7 +15,7 @@ _FOLDER = "known-good-check"
 
 @dataclass(frozen=True)
 class Subject:
-    """What to measure again. `locked_by` names an attempt whose pins are installed instead of a new resolution."""
+    """The arm to measure again. `locked_by` names an attempt whose pins are installed instead of a new resolution."""
 
     issue: Issue
     build: Build

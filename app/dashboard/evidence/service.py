@@ -1,4 +1,4 @@
-"""What the pages and the JSON of cells and attempts both say: one gathering, one sentence."""
+"""The evidence of a cell, for its page and its JSON: one gathering, one sentence."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,8 +15,9 @@ from knowngood.app.domain.verdicts.inference import DEVICE_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell
 from knowngood.app.domain.verdicts.workaround_cost import Timed
+from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.attempt_summaries import FORKED
 from knowngood.app.store.queries import AttemptDetail, AttemptRow, UnknownAttempt, load_attempt, load_attempts
@@ -31,17 +32,6 @@ issue's attempts (`/api/v1/attempts`) has them all, in parts.
 """
 
 _CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
-
-LEAD_WORDS = {
-    Verdict.AFFECTED: "Fails on",
-    Verdict.NOT_AFFECTED: "Passes on",
-    Verdict.DIFFERENT_FAILURE: "Fails differently on",
-    Verdict.FLAKY: "Flaky on",
-    Verdict.INCONCLUSIVE: "Cannot say for",
-    Verdict.NOT_APPLICABLE: "Does not apply to",
-    Verdict.NO_BUILD: "Cannot be built for",
-    Verdict.NOT_RUN: "Not run on",
-}
 
 
 @dataclass(frozen=True)
@@ -81,7 +71,7 @@ def load_cell_evidence(
 ) -> CellEvidence:
     """The cell as it is `known`, or as it was known `at` a past moment.
 
-    Raises NotHere for an unknown issue or build, BadQuestion for a hardware class that was never measured.
+    Raises NotFound for an unknown issue or build, InvalidParameter for a hardware class that was never measured.
     """
     issue = find_issue(session, issue_id)
     build, _ = find_build(session, build_id)
@@ -142,7 +132,7 @@ def measured_sentence(evidence: CellEvidence) -> str:
     cell = evidence.ground or evidence.cell
     if concerns_cpu_path([cell]):
         return f"On {cell.build} ({cell.hardware}) it {cell.reason}."
-    lead = f"{LEAD_WORDS[cell.verdict]} {cell.build} ({cell.hardware})"
+    lead = f"{VERDICTS[cell.verdict].lead} {cell.build} ({cell.hardware})"
     lead = lead[0].lower() + lead[1:] if evidence.ground else lead
     control = "; control passed" if cell.verdict in CONCLUSIVE and cell.control is Outcome.PASS else ""
     seen = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {n}x" for probe, n in evidence.seen.items())

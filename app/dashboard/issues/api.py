@@ -1,5 +1,6 @@
 """`/api/v1/issues`: the catalogue, and one issue with its history and measured cells."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -9,6 +10,7 @@ from knowngood.app.dashboard.issues.schemas import IssueBody, IssueDetailBody, I
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Names, Several, Words, refuse_unknown, speaks_of
 from knowngood.app.domain.issue import Culprit, Device, Issue, Severity, Status
+from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.store.queries import load_issues
 from knowngood.app.web.pagination import (
     Paging,
@@ -18,14 +20,13 @@ from knowngood.app.web.pagination import (
     by_rank,
     by_text,
     in_parts,
-    known_fields,
     one_of,
     order_of,
     part_of,
 )
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["issues"])
 
 _ID: SortKey[Issue] = by_text(lambda issue: issue.id)
 _SORTS: dict[str, SortKey[Issue]] = {
@@ -54,13 +55,14 @@ class IssuesQuery(Paging):
 def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response:
     """The catalogue's issues."""
     order = order_of(query.sort, _SORTS, [_ID])
-    fields = known_fields(query.fields, IssueBody)
-    with context.reading() as session:
-        found = load_issues(session)
-    refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
-    part = part_of(context.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
-    body = IssuesBody(issues=[issue_body(issue) for issue in part.rows], next=part.next)
-    return answer(context, body, "issues", fields, part.next, is_paged=query.is_paged)
+
+    def show(found: Sequence[Issue]) -> Response:
+        refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
+        part = part_of(context.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
+        body = IssuesBody(issues=[issue_body(issue) for issue in part.rows], next=part.next)
+        return answer(context, body, "issues", query.fields, part.next, is_paged=query.is_paged)
+
+    return context.answer(load_issues, show)
 
 
 def _is_wanted(issue: Issue, query: IssuesQuery) -> bool:
@@ -81,11 +83,14 @@ def _is_wanted(issue: Issue, query: IssuesQuery) -> bool:
 @router.get("/issues/{issue}", response_model=IssueDetailBody)
 def issue(context: Context, issue: str) -> Response:
     """One issue with its history on every hardware class, and its measured cells."""
-    with context.reading() as session:
-        found = find_issue(session, issue)
-        known = context.known(session)
-    measured = known.stored(found.id)
-    histories = {
-        hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
-    }
-    return context.json(issue_detail(found, histories, measured, known.builds, context.now))
+
+    def show(found: Issue, known: Known) -> Response:
+        measured = known.stored(found.id)
+        histories = {
+            hardware: known.history(found.id, hardware) for hardware in sorted({cell.hardware for cell in measured})
+        }
+        return context.json(issue_detail(found, histories, measured, known.builds, context.now))
+
+    return context.answer(
+        lambda session: (find_issue(session, issue), context.known(session)), lambda found: show(*found)
+    )

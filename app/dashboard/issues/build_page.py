@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -15,10 +16,12 @@ from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, stale_cells, tally
+from knowngood.app.domain.verdicts.status import partly_working, status_of, working
 from knowngood.app.domain.verdicts.verdict import Cell, is_stale
+from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.attempt_summaries import ImportedPackages, load_installed
 from knowngood.app.web.html.grid import Choice
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, StatusLabel, cures_of, partly_of, sign_of
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, issue_address, line_feed, part
 
@@ -26,7 +29,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class Cure:
+class WorkaroundLink:
     """A workaround that helps here, and where it stands with its snippet."""
 
     title: str
@@ -35,7 +38,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class IssueLine:
-    """One issue on this build; `cures` are the workarounds that help here with every variant that fails, `partly` those
+    """One issue on this build; `workarounds` are those that help here with every variant that fails, `partly` those
     that help with some. `ground` is what an inferred cell is inferred from (empty: it was measured, or not known).
     """
 
@@ -44,8 +47,8 @@ class IssueLine:
     address: str
     cell: Cell
     cell_address: str
-    cures: tuple[Cure, ...]
-    partly: tuple[Cure, ...]
+    workarounds: tuple[WorkaroundLink, ...]
+    partly: tuple[WorkaroundLink, ...]
     ground: str
     ground_address: str
     is_stale: bool
@@ -84,14 +87,16 @@ class BuildPage:
 
 @router.get("/builds/{build}")
 def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> BuildPage:
         found, builds = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
         issues = tuple(known.issues.values())
         cells = [known.cell(issue, found, class_) for issue in issues]
         installed = load_installed(session, [cell.evidence for cell in cells if cell.evidence and not cell.basis])
-    return context.page("build.html", build_page(context, found, builds, issues, cells, known.hardware, installed))
+        return build_page(context, found, builds, issues, cells, known.hardware, installed)
+
+    return context.answer(load, partial(context.page, "build.html"))
 
 
 def build_page(  # noqa: PLR0913 - what is known of a build comes from as many tables
@@ -106,9 +111,9 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
     """`cells` are those of one hardware class, one per issue; `builds` stand in release order."""
     hardware = cells[0].hardware if cells else one_class("", measured)
     by_id = {issue.id: issue for issue in issues}
-    lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in GRAVEST_FIRST}
+    lines: dict[StatusLabel, list[IssueLine]] = {sign: [] for sign in STATUSES}
     for cell in cells:
-        lines[sign_of(cell)].append(_line(context, by_id[cell.issue], cell, build))
+        lines[status_of(cell)].append(_line(context, by_id[cell.issue], cell, build))
     counts = {sign: len(found) for sign, found in lines.items()}
     own = build_address(build.id, hardware)
     stale = stale_cells(cells, builds, context.now)
@@ -142,7 +147,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
 COUNT_WORDS = {
     StatusLabel.FAILS: "{n} fail without a workaround",
     StatusLabel.PARTIAL: "{n} fail with a workaround that helps in part",
-    StatusLabel.CURE: "{n} fail with a workaround",
+    StatusLabel.WORKAROUND: "{n} fail with a workaround",
     StatusLabel.FLAKY: "{n} flaky",
     StatusLabel.DIFFERENT: "{n} fail differently",
     StatusLabel.PASSES: "{n} pass",
@@ -157,7 +162,7 @@ def _sections(
         on_cpu = tuple(line for line in found if concerns_cpu_path([line.cell]))
         rest = tuple(line for line in found if not concerns_cpu_path([line.cell]))
         if rest:
-            yield Section(sign, context.say(WORDS[sign]), rest, sign.value)
+            yield Section(sign, context.say(STATUSES[sign].word), rest, sign.value)
         if on_cpu:
             word = context.say("concerns the CPU path")
             yield Section(sign, word, on_cpu, "cpu-path", build_address(build.id, CPU_CLASS))
@@ -166,21 +171,21 @@ def _sections(
 def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> IssueLine:
     address = issue_address(issue.id, build=build.id, hardware=cell.hardware)
 
-    def cures(ids: Sequence[str]) -> tuple[Cure, ...]:
+    def links(ids: Sequence[str]) -> tuple[WorkaroundLink, ...]:
         return tuple(
-            Cure(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
+            WorkaroundLink(context.in_language(one.title, one.title_zh), f"{address}#cure-{part(one.id)}")
             for one in issue.workarounds
             if one.id in ids
         )
 
     return IssueLine(
         issue=issue,
-        title=context.in_language(issue.title, issue.title_zh),
+        title=context.title_of(issue),
         address=address,
         cell=cell,
-        cell_address=cell_address(cell.issue, cell.build, cell.hardware),
-        cures=cures(cures_of(cell)),
-        partly=cures(partly_of(cell)),
+        cell_address=cell_address(*cell.key),
+        workarounds=links(working(cell)),
+        partly=links(partly_working(cell)),
         ground=ground_of(cell.basis) if (at := cell.basis) else "",
         ground_address=cell_address(cell.issue, at.build, at.hardware) if at else "",
         is_stale=is_stale(cell, build, context.now),

@@ -2,17 +2,18 @@
 
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import AfterValidator
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.web.json_body import Body, read_from
 from knowngood.app.web.urls import build_address
 
 
-class BuildBody(BaseModel):
+class BuildBody(Body):
     """`torch` is the version as imported, `requirement` as asked of the index.
 
     `mismatched` says that Triton is not that torch's own pin; `git` is torch's revision, empty where nobody knows it.
@@ -24,7 +25,7 @@ class BuildBody(BaseModel):
     cuda: str | None
     triton: str | None
     pinned_triton: str | None
-    mismatched: bool
+    mismatched: bool = read_from("is_mismatched")
     python: str
     origin: str
     as_of: date
@@ -32,10 +33,10 @@ class BuildBody(BaseModel):
     default: bool
     note: str
     git: str
-    url: str
+    url: Annotated[str, AfterValidator(build_address)] = read_from("id")
 
 
-class BuildsBody(BaseModel):
+class BuildsBody(Body):
     """`next` stands only where the list is in parts: the address of the builds after these (null: there are none)."""
 
     builds: list[BuildBody]
@@ -48,29 +49,5 @@ class BuildDetailBody(BuildBody):
     cells: list[CellBody]
 
 
-def build_body(build: Build) -> BuildBody:
-    return BuildBody(**_fields(build))
-
-
 def build_detail(build: Build, cells: Iterable[Cell], now: datetime) -> BuildDetailBody:
-    return BuildDetailBody(**_fields(build), cells=[cell_body(cell, build, now) for cell in cells])
-
-
-def _fields(build: Build) -> dict[str, Any]:
-    return {
-        "id": build.id,
-        "torch": build.torch,
-        "requirement": build.requirement,
-        "cuda": build.cuda,
-        "triton": build.triton,
-        "pinned_triton": build.pinned_triton,
-        "mismatched": build.is_mismatched,
-        "python": build.python,
-        "origin": build.origin,
-        "as_of": build.as_of,
-        "released": build.released,
-        "default": build.default,
-        "note": build.note,
-        "git": build.git,
-        "url": build_address(build.id),
-    }
+    return BuildDetailBody(**vars(BuildBody.of(build)), cells=[cell_body(cell, build, now) for cell in cells])

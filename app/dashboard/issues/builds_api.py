@@ -1,22 +1,18 @@
 """`/api/v1/builds`: the columns, and one build with every issue on one hardware class."""
 
 import re
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from pydantic import Field
 
-from knowngood.app.dashboard.issues.build_schemas import (
-    BuildBody,
-    BuildDetailBody,
-    BuildsBody,
-    build_body,
-    build_detail,
-)
+from knowngood.app.dashboard.issues.build_schemas import BuildBody, BuildDetailBody, BuildsBody, build_detail
 from knowngood.app.dashboard.lookups import find_build
 from knowngood.app.dashboard.matrix.selection import Names, Words, one_class, refuse_unknown
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_builds
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.pagination import (
@@ -27,14 +23,13 @@ from knowngood.app.web.pagination import (
     by_release,
     by_text,
     in_parts,
-    known_fields,
     one_of,
     order_of,
     part_of,
 )
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["builds"])
 
 _ID: SortKey[Build] = by_release(lambda build: build.id)
 _SORTS: dict[str, SortKey[Build]] = {
@@ -65,15 +60,16 @@ class BuildsQuery(Paging):
 def builds(context: Context, query: Annotated[BuildsQuery, Query()]) -> Response:
     """The builds of the catalogue."""
     order = order_of(query.sort, _SORTS, [_ID])
-    fields = known_fields(query.fields, BuildBody)
     torch = _specifier(query.torch)
-    with context.reading() as session:
-        found = load_builds(session)
-    refuse_unknown("origin", query.origin, {build.origin for build in found}, "origin")
-    refuse_unknown("Python", query.python, {build.python for build in found}, "python")
-    part = part_of(context.request, (build for build in found if _is_wanted(build, query, torch)), order, query)
-    body = BuildsBody(builds=[build_body(build) for build in part.rows], next=part.next)
-    return answer(context, body, "builds", fields, part.next, is_paged=query.is_paged)
+
+    def show(found: Sequence[Build]) -> Response:
+        refuse_unknown("origin", query.origin, {build.origin for build in found}, "origin")
+        refuse_unknown("Python", query.python, {build.python for build in found}, "python")
+        part = part_of(context.request, (build for build in found if _is_wanted(build, query, torch)), order, query)
+        body = BuildsBody(builds=[BuildBody.of(build) for build in part.rows], next=part.next)
+        return answer(context, body, "builds", query.fields, part.next, is_paged=query.is_paged)
+
+    return context.answer(load_builds, show)
 
 
 def _is_wanted(build: Build, query: BuildsQuery, torch: SpecifierSet) -> bool:
@@ -95,9 +91,12 @@ def _specifier(text: str) -> SpecifierSet:
 @router.get("/builds/{build}", response_model=BuildDetailBody)
 def build(context: Context, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """One build with every issue on one hardware class."""
-    with context.reading() as session:
+
+    def load(session: Session) -> BuildDetailBody:
         found, _ = find_build(session, build)
         known = context.known(session)
         class_ = one_class(hardware, known.hardware)
         cells = [known.cell(issue, found, class_) for issue in known.issues.values()]
-    return context.json(build_detail(found, cells, context.now))
+        return build_detail(found, cells, context.now)
+
+    return context.answer(load, context.json)

@@ -12,34 +12,27 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
 from knowngood.app.dashboard.evidence.service import how_known
-from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, remedies_of
+from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.issue import Issue, Link, LinkKind
 from knowngood.app.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
-from knowngood.app.domain.verdicts.history import FAILING, Answer, History, Release, is_release
+from knowngood.app.domain.verdicts.history import FAILING, History, Release, is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, fold, rows_of, stale_cells
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
-from knowngood.app.store.engine import reading
+from knowngood.app.domain.vocabulary import ANSWERS, SEVERITY, StatusLabel
+from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
 from knowngood.app.store.queries import load_builds
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
 from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
-from knowngood.app.web.html.status_labels import (
-    GRAVEST_FIRST,
-    OUTCOME_WORDS,
-    WORDS,
-    StatusLabel,
-    bare_word,
-    sign_of,
-    sign_of_outcome,
-    word_of,
-)
+from knowngood.app.web.html.status_labels import bare_word, word_of
 from knowngood.app.web.preferences_page import YEAR_S
 from knowngood.app.web.request_context import BUILD_COOKIE, Context, RequestContext
 from knowngood.app.web.urls import (
@@ -61,16 +54,6 @@ STANDING_WORDS = {
     Standing.AGREES: "agrees",
     Standing.IN_PART: "agrees in part",
     Standing.NOT_MEASURED: "not measured",
-}
-
-
-ANSWER_WORDS = {
-    Answer.PYTHONS_DISAGREE: "Pythons disagree",
-    Answer.FAILS_DIFFERENTLY: WORDS[StatusLabel.DIFFERENT],
-    Answer.CANNOT_SAY: WORDS[StatusLabel.UNSURE],
-    Answer.NO_BUILD: WORDS[StatusLabel.NO_BUILD],
-    Answer.NOT_RUN: WORDS[StatusLabel.NOT_RUN],
-    Answer.NOT_APPLICABLE: WORDS[StatusLabel.NOT_APPLICABLE],
 }
 
 
@@ -117,18 +100,10 @@ class SpanLine:
 
 
 @dataclass(frozen=True)
-class AttemptLine:
-    """`sign` is that of "not run" where the attempt does not count: it is superseded, or voided."""
-
-    attempt: AttemptSummary
-    address: str
-    sign: StatusLabel
-    word: str
-
-
-@dataclass(frozen=True)
 class Chosen:
-    """What the page is about. `is_remembered` where the reader chose the build before, on this or another page."""
+    """The build, class and cell that the page is about. `is_remembered` where the reader chose the build before, on
+    this or another page.
+    """
 
     build: Build
     hardware: str
@@ -148,7 +123,7 @@ class BadgeCode:
 
 @dataclass(frozen=True)
 class IssueEvidence:
-    """What the store says of an issue: all of its cells, and beside them what is read for this page alone."""
+    """The store's evidence of an issue: all of its cells, and beside them what is read for this page alone."""
 
     known: Known
     builds: Mapping[str, Build]
@@ -177,7 +152,7 @@ class IssuePage:
     cell_address: str
     sign: StatusLabel
     word: str
-    remedies: tuple[WorkaroundView, ...]
+    workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
     helping: int
     partly: int
@@ -188,7 +163,7 @@ class IssuePage:
     links: Mapping[LinkKind, tuple[Link, ...]]
     evidence: tuple[EvidenceLine, ...]
     evidence_heads: tuple[SortHead, ...]
-    attempts: tuple[AttemptLine, ...]
+    attempts: Sequence[AttemptSummary]
     attempts_address: str
     changes_address: str
     feed_address: str
@@ -208,16 +183,21 @@ def issue(
     hardware: Annotated[Words, Query()] = "",
     sort: Annotated[Words, Query()] = "",
 ) -> Response:
-    with context.reading("" if build else context.last_build) as session:
+    def load(session: Session) -> tuple[Issue, IssueEvidence]:
         found = find_issue(session, issue)
         known = context.known(session)
         builds, cells = known.builds, known.stored(found.id)
         chosen = _choose(found, known, cells, build or _remembered(context, builds), hardware)
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
-    chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
-    telling = IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
-    return context.page("issue.html", issue_page(context, found, telling, build, sort))
+        chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
+        return found, IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+
+    return context.answer(
+        load,
+        lambda found: context.page("issue.html", issue_page(context, *found, build, sort)),
+        "" if build else context.last_build,
+    )
 
 
 @router.get("/issues/{issue}/use")
@@ -244,9 +224,10 @@ def use(
 
 @router.get("/issues/{issue}/repro.py")
 def repro(context: Context, issue: str) -> Response:
-    with context.reading() as session:
-        found = find_issue(session, issue)
-    return context.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py")
+    return context.answer(
+        lambda session: find_issue(session, issue),
+        lambda found: context.text(found.script, "text/x-python; charset=utf-8", f"{found.id}.py"),
+    )
 
 
 def _remembered(context: RequestContext, builds: Mapping[str, Build]) -> str:
@@ -271,12 +252,12 @@ def issue_page(
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
-    remedies = remedies_of(issue, build, cell, context, telling.costs)
+    workarounds = workarounds_of(issue, build, cell, context, telling.costs)
     claims = held_claims(issue, [(builds[one.build], one) for one in cells])
     strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
     return IssuePage(
         issue=issue,
-        title=context.in_language(issue.title, issue.title_zh),
+        title=context.title_of(issue),
         summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
         spans=tuple(_spans(context, strips)),
@@ -295,12 +276,12 @@ def issue_page(
         standings=STANDING_WORDS,
         cell=cell,
         cell_address=cell_address(issue.id, build.id, hardware),
-        sign=sign_of(cell),
+        sign=status_of(cell),
         word=bare_word(cell, context.language),
-        remedies=remedies,
+        workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell, context),
-        helping=sum(1 for remedy in remedies if remedy.rank),
-        partly=sum(1 for remedy in remedies if remedy.verdict is WorkaroundVerdict.PARTIAL),
+        helping=sum(1 for workaround in workarounds if workaround.rank),
+        partly=sum(1 for workaround in workarounds if workaround.verdict is WorkaroundVerdict.PARTIAL),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=claims,
@@ -308,7 +289,7 @@ def issue_page(
         links=_links(issue),
         evidence=_evidence(context, cells, builds, sort),
         evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
-        attempts=tuple(_attempt(context, one) for one in telling.attempts),
+        attempts=telling.attempts,
         attempts_address=f"{API}/attempts?{urlencode({'issue': issue.id})}",
         changes_address=f"/changes?{urlencode({'issues': issue.id})}",
         feed_address=issue_feed(issue.id),
@@ -391,8 +372,8 @@ def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLin
 
 def _silent(context: RequestContext, releases: Sequence[Release]) -> str:
     """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
-    names = {answer: [one.name for one in releases if one.answer is answer] for answer in ANSWER_WORDS}
-    return "; ".join(f"{', '.join(of)}: {context.say(ANSWER_WORDS[answer])}" for answer, of in names.items() if of)
+    names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
+    return "; ".join(f"{', '.join(of)}: {context.say(ANSWERS[answer].word)}" for answer, of in names.items() if of)
 
 
 HEAD_WORDS = {
@@ -406,7 +387,7 @@ HEAD_WORDS = {
 _EVIDENCE: Mapping[str, SortColumn[EvidenceLine]] = {
     "build": SortColumn(HEAD_WORDS["build"], lambda line: line.build.build_id, begins_high=True),
     "hardware": SortColumn(HEAD_WORDS["hardware"], lambda line: line.cell.hardware),
-    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: GRAVEST_FIRST.index(line.sign)),
+    "verdict": SortColumn(HEAD_WORDS["verdict"], lambda line: SEVERITY[line.sign]),
     "failed": SortColumn(
         HEAD_WORDS["failed"], lambda line: (line.k / line.n if line.n else -1, line.n), begins_high=True, is_number=True
     ),
@@ -443,24 +424,18 @@ def _heads(
 
 
 def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
-    sign = sign_of(cell)
+    sign = status_of(cell)
     return EvidenceLine(
         cell=cell,
         build=build,
         k=sum(one.k for one in cell.variants),
         n=sum(one.n for one in cell.variants),
-        address=cell_address(cell.issue, cell.build, cell.hardware),
+        address=cell_address(*cell.key),
         evidence_address=attempt_address(cell.evidence) if cell.evidence else "",
         sign=sign,
         word=word_of(cell, context.language),
         is_stale=is_stale(cell, build, context.now),
     )
-
-
-def _attempt(context: RequestContext, one: AttemptSummary) -> AttemptLine:
-    sign = sign_of_outcome(one.outcome) if one.outcome else StatusLabel.NOT_RUN
-    word = OUTCOME_WORDS[one.outcome] if one.outcome else "voided" if one.is_voided else "superseded"
-    return AttemptLine(one, attempt_address(one.id), sign, context.say(word))
 
 
 def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -> BadgeCode:

@@ -10,27 +10,9 @@ from knowngood.app.domain.issue import BASELINE, Issue, arm_inapplicable, varian
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.domain.verdicts.workaround_cost import Cost, Timed, costs_of
+from knowngood.app.domain.vocabulary import WORKAROUNDS
 from knowngood.app.web.html.markdown import markdown
-from knowngood.app.web.html.status_labels import StatusLabel
 from knowngood.app.web.request_context import RequestContext
-
-WORDS = {
-    WorkaroundVerdict.EFFECTIVE: "works",
-    WorkaroundVerdict.PARTIAL: "helps in part",
-    WorkaroundVerdict.UNNECESSARY: "not needed here",
-    WorkaroundVerdict.UNVERIFIED: "not verified",
-    WorkaroundVerdict.INEFFECTIVE: "does not help",
-    WorkaroundVerdict.HARMFUL: "does harm",
-}
-
-SIGNS: Mapping[WorkaroundVerdict, str] = {
-    WorkaroundVerdict.EFFECTIVE: StatusLabel.PASSES,
-    WorkaroundVerdict.PARTIAL: "half",  # of no cell: one that fails in spite of it has Sign.PARTIAL
-    WorkaroundVerdict.UNNECESSARY: StatusLabel.NOT_APPLICABLE,
-    WorkaroundVerdict.UNVERIFIED: StatusLabel.UNSURE,
-    WorkaroundVerdict.INEFFECTIVE: StatusLabel.FAILS,
-    WorkaroundVerdict.HARMFUL: StatusLabel.FAILS,
-}
 
 
 @dataclass(frozen=True)
@@ -66,13 +48,13 @@ class Elsewhere:
 
 
 def costs_on(issue: Issue, cell: Cell, timed: Iterable[Timed]) -> Mapping[str, Cost]:
-    """What each workaround took on this cell, with the first variant that fails without it, else the first there is."""
+    """The cost of each workaround on this cell, with the first variant that fails without it, else with the first."""
     failing = {one.variant for one in cell.variants if one.verdict in FAILING}
     variants = sorted((one.id for one in variants_of(issue, BASELINE)), key=lambda id_: id_ not in failing)
     return costs_of(timed, variants)
 
 
-def remedies_of(
+def workarounds_of(
     issue: Issue, build: Build, cell: Cell, context: RequestContext, costs: Mapping[str, Cost] | None = None
 ) -> tuple[WorkaroundView, ...]:
     """Every workaround that can be tried on this build, with what was measured of it on this cell.
@@ -80,7 +62,7 @@ def remedies_of(
     They stand in the catalogue's order within each verdict.
     """
     took = costs or {}
-    best_first = list(WORDS)
+    best_first = list(WORKAROUNDS)
     found = [(one, finding) for one in issue.workarounds if (finding := _finding(issue, build, cell, one.id)).applies]
     found.sort(key=lambda pair: best_first.index(pair[1].verdict))
     return tuple(
@@ -90,8 +72,8 @@ def remedies_of(
             body=markdown(context.in_language(one.body, one.body_zh)),
             trade_off=context.in_language(one.trade_off, one.trade_off_zh),
             verdict=finding.verdict,
-            sign=SIGNS[finding.verdict],
-            word=context.say(WORDS[finding.verdict]),
+            sign=WORKAROUNDS[finding.verdict].label,
+            word=context.say(WORKAROUNDS[finding.verdict].word),
             note="" if finding.verdict is WorkaroundVerdict.PARTIAL else finding.note,
             rank=place if finding.verdict is WorkaroundVerdict.EFFECTIVE else 0,
             variants=tuple(_variants(issue, one.id, finding, context)),
@@ -131,7 +113,7 @@ def elsewhere_of(issue: Issue, build: Build, cell: Cell, context: RequestContext
 
 
 def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
-    """What is stored; of a cell that nobody measured, whether there would be anything to try."""
+    """The stored finding; of a cell that nobody measured, whether there would be anything to try."""
     absent = arm_inapplicable(issue.arm(workaround), build)
     note = f"does not apply to this build: {absent}" if absent else "not run yet"
     untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)

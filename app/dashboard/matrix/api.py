@@ -14,6 +14,7 @@ from knowngood.app.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.query.json_form import to_json
 from knowngood.app.query.parser import EVERYTHING
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_hardware
 from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.app.web.pagination import (
@@ -27,14 +28,13 @@ from knowngood.app.web.pagination import (
     by_text,
     by_time,
     in_parts,
-    known_fields,
     one_of,
     order_of,
     part_of,
 )
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["matrix"])
 
 _BUILD: SortKey[Cell] = by_release(lambda cell: cell.build)
 _ISSUE: SortKey[Cell] = by_text(lambda cell: cell.issue)
@@ -84,23 +84,26 @@ class MatrixApiQuery(MatrixQuery, Paging):
 @router.get("/matrix", response_model=in_parts(MatrixPageBody, "cells"))
 def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Response:
     """Every cell of a selection, not_run ones too, with the issues and builds they are of."""
-    fields = known_fields(query.fields, CellBody)
     then = None if query.at is None else last_moment(query.at, "at", context.now)
     since = None if query.since is None else first_moment(query.since, "since", context.now)
     now = then or context.now
-    with context.reading() as session:
+
+    def load(session: Session) -> Selection:
         classes = known_classes(query.hardware, load_hardware(session))
-        selection = select(session, query, classes, query.columns, kept=context.state.cells, now=now, at=then)
-    part = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)
-    issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
-    if query.narrows:
-        issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
-        builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
-    whole = matrix_body(issues, builds, part.rows, now)
-    asked = None if selection.asked == EVERYTHING else to_json(selection.asked)
-    body = MatrixPageBody(issues=whole.issues, builds=whole.builds, cells=whole.cells, next=part.next, query=asked)
-    without = () if asked else ("query",)
-    return answer(context, body, "cells", fields, part.next, is_paged=query.is_paged, without=without)
+        return select(session, query, classes, query.columns, kept=context.state.cells, now=now, at=then)
+
+    def show(selection: Selection) -> Response:
+        part = part_of(context.request, _wanted(selection, query, since, now), _order(query, selection), query)
+        issues, builds = selection.issues, [build for column in selection.columns for build in column.builds]
+        if query.narrows:
+            issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
+            builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
+        asked = None if selection.asked == EVERYTHING else to_json(selection.asked)
+        body = MatrixPageBody(**vars(matrix_body(issues, builds, part.rows, now)), next=part.next, query=asked)
+        without = () if asked else ("query",)
+        return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged, without=without)
+
+    return context.answer(load, show)
 
 
 def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None, now: datetime) -> Iterable[Cell]:

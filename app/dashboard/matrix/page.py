@@ -31,11 +31,14 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
+from knowngood.app.domain.verdicts.status import working
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, LEGEND, WORDS, LegendEntry, StatusLabel, cures_of
+from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, issue_address
 
@@ -72,7 +75,7 @@ class MatrixPageQuery(MatrixQuery):
 
     @property
     def kept(self) -> tuple[tuple[str, str], ...]:
-        """What the query form sends along unseen."""
+        """Hidden fields of the query form."""
         seen = {"q"}
         unseen = self.model_dump(mode="json", exclude_defaults=True, exclude=seen)
         return tuple(
@@ -205,13 +208,14 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 
 @router.get("/")
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
         measured = load_hardware(session)
         classes, kept = [one_class(query.hardware, measured)], context.state.cells
         selection = select(session, query, classes, query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
-        now = Now(active, load_last_event(session) if active else 0)
-    return context.page("matrix.html", matrix_page(context, query, selection, measured, now))
+        return selection, measured, Now(active, load_last_event(session) if active else 0)
+
+    return context.answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
 
 
 @dataclass(frozen=True)
@@ -276,8 +280,8 @@ def _twin(query: MatrixPageQuery) -> Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """What all rows of a view share. `places` are the columns that are not folded away, `heads` theirs; `builds` has
-    all there are.
+    """Values that all rows of a view share. `places` are the columns that are not folded away, `heads` theirs; `builds`
+    has all there are.
     """
 
     hardware: str
@@ -308,10 +312,12 @@ def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[R
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
         history = selection.known.told(issue, look.hardware)
-        cures = _cures(selection.known, issue.id, look.hardware)
-        title = context.in_language(issue.title, issue.title_zh)
+        helping = _helping(selection.known, issue.id, look.hardware)
+        title = context.title_of(issue)
         rows.append(
-            _row(IdentityKey(issue), title, IdentityKeys(cells), history, cures, look, _stale(cells, look, context.now))
+            _row(
+                IdentityKey(issue), title, IdentityKeys(cells), history, helping, look, _stale(cells, look, context.now)
+            )
         )
     return tuple(rows)
 
@@ -332,7 +338,7 @@ def _row(  # noqa: PLR0913 - each is part of the key
     title: str,
     cells: IdentityKeys[Cell],
     history: str,
-    cures: int,
+    helping: int,
     look: _Look,
     stale: frozenset[CellPlace],
 ) -> Row:
@@ -348,28 +354,28 @@ def _row(  # noqa: PLR0913 - each is part of the key
         squares=squares,
         signs=tuple(square.sign for square in squares),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain),
-        sentence=_sentence(cells.them, history, cures),
+        sentence=_sentence(cells.them, history, helping),
         tally=tally(cells.them, stale),
         is_on_cpu=concerns_cpu_path(cells.them),
     )
 
 
-def _cures(known: Known, issue: str, hardware: str) -> int:
+def _helping(known: Known, issue: str, hardware: str) -> int:
     """How many workarounds were measured to help on any build."""
     helping: set[str] = set()
     for _, cell in known.measured(issue, hardware):
         if cell.verdict in FAILING:
-            helping.update(cures_of(cell))
+            helping.update(working(cell))
     return len(helping)
 
 
-def _sentence(cells: Sequence[Cell], history: str, cures: int) -> str:
+def _sentence(cells: Sequence[Cell], history: str, helping: int) -> str:
     """The end of a row: what the whole line of releases says, also where some of it is no column of this view."""
     if cells and all(cell.verdict is Verdict.NOT_APPLICABLE for cell in cells):
         return cells[-1].reason
-    if not cures:
+    if not helping:
         return history
-    return f"{history} · {cures} {'workaround helps' if cures == 1 else 'workarounds help'}"
+    return f"{history} · {helping} {'workaround helps' if helping == 1 else 'workarounds help'}"
 
 
 def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: RequestContext) -> tuple[Group, ...]:
@@ -403,7 +409,7 @@ def _folded(query: MatrixPageQuery, cells: Mapping[str, int]) -> list[str]:
 
 
 def _all_open(cells: int) -> list[str]:
-    """What `fold` says where every group of so many cells is open."""
+    """The value of `fold` where every group of so many cells is open."""
     return [NONE] if cells > MOST_CELLS else []
 
 
@@ -425,12 +431,9 @@ def _heat(context: RequestContext, rows: Sequence[Row]) -> tuple[Heat, ...]:
 
 
 def _hottest(context: RequestContext, signs: Sequence[StatusLabel]) -> Heat:
-    sign = min(set(signs), key=_GRAVITY.__getitem__)
+    sign = min(set(signs), key=SEVERITY.__getitem__)
     count = signs.count(sign)
-    return Heat(sign, count, f"{context.say(WORDS[sign])}: {count}")
-
-
-_GRAVITY = {sign: rank for rank, sign in enumerate(GRAVEST_FIRST)}
+    return Heat(sign, count, f"{context.say(STATUSES[sign].word)}: {count}")
 
 
 def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[ColumnHeader]) -> dict[str, Fold]:
@@ -451,8 +454,8 @@ def _feet(context: RequestContext, rows: Sequence[Row], width: int) -> tuple[Foo
     """How many of each column fail without a workaround, with one that helps in part, with one that works, and pass."""
     counts = [Counter(column) for column in zip(*(row.signs for row in rows), strict=True)] or [Counter()] * width
     return tuple(
-        Foot(sign, context.say(WORDS[sign]), tuple(count[sign] for count in counts))
-        for sign in (StatusLabel.FAILS, StatusLabel.PARTIAL, StatusLabel.CURE, StatusLabel.PASSES)
+        Foot(sign, context.say(STATUSES[sign].word), tuple(count[sign] for count in counts))
+        for sign in (StatusLabel.FAILS, StatusLabel.PARTIAL, StatusLabel.WORKAROUND, StatusLabel.PASSES)
         if sign is not StatusLabel.PARTIAL or any(count[sign] for count in counts)
     )
 
@@ -473,7 +476,7 @@ def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: 
 
 
 def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
-    """What each choice would show, with its number of columns; none where the address names its builds."""
+    """The choices of columns, with the number of each; none where the address names its builds."""
     if query.builds:
         return ()
     return tuple(

@@ -4,17 +4,16 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from pydantic import BaseModel
-
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
-from knowngood.app.dashboard.issues.build_schemas import BuildBody, build_body
+from knowngood.app.dashboard.issues.build_schemas import BuildBody
 from knowngood.app.dashboard.issues.schemas import IssueBody, issue_body
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.web.json_body import Body
 
 
-class MatrixBody(BaseModel):
+class MatrixBody(Body):
     """Every cell of the selection, not_run ones too; titles and snippets stand once, in `issues`."""
 
     issues: list[IssueBody]
@@ -36,6 +35,6 @@ def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterabl
     by_id = {build.id: build for build in builds}
     return MatrixBody(
         issues=[issue_body(issue) for issue in issues],
-        builds=[build_body(build) for build in by_id.values()],
+        builds=[BuildBody.of(build) for build in by_id.values()],
         cells=[cell_body(cell, by_id[cell.build], now) for cell in cells],
     )

@@ -1,4 +1,4 @@
-"""What part of the matrix is asked for: the same parameters for the page and its JSON twin, checked in one place."""
+"""The part of the matrix that is asked for: the same parameters for the page and its JSON twin, checked once."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -125,7 +125,7 @@ def select(  # noqa: PLR0913 - each by its name
     ages are counted by `now`.
 
     With `folded` Pythons share a column where they agree; builds that are named, and all of them, stand for themselves.
-    Raises BadQuestion for names we do not have, with the nearest ones.
+    Raises InvalidParameter for names we do not have, with the nearest ones.
     """
     asked = read_asked(query.q)
     known = kept.load(session, now)
@@ -185,8 +185,8 @@ def _offered(builds: Sequence[Build], asked: Query, text: str) -> tuple[Build, .
 
 
 def known_then(session: Session, at: datetime, **wanted: Collection[str] | None) -> Known:
-    """What was known at a past moment, of the issues, builds or classes wanted. Raises BadQuestion where that is too
-    much.
+    """The cells as known at a past moment, of the issues, builds or classes wanted. Raises InvalidParameter where that
+    is too much.
     """
     try:
         return load_known_at(session, at, **wanted)
@@ -259,7 +259,7 @@ def named_issues(issues: Sequence[Issue], asked: Sequence[str], field: str = "is
 
 
 def refuse_unknown(what: str, asked: Iterable[str], known: Collection[str], field: str) -> None:
-    """Raises BadQuestion at the first name that is not known, with the nearest ones; `field` is the parameter."""
+    """Raises InvalidParameter at the first name that is not known, with the nearest ones; `field` is the parameter."""
     for name in asked:
         if name not in known:
             raise InvalidParameter(f'no {what} is called "{name}" here{or_nearest(nearest(name, known))}', field)

@@ -1,5 +1,6 @@
 """`/api/v1/runs`: what was asked to be measured, newest first."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -7,12 +8,12 @@ from pydantic import Field
 
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.matrix.selection import Names
-from knowngood.app.dashboard.runs.schemas import RunBody, RunsBody, run_body
-from knowngood.app.store.queries import load_runs
-from knowngood.app.web.pagination import Paging, answer, in_parts, known_fields, newest_after, next_of, one_of
+from knowngood.app.dashboard.runs.schemas import RunBody, RunsBody
+from knowngood.app.store.queries import RunRow, load_runs
+from knowngood.app.web.pagination import Paging, answer, in_parts, newest_after, next_of, one_of
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["runs"])
 
 
 class RunsQuery(Paging):
@@ -22,18 +23,17 @@ class RunsQuery(Paging):
 @router.get("/runs", response_model=in_parts(RunsBody, "runs"))
 def runs(context: Context, query: Annotated[RunsQuery, Query()]) -> Response:
     """The newest runs, 100 where no limit is given."""
-    fields = known_fields(query.fields, RunBody)
     after = newest_after(context.request, query.cursor)
-    with context.reading() as session:
-        found = load_runs(session, query.most + 1, after=after)
-    shown, next_ = next_of(context.request, found, query.most, lambda run: (run.created_at, run.id))
-    body = RunsBody(runs=[run_body(run) for run in shown], next=next_)
-    return answer(context, body, "runs", fields, next_, is_paged=True)
+
+    def show(found: Sequence[RunRow]) -> Response:
+        shown, next_ = next_of(context.request, found, query.most, lambda run: (run.created_at, run.id))
+        body = RunsBody(runs=[RunBody.of(run) for run in shown], next=next_)
+        return answer(context, body, "runs", query.fields, next_, is_paged=True)
+
+    return context.answer(lambda session: load_runs(session, query.most + 1, after=after), show)
 
 
 @router.get("/runs/{run}", response_model=RunBody)
 def run(context: Context, run: str) -> Response:
     """One run with its jobs."""
-    with context.reading() as session:
-        found = find_run(session, run)
-    return context.json(run_body(found))
+    return context.answer(lambda session: find_run(session, run), lambda found: context.json(RunBody.of(found)))

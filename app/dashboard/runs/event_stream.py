@@ -1,7 +1,7 @@
 """`/api/v1/events`: what happens, as server-sent events.
 
 The table of events is asked again and again, which works on every database and across processes. A reader that comes
-back says where it was (`Last-Event-ID`) and misses nothing. Each event's `data` is one EventBody.
+back says where it was (`Last-Event-ID`) and misses nothing. Each event's `data` is an EventRow as JSON.
 """
 
 from collections import Counter
@@ -12,21 +12,27 @@ import anyio
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.matrix.selection import Words
-from knowngood.app.dashboard.runs.schemas import event_body
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import EventRow, load_events, load_last_event
+from knowngood.app.web.app_state import AppState, state_of
 from knowngood.app.web.errors import Busy, InvalidParameter
 from knowngood.app.web.middleware.rate_limit import TooMany, asker_at
-from knowngood.app.web.request_context import AppState
 
-router = APIRouter()
+router = APIRouter(tags=["events"])
 
 MEDIA = "text/event-stream"
-_SHAPE = {"schema": {"type": "string", "description": "Events whose data is one EventBody each"}}
+_EVENT = TypeAdapter(EventRow)
+_SHAPE = {
+    "schema": {
+        "type": "string",
+        "description": "Events whose data is a JSON object each: id, at, kind, run, and data, which goes with the kind",
+    }
+}
 
 _POLL_S = 1.0
 _PING_S = 15.0
@@ -69,7 +75,7 @@ def following(
     last_event_id: Annotated[str, Header(max_length=40)] = "",
 ) -> Following:
     """Checked before the stream begins, so that a refusal is still a problem with its status."""
-    state: AppState = request.app.state.state
+    state = state_of(request.app)
     if state.streams.count >= _MOST_STREAMS:
         raise Busy(f"{_MOST_STREAMS} event streams are open already; ask /api/v1/runs instead")
     asker = asker_at(request.client.host if request.client else "")
@@ -87,7 +93,7 @@ def following(
 # 0.165: the pipe between its producer and its keep-alive breaks), so the stream is written here.
 @router.get("/events", response_class=StreamingResponse, responses={200: {"content": {MEDIA: _SHAPE}}})
 async def events(follower: Annotated[Following, Depends(following)]) -> StreamingResponse:
-    """What happens, as it happens, as server-sent events; `Last-Event-ID` goes on where a reader left off."""
+    """Events as they happen, as server-sent events; `Last-Event-ID` goes on where a reader left off."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return StreamingResponse(_stream(follower), media_type=MEDIA, headers=headers)
 
@@ -119,7 +125,7 @@ async def _stream(follower: Following) -> AsyncIterator[bytes]:
 
 
 def _wire(event: EventRow) -> bytes:
-    return format_sse_event(data_str=event_body(event).model_dump_json(), id=str(event.id))
+    return format_sse_event(data_str=_EVENT.dump_json(event).decode(), id=str(event.id))
 
 
 def _ends(run: str, found: tuple[EventRow, ...]) -> bool:

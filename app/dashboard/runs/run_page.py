@@ -9,9 +9,10 @@ from fastapi import APIRouter, Response
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.runs.runs_page import RunLine, run_line
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.vocabulary import OUTCOMES, StatusLabel
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import EventRow, JobRow, JobState, RunRow, load_events, load_last_event
 from knowngood.app.web.html.i18n import duration, size
-from knowngood.app.web.html.status_labels import OUTCOME_WORDS, StatusLabel, sign_of_outcome
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, attempt_address, build_address, cell_address
 
@@ -45,7 +46,7 @@ class EventLine:
     """One result as it came in."""
 
     at: datetime
-    sign: StatusLabel
+    sign: str
     word: str
     what: str
     address: str
@@ -69,11 +70,12 @@ class RunPage:
 
 @router.get("/runs/{run}")
 def run(context: Context, run: str) -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[RunRow, tuple[EventRow, ...], int]:
         found = find_run(session, run)
         last = load_last_event(session)
-        recent = load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS)
-    return context.page("run.html", run_page(context, found, recent, last))
+        return found, load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS), last
+
+    return context.answer(load, lambda found: context.page("run.html", run_page(context, *found)))
 
 
 def run_page(context: RequestContext, found: RunRow, recent: tuple[EventRow, ...], last: int) -> RunPage:
@@ -113,7 +115,7 @@ def _job(context: RequestContext, job: JobRow, doing: str) -> JobLine:
 
 
 def _doing(event: EventRow) -> str:
-    """What the job of this event does from then on."""
+    """The state of an event's job from then on."""
     data = event.data
     match event.kind:
         case "provisioning":
@@ -139,8 +141,8 @@ def _result(context: RequestContext, event: EventRow) -> EventLine:
     variant = "" if data["variant"] == "default" else f" ({data['variant']})"
     return EventLine(
         at=event.at,
-        sign=sign_of_outcome(outcome) if outcome else StatusLabel.NOT_RUN,
-        word=context.say(OUTCOME_WORDS[outcome]) if outcome else context.say("superseded"),
+        sign=OUTCOMES[outcome].label if outcome else StatusLabel.NOT_RUN,
+        word=context.say(OUTCOMES[outcome].word) if outcome else context.say("superseded"),
         what=f"{data['issue']} {data['arm']}{variant} on {data['build']}",
         address=attempt_address(data["attempt"]),
         cell_address=cell_address(data["issue"], data["build"], data["hardware"]),

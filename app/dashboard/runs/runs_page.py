@@ -44,10 +44,12 @@ class RunsPage:
 
 @router.get("/runs")
 def runs(context: Context) -> Response:
-    with context.reading() as session:
-        found = load_runs(session, _SHOWN)
-    lines = tuple(run_line(context, run) for run in found)
-    return context.page("runs.html", RunsPage(lines, _SHOWN, f"{API}/runs"))
+    return context.answer(
+        lambda session: load_runs(session, _SHOWN),
+        lambda found: context.page(
+            "runs.html", RunsPage(tuple(run_line(context, run) for run in found), _SHOWN, f"{API}/runs")
+        ),
+    )
 
 
 def run_line(context: RequestContext, run: RunRow) -> RunLine:

@@ -144,9 +144,13 @@ class MachineComparison(OfCell):
     verdicts: Mapping[str, Verdict]
 
     @property
+    def answers(self) -> tuple[Verdict, ...]:
+        return tuple(dict.fromkeys(self.verdicts.values()))
+
+    @property
     def varies(self) -> bool:
         """Machines disagree, and each agrees with itself; what is flaky on one machine is flaky, no more."""
-        return len(set(self.verdicts.values())) > 1 and Verdict.FLAKY not in self.verdicts.values()
+        return len(self.answers) > 1 and Verdict.FLAKY not in self.verdicts.values()
 
 
 def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> tuple[MachineComparison, ...]:

@@ -22,6 +22,7 @@ from packaging.version import Version
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import ANSWERS
 
 FAILING = frozenset({Verdict.AFFECTED, Verdict.FLAKY})
 _PASSES = Verdict.NOT_AFFECTED
@@ -50,14 +51,6 @@ _SILENT = {
 }
 _MEASURED_IN_VAIN = frozenset({Answer.PYTHONS_DISAGREE, Answer.FAILS_DIFFERENTLY, Answer.CANNOT_SAY})
 
-_WORDS = {
-    Answer.PYTHONS_DISAGREE: ("differs by Python", "differ by Python"),
-    Answer.FAILS_DIFFERENTLY: ("fails differently", "fail differently"),
-    Answer.CANNOT_SAY: ("cannot say", "cannot say"),
-    Answer.NO_BUILD: ("cannot be built", "cannot be built"),
-    Answer.NOT_RUN: ("not run", "not run"),
-    Answer.NOT_APPLICABLE: ("does not apply", "do not apply"),
-}
 _NAMED = 3
 
 
@@ -309,9 +302,11 @@ def _all_of(said: Sequence[Release], vain: Sequence[Release]) -> str:
 
 def in_words(silent: Collection[Release]) -> str:
     """`2.9.0 fails differently; 2.5.0, 2.5.1, 2.6.0 and 4 more not run`: releases that neither pass nor fail."""
-    by_answer = {answer: [one.name for one in silent if one.answer is answer] for answer in _WORDS}
+    by_answer = {answer: [one.name for one in silent if one.answer == answer] for answer in ANSWERS}
     return "; ".join(
-        f"{listed(names)} {_WORDS[answer][len(names) > 1]}" for answer, names in by_answer.items() if names
+        f"{listed(names)} {ANSWERS[answer].as_plural if len(names) > 1 else ANSWERS[answer].word}"
+        for answer, names in by_answer.items()
+        if names
     )
 
 

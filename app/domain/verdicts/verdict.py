@@ -24,6 +24,7 @@ from knowngood.app.domain.issue import (
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import Outcome, TroubleCode, classify
+from knowngood.app.domain.vocabulary import VERDICTS
 
 
 class Verdict(StrEnum):
@@ -430,15 +431,7 @@ def _beside_the_report(issue: Issue, verdict: Verdict, reason: str, findings: Se
     own = next((one for one in findings if one.variant in reported), None)
     if own is None or own.verdict is verdict or own.verdict not in CONCLUSIVE or verdict not in CONCLUSIVE:
         return reason
-    return f"{reason}; as reported ({own.variant}) it {_IN_WORDS[own.verdict]}"
-
-
-_IN_WORDS = {
-    Verdict.AFFECTED: "fails",
-    Verdict.NOT_AFFECTED: "passes",
-    Verdict.DIFFERENT_FAILURE: "fails differently",
-    Verdict.FLAKY: "is flaky",
-}
+    return f"{reason}; as reported ({own.variant}) it {VERDICTS[own.verdict].as_clause}"
 
 
 def _in_variant(found: Sequence[VariantFinding], findings: Sequence[VariantFinding]) -> str:

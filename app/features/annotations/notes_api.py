@@ -10,21 +10,22 @@ from pydantic import BaseModel, ConfigDict, Field
 from knowngood.app.dashboard.evidence.service import load_cell_evidence
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.domain.verdicts.notes import Note, NoteKind
+from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.store.engine import Session, unit_of_work
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.auth.principal import RequireScope
+from knowngood.app.web.json_body import Body, read_from
 from knowngood.app.web.request_context import Context, RequestContext
 
-router = APIRouter()
+router = APIRouter(tags=["notes"])
 
 Judge = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
 
 
 class NoteChange(BaseModel):
-    """What to say of the cell. `void` makes it read inconclusive everywhere until `restore`; its evidence stays.
+    """A note on a cell. `void` makes it read inconclusive everywhere until `restore`; its evidence stays.
 
     `hardware` may be left out where the cell was measured on one class alone.
     """
@@ -39,15 +40,15 @@ class NoteChange(BaseModel):
     hardware: Words = ""
 
 
-class NoteBody(BaseModel):
+class NoteBody(Body):
     hardware: str
     kind: NoteKind
     reason: str
-    by: str
+    by: str = read_from("actor")
     at: datetime
 
 
-class NotesBody(BaseModel):
+class NotesBody(Body):
     """The oldest first."""
 
     issue: str
@@ -58,10 +59,13 @@ class NotesBody(BaseModel):
 @router.get("/cells/{issue}/{build}/notes", response_model=NotesBody)
 def notes(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
     """The notes on one cell, the oldest first."""
-    with context.reading() as session:
+
+    def load(session: Session) -> NotesBody:
         key = _found(context, session, issue, build, hardware)
-        said = load_notes(session, [key])[key]
-    return context.json(NotesBody(issue=key.issue, build=key.build, notes=[_body(note) for note in said]))
+        notes = [NoteBody.of(note) for note in load_notes(session, [key])[key]]
+        return NotesBody(issue=key.issue, build=key.build, notes=notes)
+
+    return context.answer(load, context.json)
 
 
 @router.post(
@@ -72,7 +76,7 @@ def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChan
     with unit_of_work(context.state.engine) as session:
         key = _found(context, session, issue, build, change.hardware)
         note = add_note(session, key, change.kind, change.reason, by=judge, now=context.now)
-    response = context.json(_body(note))
+    response = context.json(NoteBody.of(note))
     response.status_code = HTTPStatus.CREATED
     return response
 
@@ -80,7 +84,3 @@ def say(context: Context, judge: Judge, issue: str, build: str, change: NoteChan
 def _found(context: RequestContext, session: Session, issue: str, build: str, hardware: str) -> CellKey:
     cell = load_cell_evidence(session, context.known(session), issue, build, hardware).cell
     return cell.key
-
-
-def _body(note: Note) -> NoteBody:
-    return NoteBody(hardware=note.hardware, kind=note.kind, reason=note.reason, by=note.actor, at=note.at)

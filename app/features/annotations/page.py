@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from knowngood.app.dashboard.evidence.cell_page import NOTE_WORDS
 from knowngood.app.dashboard.evidence.service import load_cell_evidence
@@ -13,14 +12,16 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.access import Scope
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.forms import Form
-from knowngood.app.web.html.status_labels import StatusLabel, sign_of, word_of
-from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.html.status_labels import word_of
+from knowngood.app.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.app.web.urls import API, cell_address, notes_address
 
 router = APIRouter(include_in_schema=False)
@@ -31,12 +32,6 @@ MEANINGS = {
     NoteKind.VOID: "Void it: it reads cannot say everywhere, the gate included, until it is restored.",
     NoteKind.RESTORE: "Restore it: its evidence counts again.",
 }
-
-
-@dataclass(frozen=True)
-class NoteLine:
-    note: Note
-    word: str
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class NotesPage:
     word: str
     address: str
     cell_address: str
-    lines: tuple[NoteLine, ...]
+    notes: tuple[tuple[Note, str], ...]
     choices: tuple[KindChoice, ...]
     reason: str
     problem: str
@@ -84,7 +79,7 @@ def say(
     except BadRequest as problem:
         return _shown(context, issue, build, hardware, kind, reason, str(problem))
     to = notes_address(key.issue, key.build, key.hardware)
-    return RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    return see_other(to)
 
 
 def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
@@ -104,17 +99,15 @@ def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
     address = notes_address(cell.issue, cell.build, cell.hardware)
     page = NotesPage(
         cell=cell,
-        sign=sign_of(cell),
+        sign=status_of(cell),
         word=word_of(cell, context.language),
         address=address,
-        cell_address=cell_address(cell.issue, cell.build, cell.hardware),
-        lines=tuple(NoteLine(note, context.say(NOTE_WORDS[note.kind])) for note in said),
+        cell_address=cell_address(*cell.key),
+        notes=tuple((note, context.say(NOTE_WORDS[note.kind])) for note in said),
         choices=tuple(KindChoice(one, context.say(MEANINGS[one]), one == (kind or offered[0])) for one in offered),
         reason=reason,
         problem=problem,
         form_token=context.principal.form_token,
         json_address=f"{API}{address}",
     )
-    response = context.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return uncached(context.page("notes.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK))

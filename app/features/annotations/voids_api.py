@@ -4,13 +4,13 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, Void, VoidSpan
+from knowngood.app.domain.verdicts.voids import LONGEST_REASON, Clock, UnknownVoid, VoidSpan
 from knowngood.app.store.engine import Session, reading, unit_of_work
 from knowngood.app.store.evidence.voids import (
     VoidReport,
@@ -22,9 +22,10 @@ from knowngood.app.store.evidence.voids import (
 from knowngood.app.web.auth.principal import RequireScope
 from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
 from knowngood.app.web.errors import InvalidParameter, NotFound
-from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.json_body import Body, read_from
+from knowngood.app.web.request_context import Context, RequestContext, uncached
 
-router = APIRouter()
+router = APIRouter(tags=["voids"])
 
 Administrator = Annotated[Actor, Depends(RequireScope(Scope.ADMIN))]
 Reason = Annotated[str, Field(min_length=1, max_length=LONGEST_REASON)]
@@ -62,42 +63,42 @@ class VoidEnd(BaseModel):
     dry_run: bool = False
 
 
-class VoidBody(BaseModel):
+class VoidBody(Body):
     """`token` is the id of a token. `ended_at` is null while the void stands."""
 
     id: int
-    machine: str
-    token: str
-    since: datetime | None
-    until: datetime
-    clock: Clock
+    machine: str = read_from("span", "machine")
+    token: str = read_from("span", "token")
+    since: datetime | None = read_from("span", "since")
+    until: datetime = read_from("span", "until")
+    clock: Clock = read_from("span", "clock")
     reason: str
-    by: str
+    by: str = read_from("actor")
     at: datetime
     ended_at: datetime | None
     ended_by: str
     ended_reason: str
 
 
-class VoidsBody(BaseModel):
+class VoidsBody(Body):
     """The newest first, those that were ended too."""
 
     voids: list[VoidBody]
 
 
-class VoidedCellBody(BaseModel):
+class VoidedCellBody(Body):
     """A cell whose verdict, or that of a workaround of it, is another one."""
 
     issue: str
     build: str
     hardware: str
-    before: Verdict | None
-    after: Verdict | None
+    before: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
+    after: Annotated[Verdict | None, BeforeValidator(lambda cell: cell and cell.verdict)]
 
 
-class VoidReportBody(BaseModel):
-    """What was done, or with `dry_run` would be: so many attempts were marked (or are no more), `counted` of them count
-    otherwise than before, in so many cells. `changed` are those that read differently.
+class VoidReportBody(Body):
+    """The effect, or with `dry_run` what it would be: so many attempts were marked (or are no more), `counted` of them
+    count otherwise than before, in so many cells. `changed` are those that read differently.
     """
 
     void: VoidBody
@@ -113,7 +114,7 @@ def voids(context: Context, _administrator: Administrator) -> Response:
     """Who voided which results, when and why. Needs the scope admin."""
     with reading(context.state.engine) as session:
         found = load_voids(session)
-    return _answer(context, VoidsBody(voids=[_void(one) for one in found]))
+    return _answer(context, VoidsBody(voids=[VoidBody.of(one) for one in found]))
 
 
 @router.post("/voids", response_model=VoidReportBody, operation_id="post_void")
@@ -149,28 +150,15 @@ def _known(session: Session, change: VoidChange) -> tuple[str, str]:
 
 
 def _answer(context: RequestContext, body: BaseModel) -> Response:
-    response = context.json(body)
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-def _void(one: Void) -> VoidBody:
-    rest = {name: value for name, value in vars(one).items() if name not in {"span", "actor"}}
-    return VoidBody(**vars(one.span), **rest, by=one.actor)
+    return uncached(context.json(body))
 
 
 def _report(report: VoidReport, *, is_rehearsal: bool) -> VoidReportBody:
     return VoidReportBody(
-        void=_void(report.void),
+        void=VoidBody.of(report.void),
         dry_run=is_rehearsal,
         attempts=report.attempts,
         counted=report.counted,
         cells=report.cells,
-        changed=[
-            VoidedCellBody(
-                issue=one.issue, build=one.build, hardware=one.hardware, before=one.verdicts[0], after=one.verdicts[1]
-            )
-            for one in report.changes
-            if one.is_news
-        ],
+        changed=[VoidedCellBody.of(one) for one in report.changes if one.is_news],
     )

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel
+from pydantic import BeforeValidator, Field
 
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.features.bundles.store import take_in_bundle
-from knowngood.app.store.records import ImportReport
+from knowngood.app.web.app_state import state_of
 from knowngood.app.web.auth.principal import RequireScope
 from knowngood.app.web.errors import InvalidParameter
-from knowngood.app.web.middleware.rate_limit import Buckets
+from knowngood.app.web.json_body import Body
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["results"])
 
 _BUNDLE = {"schema": {"type": "string", "format": "binary"}}
 _TAKES: dict[str, Any] = {
@@ -34,15 +34,14 @@ _needs = RequireScope(Scope.SUBMIT)
 async def _submitter(request: Request) -> Actor:
     """Who sends it, counted against how many bundles their token may send; all before the body is read."""
     actor = await _needs(request)
-    buckets: Buckets = request.app.state.results_buckets
-    buckets.take(actor.token)
+    state_of(request.app).results_buckets.take(actor.token)
     return actor
 
 
 Submitter = Annotated[Actor, Depends(_submitter)]
 
 
-class TakenBody(BaseModel):
+class TakenBody(Body):
     """`added` attempts are new here, `known` were here before. Of the added, `unknown` belong to issues or builds that
     this catalogue does not have, `superseded` to another state of their repro; `voided` are of a worker and a time
     whose results do not count; `replaced` took the place of others under their number, which were voided. Of `refused`
@@ -56,10 +55,14 @@ class TakenBody(BaseModel):
     unknown: int
     superseded: int
     voided: int
-    changed: int
+    changed: Annotated[int, BeforeValidator(len)]
     replaced: int = 0
-    refused: int = 0
-    clashes: list[str] = []
+    refused: Annotated[int, BeforeValidator(len)] = 0
+    clashes: Annotated[
+        list[str],
+        BeforeValidator(lambda refused: [one.id for one in refused[:20]]),
+        Field(validation_alias="refused", default_factory=list),
+    ]
 
 
 async def _received(request: Request) -> AsyncGenerator[Path]:
@@ -83,19 +86,4 @@ def submit(context: Context, submitter: Submitter, bundle: Annotated[Path, Depen
     if bundle.stat().st_size == 0:
         raise InvalidParameter("the body is empty; send a bundle, such as `--data-binary @results.jsonl.gz`")
     report = take_in_bundle(context.state.engine, bundle, context.now, by=submitter, vouched=True)
-    return context.json(_body(report))
-
-
-def _body(report: ImportReport) -> TakenBody:
-    return TakenBody(
-        origin=report.origin,
-        added=report.added,
-        known=report.known,
-        unknown=report.unknown,
-        superseded=report.superseded,
-        voided=report.voided,
-        changed=len(report.changed),
-        replaced=report.replaced,
-        refused=len(report.refused),
-        clashes=[one.id for one in report.refused[:20]],
-    )
+    return context.json(TakenBody.of(report))

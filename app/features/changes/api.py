@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.app.features.changes.schemas import ChangesBody, change_body
+from knowngood.app.features.changes.schemas import ChangesBody
 from knowngood.app.features.changes.service import ChangesQuery, load_changes
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["changes"])
 
 
 class ChangesApiQuery(ChangesQuery, extra="forbid"):
@@ -21,6 +21,6 @@ def changes(context: Context, query: Annotated[ChangesApiQuery, Query()]) -> Res
 
     First measurements are no changes: `first=true` adds them, marked as such.
     """
-    with context.reading() as session:
-        found = load_changes(session, query)
-    return context.json(ChangesBody(changes=[change_body(change) for change in found.changes]))
+    return context.answer(
+        lambda session: load_changes(session, query), lambda found: context.json(ChangesBody.of(found))
+    )

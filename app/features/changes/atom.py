@@ -13,32 +13,14 @@ from xml.etree import ElementTree as ET
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import Cause, CellTurn, Change, CureNews, CureTurn
-from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS
 from knowngood.app.features.exports.extract import Links, utc, xml_text
 
 MEDIA = "application/atom+xml"
 _NAMESPACE = "http://www.w3.org/2005/Atom"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _LINES = 50
-
-WORDS = {
-    Verdict.AFFECTED: "fails",
-    Verdict.FLAKY: "is flaky",
-    Verdict.DIFFERENT_FAILURE: "fails differently",
-    Verdict.NOT_AFFECTED: "passes",
-    Verdict.INCONCLUSIVE: "cannot be said",
-    Verdict.NO_BUILD: "cannot be built",
-    Verdict.NOT_APPLICABLE: "does not apply",
-    Verdict.NOT_RUN: "is not run",
-}
-_WORKAROUND_WORDS = {
-    WorkaroundVerdict.EFFECTIVE: "works",
-    WorkaroundVerdict.PARTIAL: "helps in part",
-    WorkaroundVerdict.UNNECESSARY: "is not needed",
-    WorkaroundVerdict.UNVERIFIED: "is not verified",
-    WorkaroundVerdict.INEFFECTIVE: "does not help",
-    WorkaroundVerdict.HARMFUL: "does harm",
-}
 
 
 def atom_feed(
@@ -88,16 +70,16 @@ def _entry(change: Change, issues: Mapping[str, Issue], links: Links, *, page: s
 def title_of(change: Change) -> str:
     """`pytorch-151290: fails on 2 builds`; several issues by their number."""
     named = change.issues
-    return f"{named[0] if len(named) == 1 else f'{len(named)} issues'}: {summary(change)}"
+    return f"{named[0] if len(named) == 1 else f'{len(named)} issues'}: {summary(change.turns)}"
 
 
-def summary(change: Change) -> str:
+def summary(turns: Iterable[CellTurn]) -> str:
     """`fails on 2 cells, passes on 1 cell; workaround eager_mask stopped working on 1 cell`.
 
     First measurements come last, and are said to be that.
     """
-    turned = [turn for turn in change.turns if turn.is_turned]
-    cures = [(id_, one) for turn in change.turns for id_, one in turn.workarounds.items()]
+    turned = [turn for turn in turns if turn.is_turned]
+    cures = [(id_, one) for turn in turns for id_, one in turn.workarounds.items()]
     told = Counter(cure_words(id_, one) for id_, one in cures if one.news in _WORTH_A_TITLE)
     helped = [f"{words} on {_cells(n)}" for words, n in told.items()]
     tried = len({id_ for id_, one in cures if one.news is CureNews.FIRST_MEASURED})
@@ -121,7 +103,7 @@ _WORTH_A_TITLE = frozenset(
 
 def cure_words(id_: str, turn: CureTurn) -> str:
     """`workaround flags stopped working (does harm)`."""
-    return f"workaround {id_} {_NEWS_WORDS.get(turn.news, '{after}').format(after=_WORKAROUND_WORDS[turn.after])}"
+    return f"workaround {id_} {_NEWS_WORDS.get(turn.news, '{after}').format(after=WORKAROUNDS[turn.after].as_clause)}"
 
 
 _NEWS_WORDS = {
@@ -134,7 +116,7 @@ _NEWS_WORDS = {
 
 def _counted(verdicts: Iterable[Verdict]) -> list[str]:
     counts = Counter(verdicts)
-    return [f"{WORDS[verdict]} on {_cells(counts[verdict])}" for verdict in WORDS if counts[verdict]]
+    return [f"{VERDICTS[one].as_clause} on {_cells(counts[one])}" for one in map(Verdict, VERDICTS) if counts[one]]
 
 
 def _cells(count: int) -> str:
@@ -179,9 +161,9 @@ _CAUSE_WORDS: Mapping[Cause, str] = {
 def _told(turn: CellTurn) -> str:
     said = []
     if turn.is_first:
-        said.append(f"measured for the first time: <b>{WORDS[turn.after]}</b>")
+        said.append(f"measured for the first time: <b>{VERDICTS[turn.after].as_clause}</b>")
     elif turn.is_turned:
-        was = f" (it last said: {WORDS[turn.earlier]})" if turn.earlier else ""
-        said.append(f"{WORDS[turn.before]}{was} → <b>{WORDS[turn.after]}</b>")
+        was = f" (it last said: {VERDICTS[turn.earlier].as_clause})" if turn.earlier else ""
+        said.append(f"{VERDICTS[turn.before].as_clause}{was} → <b>{VERDICTS[turn.after].as_clause}</b>")
     said += [escape(cure_words(id_, one)) for id_, one in turn.workarounds.items()]
     return "; ".join(said) + (f". {escape(turn.reason)}" if turn.reason else "")

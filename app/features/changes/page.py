@@ -7,14 +7,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.app.dashboard.issues import workarounds as remedies
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.changes import CellTurn, Change, CureNews, CureTurn
-from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS
 from knowngood.app.features.changes.atom import MEDIA, atom_feed, title_of
 from knowngood.app.features.changes.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.app.features.exports.service import links_at
-from knowngood.app.web.html.status_labels import CAUSES, WORDS, StatusLabel, sign_of_verdict
+from knowngood.app.serialization.marks import Mark
+from knowngood.app.web.html.status_labels import CAUSES, shown
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
 
@@ -22,20 +22,12 @@ router = APIRouter(include_in_schema=False)
 
 _LINES = 20
 
-CURE_WORDS = {
+NEWS_WORDS = {
     CureNews.NO_LONGER_NEEDED: "workaround {id} is no longer needed",
     CureNews.STOPPED_WORKING: "workaround {id} stopped working",
     CureNews.NOW_WORKS: "workaround {id} works now",
     CureNews.NOW_HELPS_IN_PART: "workaround {id} helps in part now",
 }
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A verdict as it is shown."""
-
-    sign: StatusLabel
-    word: str
 
 
 @dataclass(frozen=True)
@@ -91,9 +83,10 @@ class ChangesPage:
 
 @router.get("/changes")
 def changes(context: Context, query: Annotated[ChangesQuery, Query()]) -> Response:
-    with context.reading() as session:
-        found = load_changes(session, query)
-    return context.page("changes.html", changes_page(context, query, found))
+    return context.answer(
+        lambda session: load_changes(session, query),
+        lambda found: context.page("changes.html", changes_page(context, query, found)),
+    )
 
 
 def changes_page(context: RequestContext, query: ChangesQuery, found: News) -> ChangesPage:
@@ -135,17 +128,18 @@ def watch_list_feed(context: Context, name: str) -> Response:
 
 
 def _feed(context: RequestContext, query: ChangesQuery, file_name: str) -> Response:
-    with context.reading() as session:
-        found = load_changes(session, query)
-    body = atom_feed(
-        found.changes,
-        found.issues,
-        links_at(context.base),
-        address=f"{context.base}{feed_of(found.asked, found.query)}",
-        page=f"{context.base}/changes{found.query}",
-        about=found.about,
-    )
-    return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
+    def show(found: News) -> Response:
+        body = atom_feed(
+            found.changes,
+            found.issues,
+            links_at(context.base),
+            address=f"{context.base}{feed_of(found.asked, found.query)}",
+            page=f"{context.base}/changes{found.query}",
+            about=found.about,
+        )
+        return context.text(body, f"{MEDIA}; charset=utf-8", file_name)
+
+    return context.answer(lambda session: load_changes(session, query), show)
 
 
 def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue]) -> ChangeEntry:
@@ -158,7 +152,7 @@ def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue])
         parts=tuple(
             IssueLines(
                 issue=id_,
-                title=context.in_language(issues[id_].title, issues[id_].title_zh) if id_ in issues else "",
+                title=context.title_of(issues[id_]) if id_ in issues else "",
                 address=issue_address(id_) if id_ in issues else "",
                 lines=tuple(_line(context, turn) for turn in turns),
             )
@@ -174,33 +168,28 @@ def _line(context: RequestContext, turn: CellTurn) -> TurnLine:
         build=turn.build,
         hardware=turn.hardware,
         address=cell_address(turn.issue, turn.build, turn.hardware),
-        before=_mark(context, turn.before) if is_stated else None,
-        earlier=_mark(context, turn.earlier) if turn.earlier else None,
-        after=_mark(context, turn.after),
+        before=shown(VERDICTS[turn.before], context.language) if is_stated else None,
+        earlier=shown(VERDICTS[turn.earlier], context.language) if turn.earlier else None,
+        after=shown(VERDICTS[turn.after], context.language),
         is_first=turn.is_first,
         reason=turn.reason,
-        workarounds=_cures(context, turn),
+        workarounds=_workarounds(context, turn),
     )
 
 
-def _mark(context: RequestContext, verdict: Verdict) -> Mark:
-    sign = sign_of_verdict(verdict)
-    return Mark(sign, context.say(WORDS[sign]))
-
-
-def _cures(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
-    """What matters to their users first, each by itself; all others that turned alike in one line."""
+def _workarounds(context: RequestContext, turn: CellTurn) -> tuple[str, ...]:
+    """The news that matters to users first, each by itself; all others that turned alike in one line."""
     ordered = sorted(turn.workarounds.items(), key=lambda item: (list(CureNews).index(item[1].news), item[0]))
-    stated = [(id_, one) for id_, one in ordered if one.news in CURE_WORDS]
+    stated = [(id_, one) for id_, one in ordered if one.news in NEWS_WORDS]
     alike: dict[str, list[str]] = {}
     for id_, one in ordered:
-        if one.news not in CURE_WORDS:
+        if one.news not in NEWS_WORDS:
             alike.setdefault(_steps(context, one), []).append(id_)
     return (
-        *(f"{context.say(CURE_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
+        *(f"{context.say(NEWS_WORDS[one.news], id=id_)} ({_steps(context, one)})" for id_, one in stated),
         *(f"{', '.join(ids)}: {steps}" for steps, ids in alike.items()),
     )
 
 
 def _steps(context: RequestContext, turn: CureTurn) -> str:
-    return f"{context.say(remedies.WORDS[turn.before])} → {context.say(remedies.WORDS[turn.after])}"
+    return f"{context.say(WORKAROUNDS[turn.before].word)} → {context.say(WORKAROUNDS[turn.after].word)}"

@@ -8,7 +8,7 @@ from knowngood.app.features.compare.schemas import CompareBody, compare_body
 from knowngood.app.features.compare.service import CompareQuery, comparison_of, load_options
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["compare"])
 
 
 class CompareApiQuery(CompareQuery, extra="forbid"):
@@ -18,6 +18,9 @@ class CompareApiQuery(CompareQuery, extra="forbid"):
 @router.get("/compare", response_model=CompareBody)
 def compare(context: Context, query: Annotated[CompareApiQuery, Query()]) -> Response:
     """Every issue on both builds, the gravest change first; only a proven pass counts as fixed."""
-    with context.reading() as session:
-        compared = comparison_of(context.known(session), load_options(session, query.hardware), query, context.now)
-    return context.json(compare_body(compared, context.now, query.said))
+    return context.answer(
+        lambda session: comparison_of(
+            context.known(session), load_options(session, query.hardware), query, context.now
+        ),
+        lambda compared: context.json(compare_body(compared, context.now, query.said)),
+    )

@@ -12,7 +12,9 @@ from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
 from knowngood.app.features.compare.comparison import (
     PAIRING_WORDS,
     Comparison,
@@ -25,9 +27,9 @@ from knowngood.app.features.compare.comparison import (
 from knowngood.app.features.compare.renderers import HEADINGS, MEANINGS, comparison_markdown, notes_of
 from knowngood.app.features.compare.service import CompareOptions, CompareQuery, comparison_of, load_options
 from knowngood.app.features.exports.service import links_at
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_measured_builds
 from knowngood.app.web.html.grid import Choice
-from knowngood.app.web.html.status_labels import GRAVEST_FIRST, WORDS, StatusLabel, sign_of
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
 
@@ -46,7 +48,7 @@ class Sorting(StrEnum):
 
 
 SORTING_WORDS = {
-    Sorting.CHANGE: "gravest change",
+    Sorting.CHANGE: "most severe change",
     Sorting.ISSUE: "issue",
     Sorting.COMPONENT: "component",
     Sorting.SEVERITY: "severity",
@@ -118,7 +120,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the page says of two builds. `whence` is where from and where to, `told` what became of the issues."""
+    """The answer on two builds. `whence` is where from and where to, `told` what became of the issues."""
 
     before: Choice
     after: Choice
@@ -152,18 +154,25 @@ class ComparePage:
 
 @router.get("/compare")
 def compare(context: Context, query: Annotated[ComparePageQuery, Query()]) -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[CompareOptions, Collection[str], Comparison | None]:
         room = load_options(session, query.hardware)
         measured = load_measured_builds(session, room.hardware)
         compared = comparison_of(context.known(session), room, query, context.now) if query.a and query.b else None
-    return context.page("compare.html", compare_page(context, query, room, measured, compared))
+        return room, measured, compared
+
+    return context.answer(load, lambda found: context.page("compare.html", compare_page(context, query, *found)))
 
 
 @router.get("/compare.md")
 def compare_as_markdown(context: Context, query: Annotated[CompareQuery, Query()]) -> Response:
-    with context.reading() as session:
-        compared = comparison_of(context.known(session), load_options(session, query.hardware), query, context.now)
-    return context.text(comparison_markdown(compared, links_at(context.base)), _MARKDOWN, "comparison.md")
+    return context.answer(
+        lambda session: comparison_of(
+            context.known(session), load_options(session, query.hardware), query, context.now
+        ),
+        lambda compared: context.text(
+            comparison_markdown(compared, links_at(context.base)), _MARKDOWN, "comparison.md"
+        ),
+    )
 
 
 def compare_page(
@@ -255,7 +264,7 @@ _KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
     Sorting.ISSUE: lambda pair: pair.issue.id,
     Sorting.COMPONENT: lambda pair: (pair.issue.component.casefold(), pair.issue.id),
     Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.issue.silent, pair.issue.id),
-    Sorting.AFTER: lambda pair: (GRAVEST_FIRST.index(sign_of(pair.after)), pair.issue.id),
+    Sorting.AFTER: lambda pair: (SEVERITY[status_of(pair.after)], pair.issue.id),
 }
 
 # Where the evidence has to speak: the other groups are told by their verdicts and by what became of workarounds.
@@ -266,7 +275,7 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
     issue = pair.issue
     return PairLine(
         issue=issue.id,
-        title=context.in_language(issue.title, issue.title_zh),
+        title=context.title_of(issue),
         address=issue_address(issue.id, build=pair.after.build, hardware=pair.after.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
@@ -286,11 +295,11 @@ def _note(context: RequestContext, words: str, values: Mapping[str, str]) -> str
 
 
 def _mark(context: RequestContext, cell: Cell, *, is_old: bool) -> Mark:
-    sign = sign_of(cell)
+    sign = status_of(cell)
     return Mark(
         sign=sign,
-        word=context.say(WORDS[sign]),
-        address=cell_address(cell.issue, cell.build, cell.hardware),
+        word=context.say(STATUSES[sign].word),
+        address=cell_address(*cell.key),
         build=cell.build,
         is_old=is_old,
         rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",

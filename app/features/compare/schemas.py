@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from pydantic import BaseModel
-
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
-from knowngood.app.dashboard.issues.build_schemas import BuildBody, build_body
+from knowngood.app.dashboard.issues.build_schemas import BuildBody
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Assurance
 from knowngood.app.features.compare.comparison import (
@@ -18,17 +16,18 @@ from knowngood.app.features.compare.comparison import (
     WorkaroundTurn,
     sentence,
 )
+from knowngood.app.web.json_body import Body
 from knowngood.app.web.urls import compare_address, issue_address
 
 
-class PackagesBody(BaseModel):
-    """What the issue installs beside torch on either build."""
+class PackagesBody(Body):
+    """Packages that the issue installs beside torch on either build."""
 
     before: list[str]
     after: list[str]
 
 
-class PairBody(BaseModel):
+class PairBody(Body):
     """One issue on both builds. `group` says what a reader does with it; each pair is in one. `runs` is how many
     attempts each side rests on at least, and `assurance` that of the weaker side.
     """
@@ -49,7 +48,7 @@ class PairBody(BaseModel):
     url: str
 
 
-class CompareBody(BaseModel):
+class CompareBody(Body):
     """`sentence` is the answer. `pairs` stand in the order of `groups`, the gravest of each first; `counts` name every
     transition.
 
@@ -73,8 +72,8 @@ def compare_body(compared: Comparison, now: datetime, said: Mapping[str, str] | 
     asked = {**(said or {}), "hardware": compared.hardware}
     return CompareBody(
         sentence=sentence(compared),
-        a=build_body(compared.before),
-        b=build_body(compared.after),
+        a=BuildBody.of(compared.before),
+        b=BuildBody.of(compared.after),
         hardware=compared.hardware,
         counts=dict(compared.counts),
         groups={group: len(compared.of(group)) for group in Group},

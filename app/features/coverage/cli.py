@@ -9,7 +9,7 @@ from knowngood.app.features.coverage.hygiene import HEADINGS, Remark
 
 
 def print_remarks(console: Console, remarks: Sequence[Remark]) -> None:
-    """One list for each kind of remark, in the order of `Trouble`."""
+    """One list for each kind of remark, in the order of `MismatchKind`."""
     for trouble, heading in HEADINGS.items():
         found = [remark for remark in remarks if remark.trouble is trouble]
         if found:

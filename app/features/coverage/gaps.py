@@ -35,15 +35,17 @@ class Pattern:
 def patterns_of(issues: Sequence[Issue], builds: Sequence[Build], hardware: str, known: Known) -> tuple[Pattern, ...]:
     """Rows in the order of `issues`, without those that apply to none of `builds`."""
     rows = ((issue, tuple(known.cell(issue, build, hardware) for build in builds)) for issue in issues)
-    return tuple(_pattern(issue, row, known.history(issue.id, hardware)) for issue, row in rows if _applies(row))
+    return tuple(
+        _pattern(issue, row, known.history(issue.id, hardware)) for issue, row in rows if any(map(_applies, row))
+    )
 
 
-def _applies(row: Iterable[Cell]) -> bool:
-    return any(cell.verdict is not Verdict.NOT_APPLICABLE for cell in row)
+def _applies(cell: Cell) -> bool:
+    return cell.verdict is not Verdict.NOT_APPLICABLE
 
 
 def _pattern(issue: Issue, row: tuple[Cell, ...], history: History) -> Pattern:
-    applicable = [cell for cell in row if cell.verdict is not Verdict.NOT_APPLICABLE]
+    applicable = [cell for cell in row if _applies(cell)]
     return Pattern(
         issue=issue,
         cells=row,

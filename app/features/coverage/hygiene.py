@@ -17,7 +17,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict
 
 
-class Trouble(StrEnum):
+class MismatchKind(StrEnum):
     """The subject of a remark, in the order in which remarks of one issue are given."""
 
     CLOSED_BUT_FAILS = "closed_but_fails"
@@ -28,13 +28,13 @@ class Trouble(StrEnum):
     NEVER_FAILED = "never_failed"
 
 
-HEADINGS: Mapping[Trouble, str] = {
-    Trouble.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
-    Trouble.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases that were measured",
-    Trouble.CONTRADICTED: "Claims that measurements contradict",
-    Trouble.CURES_NOWHERE: "Workarounds that cure nothing that was measured",
-    Trouble.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
-    Trouble.NEVER_FAILED: "Rows that never failed, and so are unproven",
+HEADINGS: Mapping[MismatchKind, str] = {
+    MismatchKind.CLOSED_BUT_FAILS: "Closed upstream, and still failing here",
+    MismatchKind.OPEN_BUT_PASSES: "Open upstream, and passing on the newest releases that were measured",
+    MismatchKind.CONTRADICTED: "Claims that measurements contradict",
+    MismatchKind.CURES_NOWHERE: "Workarounds that help with nothing that was measured",
+    MismatchKind.NO_LONGER_NEEDED: "Workarounds that may be taken out again",
+    MismatchKind.NEVER_FAILED: "Rows that never failed, and so are unproven",
 }
 
 # With some variants is no cure; but it is more than nothing, and may be in place.
@@ -45,7 +45,7 @@ _HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 class Remark:
     """`hardware` is empty where it is about every class; `about` names the workarounds or the claim's source."""
 
-    trouble: Trouble
+    trouble: MismatchKind
     issue: str
     sentence: str
     hardware: str = ""
@@ -74,7 +74,7 @@ def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
     every = [pair for answered in by_class.values() for pair in answered]
     found += _cures_nowhere(issue, every)
     found += _never_failed(issue, every)
-    order = list(Trouble)
+    order = list(MismatchKind)
     return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
 
 
@@ -87,9 +87,9 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
     sentence = "; ".join([f"{as_seen}, and here it {history.sentence}", *doubts_about(issue, history)])
     still_fails = bool(history.spans) and history.spans[-1].good_after is None
     if thread.state == "closed" and still_fails:
-        yield Remark(Trouble.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
+        yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
     if thread.state == "open" and history.spans and not still_fails:
-        yield Remark(Trouble.OPEN_BUT_PASSES, issue.id, sentence, hardware)
+        yield Remark(MismatchKind.OPEN_BUT_PASSES, issue.id, sentence, hardware)
 
 
 def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -97,7 +97,9 @@ def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build,
         held = hold(claim, answered)
         if held.standing is Standing.CONTRADICTED:
             but = "" if claim.says == "cure" else "but "
-            yield Remark(Trouble.CONTRADICTED, issue.id, f'"{claim.text}" {but}{held.sentence}', hardware, claim.source)
+            yield Remark(
+                MismatchKind.CONTRADICTED, issue.id, f'"{claim.text}" {but}{held.sentence}', hardware, claim.source
+            )
 
 
 def _no_longer_needed(
@@ -114,7 +116,7 @@ def _no_longer_needed(
         but = f" ({in_words(silent)})" if silent else ""
         said = f"not needed from {last.good_after} on{but}, {last.fix_in_words}: {cures}"
         sentence = "; ".join([said, *doubts_about(issue, history)])
-        yield Remark(Trouble.NO_LONGER_NEEDED, issue.id, sentence, hardware, cures)
+        yield Remark(MismatchKind.NO_LONGER_NEEDED, issue.id, sentence, hardware, cures)
 
 
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
@@ -124,13 +126,13 @@ def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterabl
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
         sentence = f"{name} cures no build that was measured: {named(tried)}"
-        yield Remark(Trouble.CURES_NOWHERE, issue.id, sentence, about=name)
+        yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, about=name)
 
 
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     if every and not any(cell.verdict in FAILING for _, cell in every):
         sentence = f"passes on {named([build for build, _ in every])}: nothing shows that its repro can fail"
-        yield Remark(Trouble.NEVER_FAILED, issue.id, sentence)
+        yield Remark(MismatchKind.NEVER_FAILED, issue.id, sentence)
 
 
 def _of(cell: Cell, verdicts: Collection[WorkaroundVerdict]) -> set[str]:

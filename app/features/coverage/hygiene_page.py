@@ -1,30 +1,23 @@
 """`/hygiene`: what a keeper of the catalogue should look at, by kind."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.features.coverage.hygiene import HEADINGS, Trouble, remarks_of
-from knowngood.app.web.request_context import Context
-from knowngood.app.web.urls import API, issue_address
+from knowngood.app.domain.issue import Issue
+from knowngood.app.features.coverage.hygiene import HEADINGS, MismatchKind, Remark, remarks_of
+from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class RemarkLine:
-    issue: str
-    title: str
-    address: str
-    hardware: str
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Kind:
-    trouble: Trouble
+    trouble: MismatchKind
     heading: str
-    lines: tuple[RemarkLine, ...]
+    lines: tuple[tuple[Issue, Remark], ...]
 
 
 @dataclass(frozen=True)
@@ -39,12 +32,15 @@ class HygienePage:
 
 @router.get("/hygiene")
 def hygiene(context: Context) -> Response:
-    with context.reading() as session:
-        found = remarks_of(context.known(session))
-    lines: dict[Trouble, list[RemarkLine]] = {trouble: [] for trouble in Trouble}
+    return context.answer(
+        lambda session: remarks_of(context.known(session)),
+        lambda found: context.page("hygiene.html", hygiene_page(context, found)),
+    )
+
+
+def hygiene_page(context: RequestContext, found: Iterable[tuple[Issue, Remark]]) -> HygienePage:
+    lines: dict[MismatchKind, list[tuple[Issue, Remark]]] = {trouble: [] for trouble in MismatchKind}
     for issue, remark in found:
-        address = issue_address(issue.id, hardware=remark.hardware)
-        title = context.in_language(issue.title, issue.title_zh)
-        lines[remark.trouble].append(RemarkLine(issue.id, title, address, remark.hardware, remark.sentence))
+        lines[remark.trouble].append((issue, remark))
     kinds = tuple(Kind(trouble, context.say(HEADINGS[trouble]), tuple(of)) for trouble, of in lines.items() if of)
-    return context.page("hygiene.html", HygienePage(kinds, f"{API}/hygiene"))
+    return HygienePage(kinds, f"{API}/hygiene")

@@ -1,71 +1,92 @@
-"""What is measured of the catalogue, and what is open, as JSON."""
+"""Coverage of the catalogue, open cells, and where upstream's word and the measurements differ, as JSON."""
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BeforeValidator, Field
 
 from knowngood.app.domain.measuring.placement import Waiting, Why
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.features.coverage.gaps import Gap, Pattern
-from knowngood.app.features.coverage.hygiene import Trouble
-from knowngood.app.features.coverage.hygiene_schemas import RemarkBody, remark_body
-from knowngood.app.features.coverage.service import ClassCoverage, Coverage
-from knowngood.app.web.urls import cell_address, issue_address
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.coverage.hygiene import MismatchKind
+from knowngood.app.features.coverage.service import Coverage
+from knowngood.app.web.json_body import Body, CellUrl, read_from
+from knowngood.app.web.urls import issue_address
 
 
-class RowBody(BaseModel):
+class RemarkBody(Body):
+    """`hardware` is empty where the remark is about every class; `about` names workarounds or the claim's source."""
+
+    trouble: MismatchKind
+    issue: str
+    hardware: str
+    sentence: str
+    about: str
+    url: Annotated[str, BeforeValidator(lambda issue, info: issue_address(issue, hardware=info.data["hardware"]))] = (
+        read_from("issue")
+    )
+
+
+class HygieneBody(Body):
+    remarks: list[RemarkBody]
+
+
+class RowBody(Body):
     """`pattern` has a verdict for each of the class's `builds`, in their order."""
 
-    issue: str
-    pattern: list[Verdict]
+    issue: str = read_from("issue", "id")
+    pattern: Annotated[list[Verdict], BeforeValidator(lambda cells: [cell.verdict for cell in cells])] = read_from(
+        "cells"
+    )
     applicable: int
     measured: int
     conclusive: int
-    history: str
-    url: str
+    history: str = read_from("history", "sentence")
+    url: Annotated[str, BeforeValidator(lambda cells: issue_address(cells[0].issue, hardware=cells[0].hardware))] = (
+        read_from("cells")
+    )
 
 
-class ClassCoverageBody(BaseModel):
+class ClassCoverageBody(Body):
     """Rows that apply to none of `builds` are left out."""
 
     hardware: str
-    builds: list[str]
+    builds: Annotated[list[str], BeforeValidator(lambda builds: [build.id for build in builds])]
     applicable: int
     measured: int
     conclusive: int
-    rows: list[RowBody]
+    rows: list[RowBody] = read_from("patterns")
 
 
-class GapBody(BaseModel):
-    issue: str
-    build: str
-    hardware: str
+class GapBody(Body):
+    issue: str = read_from("cell", "issue")
+    build: str = read_from("cell", "build")
+    hardware: str = read_from("cell", "hardware")
     workaround: str
     note: str
-    url: str
+    url: CellUrl = read_from("cell", "key")
 
 
-class DoubtfulBody(BaseModel):
+class DoubtfulBody(Body):
     issue: str
     build: str
     hardware: str
     verdict: Verdict
     reason: str
-    url: str
+    url: CellUrl = read_from("key")
 
 
-class WaitingBody(BaseModel):
+class WaitingBody(Body):
     """`last_seen_at` is when a worker of the class was last there; null where none ever was."""
 
     hardware: str
     jobs: int
     why: Why
-    reason: str
+    reason: str = read_from("sentence")
     last_seen_at: datetime | None
 
 
-class CoverageBody(BaseModel):
+class CoverageBody(Body):
     hardware: list[ClassCoverageBody]
     gaps: list[GapBody] = Field(description="Workarounds without a verdict on builds where their issue is seen")
     doubtful: list[DoubtfulBody] = Field(description="Measured cells that do not say whether the issue is there")
@@ -76,51 +97,10 @@ class CoverageBody(BaseModel):
 
 def coverage_body(found: Coverage, waiting: Iterable[Waiting]) -> CoverageBody:
     return CoverageBody(
-        hardware=[_class(one) for one in found.classes],
-        gaps=[_gap(gap) for gap in found.gaps],
-        doubtful=[_doubtful(cell) for cell in found.doubtful],
-        unproven=[remark_body(remark) for remark in found.remarks_about(Trouble.NEVER_FAILED)],
-        contradictions=[remark_body(remark) for remark in found.remarks_about(Trouble.CONTRADICTED)],
-        waiting=[
-            WaitingBody(
-                hardware=one.hardware, jobs=one.jobs, why=one.why, reason=one.sentence, last_seen_at=one.last_seen_at
-            )
-            for one in waiting
-        ],
+        hardware=[ClassCoverageBody.of(one) for one in found.classes],
+        gaps=[GapBody.of(gap) for gap in found.gaps],
+        doubtful=[DoubtfulBody.of(cell) for cell in found.doubtful],
+        unproven=[RemarkBody.of(remark) for remark in found.remarks_about(MismatchKind.NEVER_FAILED)],
+        contradictions=[RemarkBody.of(remark) for remark in found.remarks_about(MismatchKind.CONTRADICTED)],
+        waiting=[WaitingBody.of(one) for one in waiting],
     )
-
-
-def _class(one: ClassCoverage) -> ClassCoverageBody:
-    return ClassCoverageBody(
-        hardware=one.hardware,
-        builds=[build.id for build in one.builds],
-        applicable=one.applicable,
-        measured=one.measured,
-        conclusive=one.conclusive,
-        rows=[_row(pattern, one.hardware) for pattern in one.patterns],
-    )
-
-
-def _row(pattern: Pattern, hardware: str) -> RowBody:
-    return RowBody(
-        issue=pattern.issue.id,
-        pattern=[cell.verdict for cell in pattern.cells],
-        applicable=pattern.applicable,
-        measured=pattern.measured,
-        conclusive=pattern.conclusive,
-        history=pattern.history.sentence,
-        url=issue_address(pattern.issue.id, hardware=hardware),
-    )
-
-
-def _gap(gap: Gap) -> GapBody:
-    return GapBody(**_place(gap.cell), workaround=gap.workaround, note=gap.note)
-
-
-def _doubtful(cell: Cell) -> DoubtfulBody:
-    return DoubtfulBody(**_place(cell), verdict=cell.verdict, reason=cell.reason)
-
-
-def _place(cell: Cell) -> dict[str, str]:
-    address = cell_address(cell.issue, cell.build, cell.hardware)
-    return {"issue": cell.issue, "build": cell.build, "hardware": cell.hardware, "url": address}

@@ -11,7 +11,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.coverage.gaps import Gap, Pattern, doubtful, gaps_of, patterns_of
-from knowngood.app.features.coverage.hygiene import Remark, Trouble, remarks_of
+from knowngood.app.features.coverage.hygiene import MismatchKind, Remark, remarks_of
 from knowngood.app.store.engine import Session
 from knowngood.app.store.jobs.capacity import load_offers
 from knowngood.app.store.jobs.job_queue import DISPATCHER
@@ -56,7 +56,7 @@ class Coverage:
     doubtful: tuple[Cell, ...]
     remarks: tuple[Remark, ...]
 
-    def remarks_about(self, trouble: Trouble) -> tuple[Remark, ...]:
+    def remarks_about(self, trouble: MismatchKind) -> tuple[Remark, ...]:
         return tuple(remark for remark in self.remarks if remark.trouble is trouble)
 
 
@@ -75,7 +75,9 @@ def coverage_of(known: Known) -> Coverage:
         gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
         doubtful=doubtful(every),
         remarks=tuple(
-            remark for _, remark in remarks_of(known) if remark.trouble in {Trouble.CONTRADICTED, Trouble.NEVER_FAILED}
+            remark
+            for _, remark in remarks_of(known)
+            if remark.trouble in {MismatchKind.CONTRADICTED, MismatchKind.NEVER_FAILED}
         ),
     )
 

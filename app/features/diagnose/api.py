@@ -1,13 +1,12 @@
 """`/api/v1/errors`: which known issue a traceback or a log is. Nothing that is sent here is kept or logged."""
 
 import json
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from knowngood.app.dashboard.matrix.selection import Words
-from knowngood.app.features.diagnose.schemas import ExplanationBody, SignaturesBody, explanation_body, signature_body
+from knowngood.app.features.diagnose.schemas import ExplanationBody, SignatureLineBody, SignaturesBody, explanation_body
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.store.queries import load_issues
 from knowngood.app.web.errors import InvalidParameter, UnsupportedMediaType
@@ -15,27 +14,22 @@ from knowngood.app.web.middleware.request_bodies import media_of
 from knowngood.app.web.request_context import Context
 from knowngood.app.web.urls import API
 
-router = APIRouter()
+router = APIRouter(tags=["errors"])
 
 ERRORS = f"{API}/errors"
-
-
-@dataclass(frozen=True)
-class Sent:
-    text: str
 
 
 async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
+def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> str:
     """Plain text as it is, in whatever encoding: a log may hold anything. JSON is an object with a `text`."""
     kind = media_of(request.headers.get("content-type", ""))
     if not kind and not body:
         raise InvalidParameter("holds the text that is to be explained", "body")
     if kind in {"text/plain", ""}:
-        return Sent(body.decode(errors="replace"))
+        return body.decode(errors="replace")
     if kind != "application/json":
         raise UnsupportedMediaType(
             f'"{kind[:80]}" is not read here; send text/plain, or application/json with a text', "body"
@@ -46,7 +40,7 @@ def _sent(request: Request, body: Annotated[bytes, Depends(_body)]) -> Sent:
         raise InvalidParameter("is no JSON", "body") from None
     if not isinstance(fields, dict) or set(fields) != {"text"} or not isinstance(fields["text"], str):
         raise InvalidParameter('is an object with one text: {"text": "Traceback ..."}', "body")
-    return Sent(fields["text"].encode(errors="replace").decode())
+    return fields["text"].encode(errors="replace").decode()
 
 
 _SCHEMA: dict[str, Any] = {
@@ -65,17 +59,18 @@ _REQUEST = {
 
 @router.get("/errors", response_model=SignaturesBody)
 def get_errors(context: Context) -> Response:
-    """What failures are known by: the signature of each issue."""
-    with context.reading() as session:
-        issues = load_issues(session)
-    return context.json(SignaturesBody(signatures=[signature_body(issue) for issue in issues]))
+    """The signature of each issue, by which its failures are known."""
+    return context.answer(
+        load_issues,
+        lambda issues: context.json(SignaturesBody(signatures=[SignatureLineBody.of(issue) for issue in issues])),
+    )
 
 
 @router.post("/errors", response_model=ExplanationBody, openapi_extra=_REQUEST, operation_id="post_errors")
 def errors(
     context: Context,
-    sent: Annotated[Sent, Depends(_sent)],
+    text: Annotated[str, Depends(_sent)],
     build: Annotated[Words, Query(description="Your build, where the text does not tell it")] = "",
 ) -> Response:
     """Which issue is this failure? By signature, else the nearest by its words. Nothing sent is kept or logged."""
-    return context.json(explanation_body(told_of(context.state, sent.text, build)))
+    return context.json(explanation_body(told_of(context.state, text, build)))

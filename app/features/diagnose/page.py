@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.dashboard.issues.workarounds import WorkaroundView, remedies_of
+from knowngood.app.dashboard.issues.workarounds import WorkaroundView, workarounds_of
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
@@ -17,9 +17,8 @@ from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLi
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.web.forms import Form
-from knowngood.app.web.html.status_labels import StatusLabel, sign_of, word_of
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, cell_address, issue_address
+from knowngood.app.web.urls import API, issue_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -28,16 +27,6 @@ PASTE = "/errors"
 _SEEN_SHOWN = 12
 _WORDS_SHOWN = 8
 _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the build can be changed
-
-
-@dataclass(frozen=True)
-class CellLine:
-    """A cell in a word."""
-
-    cell: Cell
-    address: str
-    sign: StatusLabel
-    word: str
 
 
 @dataclass(frozen=True)
@@ -51,10 +40,10 @@ class MatchPart:
     why: str
     around: tuple[PastedLine, ...]
     sentences: tuple[str, ...]
-    here: CellLine | None
-    use_on: CellLine | None
-    remedies: tuple[WorkaroundView, ...]
-    seen: tuple[CellLine, ...]
+    here: Cell | None
+    use_on: Cell | None
+    workarounds: tuple[WorkaroundView, ...]
+    seen: tuple[Cell, ...]
     seen_more: int
 
 
@@ -69,7 +58,7 @@ class NearPart:
 
 @dataclass(frozen=True)
 class Answered:
-    """What is known of the paste. `note` says why its environment is no tested build, or what was assumed."""
+    """The answer to a paste. `note` says why its environment is no tested build, or what was assumed."""
 
     is_known: bool
     found: Explanation
@@ -95,10 +84,11 @@ class PastePage:
 
 @router.get(PASTE)
 def paste(context: Context) -> Response:
-    with context.reading() as session:
-        known = context.known(session)
-    return context.page(
-        "paste.html", _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
+    return context.answer(
+        context.known,
+        lambda known: context.page(
+            "paste.html", _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
+        ),
     )
 
 
@@ -150,16 +140,16 @@ def _match(context: RequestContext, match: Match, told: ExplanationView) -> Matc
     several = len(advice.histories) > 1
     return MatchPart(
         issue=issue,
-        title=context.in_language(issue.title, issue.title_zh),
+        title=context.title_of(issue),
         address=issue_address(issue.id, build=build),
         is_sure=match.strength is Strength.SURE,
         why=context.say(match.why),
         around=match.around,
         sentences=tuple(_sentence(class_, said, several=several) for class_, said in advice.histories.items()),
-        here=_line(context, advice.own) if advice.own else None,
-        use_on=_line(context, shown) if shown else None,
-        remedies=_remedies(context, issue, shown, builds),
-        seen=tuple(_line(context, cell) for cell in match.seen[:_SEEN_SHOWN]),
+        here=advice.own,
+        use_on=shown,
+        workarounds=_workarounds(context, issue, shown, builds),
+        seen=match.seen[:_SEEN_SHOWN],
         seen_more=max(0, len(match.seen) - _SEEN_SHOWN),
     )
 
@@ -168,22 +158,17 @@ def _sentence(hardware: str, said: str, *, several: bool) -> str:
     return f"{hardware}: {said}" if several else f"{said[0].upper()}{said[1:]}"
 
 
-def _remedies(
+def _workarounds(
     context: RequestContext, issue: Issue, shown: Cell | None, builds: Mapping[str, Build]
 ) -> tuple[WorkaroundView, ...]:
-    return remedies_of(issue, builds[shown.build], shown, context) if shown else ()
-
-
-def _line(context: RequestContext, cell: Cell) -> CellLine:
-    sign = sign_of(cell)
-    return CellLine(cell, cell_address(cell.issue, cell.build, cell.hardware), sign, word_of(cell, context.language))
+    return workarounds_of(issue, builds[shown.build], shown, context) if shown else ()
 
 
 def _near(context: RequestContext, found: tuple[Likeness, ...], issues: Mapping[str, Issue]) -> tuple[NearPart, ...]:
     return tuple(
         NearPart(
             issue=(issue := issues[one.name]),
-            title=context.in_language(issue.title, issue.title_zh),
+            title=context.title_of(issue),
             address=issue_address(issue.id),
             percent=round(one.score * 100),
             words=one.words[:_WORDS_SHOWN],

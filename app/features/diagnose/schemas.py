@@ -1,18 +1,21 @@
-"""What is known of a pasted failure, as JSON."""
+"""The answer to a pasted failure, as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BeforeValidator
 
 from knowngood.app.domain.issue import Issue, SignatureKind
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.features.diagnose.bm25 import Likeness
+from knowngood.app.features.diagnose.log_cleaning import VersionMention
 from knowngood.app.features.diagnose.matcher import Explanation, Match, Strength, advise, measured_workarounds
 from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.web.urls import attempt_address, cell_address, issue_address
+from knowngood.app.web.json_body import Body, CellUrl, EvidenceUrl, IssueUrl, read_from
+from knowngood.app.web.urls import issue_address
 
 METHOD = (
     "matches: the issue's own signature, searched in the paste. nearest and silent: BM25 (k1 = 1.2, b = 0.75) over "
@@ -21,38 +24,32 @@ METHOD = (
 )
 
 
-class VersionBody(BaseModel):
-    """`name` is torch, CUDA, Triton, Python, GPU or driver; `line` is what it was read from."""
-
-    name: str
-    value: str
-    line: str
-
-
-class LineBody(BaseModel):
+class LineBody(Body):
     """`number` is the line of the paste, from 1."""
 
     number: int
     text: str
-    lit: bool
+    lit: bool = read_from("is_lit")
 
 
-class PlaceBody(BaseModel):
+class PlaceBody(Body):
     """A cell in short; `inferred_from` names what it is inferred from, empty where it was measured."""
 
     build: str
     hardware: str
     verdict: Verdict
     reason: str
-    signature_line: str
+    signature_line: Annotated[
+        str, BeforeValidator(lambda line, info: line if info.data["verdict"] in FAILING else "")
+    ] = read_from("line")
     assurance: Assurance
-    inferred_from: str
+    inferred_from: Annotated[str, BeforeValidator(lambda basis: ground_of(basis) if basis else "")] = read_from("basis")
     runs: int
-    url: str
-    evidence_url: str | None
+    url: CellUrl = read_from("key")
+    evidence_url: EvidenceUrl = read_from("evidence")
 
 
-class CureBody(BaseModel):
+class TriedWorkaroundBody(Body):
     """A workaround with what was measured of it on the cell of `cures_on`, those that work first."""
 
     id: str
@@ -63,7 +60,7 @@ class CureBody(BaseModel):
     body: str
 
 
-class MatchBody(BaseModel):
+class MatchBody(Body):
     """`sure`: the signature is this issue's own, or the traceback is. `possible`: its words are anybody's too.
 
     `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
@@ -86,10 +83,10 @@ class MatchBody(BaseModel):
     seen: list[PlaceBody]
     here: PlaceBody | None
     cures_on: PlaceBody | None
-    workarounds: list[CureBody]
+    workarounds: list[TriedWorkaroundBody]
 
 
-class NearBody(BaseModel):
+class NearBody(Body):
     """`score` is between 0 and 1; `words` are those it shares with the paste, the most telling first."""
 
     issue: str
@@ -100,7 +97,7 @@ class NearBody(BaseModel):
     report_url: str | None
 
 
-class ExplanationBody(BaseModel):
+class ExplanationBody(Body):
     """`known` says whether a match is sure. `build` is the tested one that was named or read from the paste.
 
     `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `silent` lists issues
@@ -109,7 +106,7 @@ class ExplanationBody(BaseModel):
     """
 
     known: bool
-    versions: list[VersionBody]
+    versions: list[VersionMention]
     build: str | None
     asked: str
     note: str
@@ -122,18 +119,18 @@ class ExplanationBody(BaseModel):
     method: str = METHOD
 
 
-class SignatureLineBody(BaseModel):
+class SignatureLineBody(Body):
     """`pattern` is a regular expression; empty where the failure itself is the signature."""
 
-    issue: str
+    issue: str = read_from("id")
     title: str
-    kind: SignatureKind
-    pattern: str
+    kind: SignatureKind = read_from("signature", "kind")
+    pattern: str = read_from("signature", "pattern")
     silent: bool
-    url: str
+    url: IssueUrl = read_from("id")
 
 
-class SignaturesBody(BaseModel):
+class SignaturesBody(Body):
     signatures: list[SignatureLineBody]
 
 
@@ -151,7 +148,7 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
     resolved = found.resolved
     return ExplanationBody(
         known=found.is_known,
-        versions=[VersionBody(name=one.name, value=one.value, line=one.line) for one in found.versions],
+        versions=list(found.versions),
         build=resolved.build,
         asked=resolved.asked,
         note=resolved.note,
@@ -175,36 +172,21 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         strength=match.strength,
         why=match.why,
         line=match.line,
-        around=[LineBody(number=one.number, text=one.text, lit=one.is_lit) for one in match.around],
+        around=[LineBody.of(line) for line in match.around],
         url=issue_address(issue.id),
         report_url=issue.report.url if issue.report else None,
         caveat=issue.caveat,
         history=dict(advice.histories),
-        seen=[_place(cell) for cell in match.seen],
-        here=_place(advice.own) if advice.own else None,
-        cures_on=_place(advice.shown) if advice.shown else None,
-        workarounds=_cures(issue, advice.shown) if advice.shown else [],
+        seen=[PlaceBody.of(cell) for cell in match.seen],
+        here=PlaceBody.of(advice.own) if advice.own else None,
+        cures_on=PlaceBody.of(advice.shown) if advice.shown else None,
+        workarounds=_workarounds(issue, advice.shown) if advice.shown else [],
     )
 
 
-def _place(cell: Cell) -> PlaceBody:
-    return PlaceBody(
-        build=cell.build,
-        hardware=cell.hardware,
-        verdict=cell.verdict,
-        reason=cell.reason,
-        signature_line=cell.line if cell.verdict in FAILING else "",
-        assurance=cell.assurance,
-        inferred_from=ground_of(cell.basis) if cell.basis else "",
-        runs=cell.runs,
-        url=cell_address(cell.issue, cell.build, cell.hardware),
-        evidence_url=attempt_address(cell.evidence) if cell.evidence else None,
-    )
-
-
-def _cures(issue: Issue, cell: Cell) -> list[CureBody]:
+def _workarounds(issue: Issue, cell: Cell) -> list[TriedWorkaroundBody]:
     return [
-        CureBody(
+        TriedWorkaroundBody(
             id=id_,
             title=(one := issue.workaround(id_)).title,
             verdict=finding.verdict,
@@ -225,15 +207,4 @@ def near_body(near: Likeness, issues: Mapping[str, Issue]) -> NearBody:
         words=list(near.words[:10]),
         url=issue_address(near.name),
         report_url=issue.report.url if issue.report else None,
-    )
-
-
-def signature_body(issue: Issue) -> SignatureLineBody:
-    return SignatureLineBody(
-        issue=issue.id,
-        title=issue.title,
-        kind=issue.signature.kind,
-        pattern=issue.signature.pattern,
-        silent=issue.silent,
-        url=issue_address(issue.id),
     )

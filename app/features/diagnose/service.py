@@ -6,7 +6,6 @@ A paste itself passes through: it is held by the request that brought it, and by
 import threading
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.features.diagnose.matcher import (
@@ -22,10 +21,8 @@ from knowngood.app.features.environments.resolve import resolve_build
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.app_state import AppState
 from knowngood.app.web.errors import InvalidParameter
-
-if TYPE_CHECKING:
-    from knowngood.app.web.request_context import AppState
 
 
 class Recogniser:
@@ -76,8 +73,8 @@ def explained(text: str, library: FailureLibrary, knowledge: Knowledge, build: s
         raise InvalidParameter(str(error), "build") from None
 
 
-def told_of(state: "AppState", text: str, build: str) -> ExplanationView:
+def told_of(state: AppState, text: str, build: str) -> ExplanationView:
     snapshot = state.knowledge.now()
-    library = state.recogniser.open_library(state.engine, snapshot)
+    library = state.own(Recogniser).open_library(state.engine, snapshot)
     knowledge = snapshot.knowledge
     return ExplanationView(explained(text, library, knowledge, build), library.issues, knowledge)

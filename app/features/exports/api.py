@@ -18,7 +18,7 @@ from knowngood.app.store.queries import load_hardware
 from knowngood.app.store.records import ExportSelection as Evidence
 from knowngood.app.web.request_context import Context, RequestContext
 
-router = APIRouter()
+router = APIRouter(tags=["export"])
 
 _ORIGIN = "knowngood"
 _IN_MEMORY_BYTES = 8_000_000
@@ -50,18 +50,23 @@ def export(
     `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
     `bundle`: the evidence, to be imported elsewhere.
     """
-    with context.reading() as session:
+
+    def load(session: Session) -> Response | Selection:
         classes = known_classes(query.hardware, load_hardware(session))
         folded = form is Format.MARKDOWN
         selection = select(
             session, query, classes, query.columns, kept=context.state.cells, now=context.now, folded=folded
         )
-        if form is Format.BUNDLE:
-            return _bundle(context, session, query, selection)
-    pieces = write_extract(form, extract_of(selection, context.now, context.base))
-    return StreamingResponse(
-        pieces, media_type=FORMATS[form].media, headers=context.attached(_file_name(context, form))
-    )
+        return _bundle(context, session, query, selection) if form is Format.BUNDLE else selection
+
+    def show(found: Response | Selection) -> Response:
+        if isinstance(found, Response):
+            return found
+        pieces = write_extract(form, extract_of(found, context.now, context.base))
+        headers = context.attached(_file_name(context, form))
+        return StreamingResponse(pieces, media_type=FORMATS[form].media, headers=headers)
+
+    return context.answer(load, show)
 
 
 def _bundle(context: RequestContext, session: Session, query: ExportQuery, selection: Selection) -> Response:

@@ -11,21 +11,20 @@ import orjson
 
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import VERDICTS, Role
 from knowngood.app.features.exports.extract import xml_text
 
 _CACHE_S = 3600
 _SIGN_PX, _PAD_PX, _HEIGHT_PX = 6.6, 12, 20
 _LONGEST = 60
 
-_SAID = {
-    Verdict.AFFECTED: ("fails", "#b3261e"),
-    Verdict.FLAKY: ("flaky", "#8a5a00"),
-    Verdict.DIFFERENT_FAILURE: ("fails differently", "#7b4397"),
-    Verdict.NOT_AFFECTED: ("passes", "#2e6b34"),
-    Verdict.INCONCLUSIVE: ("cannot say", "#5a5e64"),
-    Verdict.NO_BUILD: ("cannot be built", "#5a5e64"),
-    Verdict.NOT_APPLICABLE: ("does not apply", "#5a5e64"),
-    Verdict.NOT_RUN: ("not run", "#5a5e64"),
+_COLOURS = {
+    Role.BAD: "#b3261e",
+    Role.MIXED: "#8a5a00",
+    Role.OTHER: "#7b4397",
+    Role.GOOD: "#2e6b34",
+    Role.UNSURE: "#5a5e64",
+    Role.QUIET: "#5a5e64",
 }
 
 
@@ -40,12 +39,13 @@ class Badge:
 
 def badge_of(cell: Cell, release: str, *, is_stale: bool) -> Badge:
     """The badge of a cell; `release` names its build in short. Never a pass where nobody measured."""
-    word, color = _SAID[cell.verdict]
+    term = VERDICTS[cell.verdict]
+    color = _COLOURS[term.role]
     label = f"{cell.issue} ({cell.hardware})"
     if concerns_cpu_path([cell]):
         return Badge(label, "concerns the CPU path", color)
     marks = ["inferred"] if cell.basis else []
-    return Badge(label, f"{word} on {release}{_marked(marks, is_stale=is_stale)}", color)
+    return Badge(label, f"{term.word} on {release}{_marked(marks, is_stale=is_stale)}", color)
 
 
 def _marked(marks: list[str], *, is_stale: bool) -> str:
@@ -55,8 +55,8 @@ def _marked(marks: list[str], *, is_stale: bool) -> str:
 
 def unmeasured_badge(name: str) -> Badge:
     """For an issue, or a watch list, of which nobody measured anything on any build."""
-    word, color = _SAID[Verdict.NOT_RUN]
-    return Badge(name, word, color)
+    term = VERDICTS[Verdict.NOT_RUN]
+    return Badge(name, term.word, _COLOURS[term.role])
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,15 @@ def list_badge(name: str, standing: WatchListStanding, release: str, hardware: s
     label = f"{name} ({hardware})" if hardware else name
     marks = [f"{standing.inferred} inferred"] if standing.inferred else []
     old = _marked(marks, is_stale=standing.is_stale)
-    grey, unknown = _SAID[Verdict.NOT_RUN][1], f", {standing.unknown} unknown" if standing.unknown else ""
+    grey, unknown = _COLOURS[Role.QUIET], f", {standing.unknown} unknown" if standing.unknown else ""
     if not standing.watched:
         return Badge(label, f"nothing to watch on {release}", grey)
     if standing.failing:
         told = f"{standing.failing} of {standing.watched} fail{unknown} on {release}{old}"
-        return Badge(label, told, _SAID[Verdict.AFFECTED][1])
+        return Badge(label, told, _COLOURS[Role.BAD])
     if standing.unknown:
         return Badge(label, f"{standing.passing} of {standing.watched} pass{unknown} on {release}{old}", grey)
-    return Badge(label, f"all {standing.watched} pass on {release}{old}", _SAID[Verdict.NOT_AFFECTED][1])
+    return Badge(label, f"all {standing.watched} pass on {release}{old}", _COLOURS[Role.GOOD])
 
 
 def shields_endpoint(badge: Badge) -> bytes:

@@ -5,6 +5,7 @@ costs one query for whoever asks with its tag.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -39,22 +40,26 @@ Asked = Annotated[Words, Query()]
 
 @router.get("/badge/watchlists/{name}.svg")
 def list_drawn(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _drawn(context, _list_badge(context, name, build, hardware))
+    return context.answer(
+        lambda session: _list_badge(context, session, name, build, hardware), partial(_drawn, context)
+    )
 
 
 @router.get("/badge/watchlists/{name}.json")
 def list_endpoint(context: Context, name: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _endpoint(context, _list_badge(context, name, build, hardware))
+    return context.answer(
+        lambda session: _list_badge(context, session, name, build, hardware), partial(_endpoint, context)
+    )
 
 
 @router.get("/badge/{issue}.svg")
 def drawn(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _drawn(context, _badge(context, issue, build, hardware))
+    return context.answer(lambda session: _badge(context, session, issue, build, hardware), partial(_drawn, context))
 
 
 @router.get("/badge/{issue}.json")
 def endpoint(context: Context, issue: str, build: Asked = "", hardware: Asked = "") -> Response:
-    return _endpoint(context, _badge(context, issue, build, hardware))
+    return context.answer(lambda session: _badge(context, session, issue, build, hardware), partial(_endpoint, context))
 
 
 def _drawn(context: RequestContext, badge: Badge) -> Response:
@@ -73,32 +78,30 @@ def _to_be_kept(response: Response) -> Response:
     return response
 
 
-def _badge(context: RequestContext, id_: str, build: str, hardware: str) -> Badge:
+def _badge(context: RequestContext, session: Session, id_: str, build: str, hardware: str) -> Badge:
     """Without a build, that of the newest release with an answer; without a class, the CPU's or the first with one."""
-    with context.reading() as session:
-        issue = find_issue(session, id_)
-        known = context.known(session)
-        cells = known.stored(issue.id)
-        answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
-        class_ = one_class(hardware, known.hardware if hardware else tuple(answered))
-        named = _named_or_newest(session, known, build, [cell for cell in cells if cell.hardware == class_])
+    issue = find_issue(session, id_)
+    known = context.known(session)
+    cells = known.stored(issue.id)
+    answered = dict.fromkeys(cell.hardware for cell in cells if cell.verdict in CONCLUSIVE)
+    class_ = one_class(hardware, known.hardware if hardware else tuple(answered))
+    named = _named_or_newest(session, known, build, [cell for cell in cells if cell.hardware == class_])
     if named is None:
         return unmeasured_badge(issue.id)
     cell = known.cell(issue, named, class_)
     return badge_of(cell, _in_short(named), is_stale=is_stale(cell, named, context.now))
 
 
-def _list_badge(context: RequestContext, name: str, build: str, hardware: str) -> Badge:
+def _list_badge(context: RequestContext, session: Session, name: str, build: str, hardware: str) -> Badge:
     """Without a build, the newest release with any answer; without a class, those of the list, else all measured."""
-    with context.reading() as session:
-        watch_list = find_watch_list(session, name)
-        known = context.known(session)
-        watched = _watched(known, watch_list.content.watch)
-        measured = known.hardware
-        asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
-        classes = known_classes(asked, measured)
-        cells = [cell for one in watched for cell in known.stored(one.id) if cell.hardware in classes]
-        named = _named_or_newest(session, known, build, cells)
+    watch_list = find_watch_list(session, name)
+    known = context.known(session)
+    watched = _watched(known, watch_list.content.watch)
+    measured = known.hardware
+    asked = [hardware] if hardware else [one for one in watch_list.content.hardware if one in measured]
+    classes = known_classes(asked, measured)
+    cells = [cell for one in watched for cell in known.stored(one.id) if cell.hardware in classes]
+    named = _named_or_newest(session, known, build, cells)
     if named is None:
         return unmeasured_badge(name)
     rows = [[known.cell(issue, named, class_) for class_ in classes] for issue in watched]

@@ -10,7 +10,7 @@ from knowngood.app.features.fleet.schemas import WorkersBody, workers_body
 from knowngood.app.features.fleet.service import load_working
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["workers"])
 
 
 class WorkersQuery(BaseModel, extra="forbid"):
@@ -22,6 +22,7 @@ class WorkersQuery(BaseModel, extra="forbid"):
 @router.get("/workers", response_model=WorkersBody)
 def workers(context: Context, query: Annotated[WorkersQuery, Query()]) -> Response:
     """Every machine that ever measured here, whoever was seen last first."""
-    with context.reading() as session:
-        found = load_working(session, context.known(session), query.window, context.now)
-    return context.json(workers_body(found, query.window))
+    return context.answer(
+        lambda session: load_working(session, context.known(session), query.window, context.now),
+        lambda found: context.json(workers_body(found, query.window)),
+    )

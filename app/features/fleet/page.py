@@ -13,29 +13,13 @@ from knowngood.app.domain.measuring.worker_stats import HeldJobProgress, Unserve
 from knowngood.app.features.fleet.service import ClassNeed, Working, load_working
 from knowngood.app.store.queries import load_last_event
 from knowngood.app.web.html.grid import Choice
-from knowngood.app.web.html.i18n import duration, size
+from knowngood.app.web.html.i18n import size
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, issue_address, run_address
+from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
 WINDOW_WORDS = {Window.DAY: "24 hours", Window.WEEK: "7 days", Window.MONTH: "30 days"}
-
-
-@dataclass(frozen=True)
-class DoingLine:
-    doing: HeldJobProgress
-    run_address: str
-
-
-@dataclass(frozen=True)
-class ClassLine:
-    """`per_cell` is empty where nothing was measured in the window."""
-
-    hardware: str
-    arms: int
-    cells: int
-    per_cell: str
 
 
 @dataclass(frozen=True)
@@ -50,15 +34,6 @@ class WorkerLine:
     is_described: bool
     origins: str
     busy: str
-    classes: tuple[ClassLine, ...]
-    doing: tuple[DoingLine, ...]
-
-
-@dataclass(frozen=True)
-class UnservedLine:
-    unserved: Unserved
-    title: str
-    address: str
 
 
 @dataclass(frozen=True)
@@ -71,9 +46,9 @@ class WorkersPage:
     seen: int
     queued: int
     dispatcher_until: datetime | None
-    idle: tuple[DoingLine, ...]
+    idle: tuple[HeldJobProgress, ...]
     classes: tuple[ClassNeed, ...]
-    unserved: tuple[UnservedLine, ...]
+    unserved: tuple[Unserved, ...]
     windows: tuple[Choice, ...]
     window: str
     live_address: str
@@ -82,10 +57,13 @@ class WorkersPage:
 
 @router.get("/workers")
 def workers(context: Context, window: Annotated[Window, Query()] = Window.WEEK) -> Response:
-    with context.reading() as session:
-        found = load_working(session, context.known(session), window, context.now)
-        last = load_last_event(session)
-    return context.page("workers.html", workers_page(context, found, window, last))
+    return context.answer(
+        lambda session: (
+            load_working(session, context.known(session), window, context.now),
+            load_last_event(session),
+        ),
+        lambda found: context.page("workers.html", workers_page(context, found[0], window, found[1])),
+    )
 
 
 def workers_page(context: RequestContext, found: Working, window: Window, last: int) -> WorkersPage:
@@ -97,12 +75,9 @@ def workers_page(context: RequestContext, found: Working, window: Window, last: 
         seen=sum(one.last_at >= since for one in found.workers),
         queued=sum(one.queued for one in found.classes),
         dispatcher_until=found.lease.until if found.lease else None,
-        idle=tuple(_doing(one) for one in found.idle),
+        idle=found.idle,
         classes=found.classes,
-        unserved=tuple(
-            UnservedLine(one, context.in_language(one.issue.title, one.issue.title_zh), issue_address(one.issue.id))
-            for one in found.unserved
-        ),
+        unserved=found.unserved,
         windows=tuple(
             Choice(context.say(words), f"/workers?window={one}", one is window) for one, words in WINDOW_WORDS.items()
         ),
@@ -134,11 +109,6 @@ def _worker(context: RequestContext, worker: Worker) -> WorkerLine:
         is_described=machine is not None,
         origins=", ".join(origin for origin in worker.origins if origin != LOCAL),
         busy=percent(worker.busy),
-        classes=tuple(
-            ClassLine(one.hardware, one.arms, one.cells, "" if one.per_cell_s is None else duration(one.per_cell_s))
-            for one in worker.classes
-        ),
-        doing=tuple(_doing(one) for one in worker.doing),
     )
 
 
@@ -153,7 +123,3 @@ def percent(share: float) -> str:
     if 0 < share < 0.01:  # noqa: PLR2004 - a hundredth
         return "< 1 %"
     return f"{int(share * 100)} %"
-
-
-def _doing(one: HeldJobProgress) -> DoingLine:
-    return DoingLine(one, run_address(one.run))

@@ -25,7 +25,7 @@ from knowngood.app.web.parameter_validation import once
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import DECISION
 
-router = APIRouter()
+router = APIRouter(tags=["gate"])
 
 
 _MOST_CHARACTERS = 6_000_000  # of a lock file; uv's own of a large project has 1,000,000
@@ -95,14 +95,16 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 @router.get("/gate", response_model=DecisionBody, responses=_ANSWER)
 def gate(context: Context, query: Annotated[GateGet, Query()]) -> Response:
     """May this build be used? The decision is in the answer; it never changes the status."""
-    snapshot = context.knowing()
-    asked = read_request(query.model_dump(include=set(GateQuery.model_fields)))
-    return _answer(context, snapshot, asked, query)
+    return context.answer_from(
+        lambda snapshot: _answer(
+            context, snapshot, read_request(query.model_dump(include=set(GateQuery.model_fields))), query
+        )
+    )
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What came along with a POST. `body` are its bytes, by which an answer made before is found again."""
+    """The question of a POST. `body` are its bytes, by which an answer made before is found again."""
 
     asked: GateRequest
     body: bytes
@@ -161,8 +163,7 @@ def gate_with_files(
     context: Context, sent: Annotated[Sent, Depends(_sent)], query: Annotated[FormQuery, Query()]
 ) -> Response:
     """The same with an environment or a policy as files: as JSON, or as a form (`curl -F environment=@uv.lock`)."""
-    snapshot = context.knowing(sent.body)
-    return _answer(context, snapshot, sent.asked, query)
+    return context.answer_from(lambda snapshot: _answer(context, snapshot, sent.asked, query), sent.body)
 
 
 def _answer(context: RequestContext, snapshot: KnowledgeSnapshot, asked: GateRequest, query: FormQuery) -> Response:

@@ -293,12 +293,8 @@ def _claim(issue: Issue, hardware: str, asked: _PreparedQuestion) -> _Claim:
     unknown = tuple(python for python, cell in pythons.items() if cell.verdict not in _SOUND | FAILURES)
     if failing and sound:
         return _Claim(next(iter(failing.values())), only_on=tuple(sorted(failing, key=_minor)))
-    told = max(pythons.values(), key=_tells)
+    told = max(pythons.values(), key=lambda one: (one.verdict in CONCLUSIVE, one.verdict is not Verdict.NOT_APPLICABLE))
     return _Claim(told, unknown_on=tuple(sorted(unknown, key=_minor)) if told.verdict in CONCLUSIVE else ())
-
-
-def _tells(cell: Cell) -> tuple[bool, bool]:
-    return (cell.verdict in CONCLUSIVE, cell.verdict is not Verdict.NOT_APPLICABLE)
 
 
 _SOUND = frozenset({Verdict.NOT_AFFECTED, Verdict.NOT_APPLICABLE})

@@ -12,7 +12,7 @@ from knowngood.app.domain.watch_list import UnknownWatchList, WatchList, once, o
 
 
 class Effect(StrEnum):
-    """What one cell does to the decision, from the mildest; a later one outweighs an earlier one."""
+    """The effect of one cell on the decision, from the mildest; a later one outweighs an earlier one."""
 
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"
@@ -21,7 +21,7 @@ class Effect(StrEnum):
 
 
 class Accept(StrEnum):
-    """What counts as known: what was measured on the very build, Python and class, or what is inferred from it too."""
+    """Claims that count as known: those measured on the very build, Python and class, or inferred from them too."""
 
     MEASURED = "measured"
     INFERRED = "inferred"

@@ -16,21 +16,13 @@ from knowngood.app.domain.issue import CONCERNS, Issue
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 
 UNKNOWN = frozenset({Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD})
 FAILURES = FAILING | {Verdict.DIFFERENT_FAILURE}
 
-_WORDS = {
-    Verdict.AFFECTED: "fails here",
-    Verdict.FLAKY: "is flaky here",
-    Verdict.DIFFERENT_FAILURE: "fails differently here",
-    Verdict.NOT_AFFECTED: "passes here",
-    Verdict.INCONCLUSIVE: "cannot say",
-    Verdict.NOT_APPLICABLE: "does not apply",
-    Verdict.NO_BUILD: "cannot be built",
-    Verdict.NOT_RUN: "not run",
-}
+_ANSWERS = FAILURES | {Verdict.NOT_AFFECTED}
 
 _UNTRIED = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, "not run yet")
 
@@ -149,7 +141,8 @@ def _by_python(case: Case, weighed: WeighedCell) -> WeighedCell:
 
 def in_words(cell: Cell) -> str:
     """The verdict and its reason, as a clause. An issue that concerns others says whom it concerns, and no more."""
-    word = _WORDS[cell.verdict]
+    clause = VERDICTS[cell.verdict].as_clause
+    word = f"{clause} here" if cell.verdict in _ANSWERS else clause
     says_it_all = (word, CONCERNS) if cell.verdict is Verdict.NOT_APPLICABLE else word
     return cell.reason if cell.reason.startswith(says_it_all) else f"{word}: {cell.reason}" if cell.reason else word
 
@@ -198,13 +191,12 @@ def _by_base(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCell:
                 weighed.effect, f"nothing is known of it on the base build {base}, so it counts as new"
             )
         case True:
-            return weighed.become(weighed.effect, f"it is new: on the base build {base} it {_on_base(case.on_base)}")
+            return weighed.become(
+                weighed.effect,
+                f"it is new: on the base build {base} it {VERDICTS[case.on_base.verdict].as_clause}",
+            )
         case False:
             return weighed.eased(f"it is not new: it fails on the base build {base} too")
-
-
-def _on_base(cell: Cell) -> str:
-    return _WORDS[cell.verdict].removesuffix(" here")
 
 
 def _by_declared(case: Case, weighed: WeighedCell) -> WeighedCell:

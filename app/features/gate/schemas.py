@@ -5,12 +5,12 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.verdicts.verdict import Assurance, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Verdict, WorkaroundVerdict
 from knowngood.app.features.gate.decision import Decision
 from knowngood.app.features.gate.policy import Effect
 
 
-class CureBody(BaseModel):
+class MeasuredWorkaroundBody(BaseModel):
     """A workaround as measured on the very build that is asked about; `snippet` is the Markdown to paste."""
 
     id: str
@@ -20,20 +20,8 @@ class CureBody(BaseModel):
     snippet: str
 
 
-class BasisBody(BaseModel):
-    """The measured cell that an inferred answer stands on: by which rule, and in how many of the pairs that were
-    measured on both sides the rule held.
-    """
-
-    rule: str
-    build: str
-    hardware: str
-    agreed: int
-    compared: int
-
-
 class ReasonBody(BaseModel):
-    """What one watched issue on one hardware class does to the decision, and why in one sentence.
+    """The effect of one watched issue on one hardware class on the decision, and why in one sentence.
 
     `workarounds` come best first; `applied` are those that the policy declares to be in place. `ignored` says who
     accepts the issue and why (empty: nobody). `fixed_in` is an interval with what was not measured inside it,
@@ -58,7 +46,7 @@ class ReasonBody(BaseModel):
     age_days: int | None
     stale: bool
     evidence_url: str | None
-    workarounds: list[CureBody]
+    workarounds: list[MeasuredWorkaroundBody]
     applied: list[str]
     ignored: str
     fixed_in: str
@@ -66,7 +54,7 @@ class ReasonBody(BaseModel):
     fix_doubts: list[str]
     is_new: bool | None
     assurance: Assurance
-    grounds: list[BasisBody]
+    grounds: list[Basis]
     runs: int
     upstream: str | None
     caveat: str = ""

@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter, Response
 
-from knowngood.app.features.quality.schemas import QualityBody, quality_body
+from knowngood.app.features.quality.schemas import QualityBody
 from knowngood.app.features.quality.service import load_quality
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["quality"])
 
 
 @router.get("/quality", response_model=QualityBody)
@@ -14,6 +14,7 @@ def quality(context: Context) -> Response:
     """The rate of false changes and its interval, what varies, what was trouble of ours, how far Pythons and devices
     agree, and where time went.
     """
-    with context.reading() as session:
-        found = load_quality(session, context.known(session).claims)
-    return context.json(quality_body(found))
+    return context.answer(
+        lambda session: load_quality(session, context.known(session).claims),
+        lambda found: context.json(QualityBody.of(found)),
+    )

@@ -12,12 +12,11 @@ from knowngood.app.domain.verdicts.false_changes import (
     TimeSpent,
 )
 from knowngood.app.domain.verdicts.inference import AGREEMENT
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.features.quality.service import Agreement, ClassQuality, load_quality
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.features.quality.service import Agreement, ClassQuality, Quality, load_quality
 from knowngood.app.web.html.i18n import duration
-from knowngood.app.web.html.status_labels import WORDS, StatusLabel, sign_of_verdict
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, attempt_address, cell_address
+from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,53 +31,11 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Chip:
-    sign: StatusLabel
-    word: str
-
-
-@dataclass(frozen=True)
-class ChangedLine:
-    pair: RepeatedPair
-    address: str
-    first: Chip
-    first_address: str
-    later: Chip
-    later_address: str
-
-
-@dataclass(frozen=True)
-class VaryingLine:
-    one: MachineComparison
-    address: str
-    chips: tuple[Chip, ...]
-
-
-@dataclass(frozen=True)
-class FlakyLine:
-    cell: Cell
-    address: str
-
-
-@dataclass(frozen=True)
 class ClassLine:
     hardware: str
     changed: Figure
     varying: Figure
     infrastructure: Figure
-
-
-@dataclass(frozen=True)
-class DifferingLine:
-    """Two cells of one issue with different answers."""
-
-    issue: str
-    one: Chip
-    one_build: str
-    one_address: str
-    other: Chip
-    other_build: str
-    other_address: str
 
 
 @dataclass(frozen=True)
@@ -88,7 +45,7 @@ class AgreementLine:
     name: str
     rate: Figure
     infers: bool
-    differing: tuple[DifferingLine, ...]
+    differing: tuple[tuple[Cell, Cell], ...]
 
 
 @dataclass(frozen=True)
@@ -108,9 +65,9 @@ class QualityPage:
     low: str
     high: str
     pairs: int
-    changed: tuple[ChangedLine, ...]
-    varying: tuple[VaryingLine, ...]
-    flaky: tuple[FlakyLine, ...]
+    changed: tuple[RepeatedPair, ...]
+    varying: tuple[MachineComparison, ...]
+    flaky: tuple[Cell, ...]
     classes: tuple[ClassLine, ...]
     times: tuple[TimeLine, ...]
     provisioned: ProvisioningTime
@@ -123,17 +80,22 @@ class QualityPage:
 
 @router.get("/quality")
 def quality(context: Context) -> Response:
-    with context.reading() as session:
-        found = load_quality(session, context.known(session).claims)
+    return context.answer(
+        lambda session: load_quality(session, context.known(session).claims),
+        lambda found: context.page("quality.html", quality_page(context, found)),
+    )
+
+
+def quality_page(context: RequestContext, found: Quality) -> QualityPage:
     low, high = found.changed.interval
-    page = QualityPage(
+    return QualityPage(
         overall=_figure(context, found.changed),
         low=percent(low),
         high=percent(high),
         pairs=found.changed.whole,
-        changed=tuple(_changed(context, pair) for pair in found.pairs if pair.is_false_change),
-        varying=tuple(_varying(context, one) for one in found.compared if one.varies),
-        flaky=tuple(FlakyLine(cell, cell_address(cell.issue, cell.build, cell.hardware)) for cell in found.flaky),
+        changed=found.false_changes,
+        varying=found.varying,
+        flaky=found.flaky,
         classes=tuple(_class(context, one) for one in found.classes),
         times=tuple(_time(one.hardware, one.spent) for one in found.classes if one.spent.attempts),
         provisioned=found.provisioned,
@@ -143,7 +105,6 @@ def quality(context: Context) -> Response:
         least=f"{AGREEMENT * 100:g} %",
         json_address=f"{API}/quality",
     )
-    return context.page("quality.html", page)
 
 
 def percent(share: float) -> str:
@@ -168,43 +129,9 @@ def _class(context: RequestContext, one: ClassQuality) -> ClassLine:
     )
 
 
-def _chip(context: RequestContext, verdict: Verdict) -> Chip:
-    sign = sign_of_verdict(verdict)
-    return Chip(sign, context.say(WORDS[sign]))
-
-
-def _changed(context: RequestContext, pair: RepeatedPair) -> ChangedLine:
-    return ChangedLine(
-        pair=pair,
-        address=cell_address(pair.issue, pair.build, pair.hardware),
-        first=_chip(context, pair.first),
-        first_address=attempt_address(pair.first_attempt),
-        later=_chip(context, pair.later),
-        later_address=attempt_address(pair.later_attempt),
-    )
-
-
-def _varying(context: RequestContext, one: MachineComparison) -> VaryingLine:
-    chips = tuple(_chip(context, verdict) for verdict in dict.fromkeys(one.verdicts.values()))
-    return VaryingLine(one, cell_address(one.issue, one.build, one.hardware), chips)
-
-
 def _agreement(context: RequestContext, found: Agreement) -> AgreementLine:
     name = context.say("{one} and {other}", one=found.one, other=found.other)
-    lines = tuple(_differing(context, one, other) for one, other in found.differing)
-    return AgreementLine(name, _figure(context, found.rate), found.infers, lines)
-
-
-def _differing(context: RequestContext, one: Cell, other: Cell) -> DifferingLine:
-    return DifferingLine(
-        issue=one.issue,
-        one=_chip(context, one.verdict),
-        one_build=one.build,
-        one_address=cell_address(one.issue, one.build, one.hardware),
-        other=_chip(context, other.verdict),
-        other_build=other.build if other.build != one.build else other.hardware,
-        other_address=cell_address(other.issue, other.build, other.hardware),
-    )
+    return AgreementLine(name, _figure(context, found.rate), found.infers, found.differing)
 
 
 def _time(hardware: str, spent: TimeSpent) -> TimeLine:

@@ -47,6 +47,10 @@ class Agreement:
     infers: bool
     differing: tuple[tuple[Cell, Cell], ...]
 
+    @property
+    def names(self) -> tuple[str, str]:
+        return self.one, self.other
+
 
 @dataclass(frozen=True)
 class Quality:
@@ -63,6 +67,14 @@ class Quality:
     provisioned: ProvisioningTime
     pythons: tuple[Agreement, ...]
     devices: Agreement
+
+    @property
+    def false_changes(self) -> tuple[RepeatedPair, ...]:
+        return tuple(pair for pair in self.pairs if pair.is_false_change)
+
+    @property
+    def varying(self) -> tuple[MachineComparison, ...]:
+        return tuple(one for one in self.compared if one.varies)
 
 
 def load_quality(session: Session, claims: Claims) -> Quality:

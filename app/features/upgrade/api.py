@@ -8,10 +8,11 @@ from pydantic import ConfigDict
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
+from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["upgrade"])
 
 
 class UpgradeApiQuery(UpgradeQuery):
@@ -23,9 +24,12 @@ class UpgradeApiQuery(UpgradeQuery):
 @router.get("/upgrade", response_model=UpgradeBody)
 def upgrade(context: Context, query: Annotated[UpgradeApiQuery, Query()]) -> Response:
     """Newer builds ranked for what is watched, under constraints: what each fixes, breaks and leaves open, and why."""
-    snapshot = context.knowing()
-    try:
-        advice = advice_on(query.asked, snapshot.knowledge, context.state)
-    except BadField as error:
-        raise InvalidParameter(error.message, error.field) from None
-    return context.json(upgrade_body(advice))
+
+    def show(snapshot: KnowledgeSnapshot) -> Response:
+        try:
+            advice = advice_on(query.asked, snapshot.knowledge, context.state)
+        except BadField as error:
+            raise InvalidParameter(error.message, error.field) from None
+        return context.json(upgrade_body(advice))
+
+    return context.answer_from(show)

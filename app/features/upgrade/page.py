@@ -10,14 +10,15 @@ from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 from pydantic import Field
 
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import UnknownBuild
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.app.features.compare.renderers import notes_of
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
@@ -49,8 +50,7 @@ from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.markdown import markdown
-from knowngood.app.web.html.status_labels import WORDS, StatusLabel, sign_of
-from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.request_context import Context, RequestContext, see_other
 from knowngood.app.web.urls import API, build_address, cell_address, compare_address, issue_address
 
 router = APIRouter(include_in_schema=False)
@@ -184,20 +184,6 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class FindOutLine:
-    what: str
-    commands: str
-
-
-@dataclass(frozen=True)
-class LeftOutLine:
-    """Builds that break the same constraints."""
-
-    reason: str
-    builds: tuple[Choice, ...]
-
-
-@dataclass(frozen=True)
 class Answer:
     """`rows` are the first to look at, `more` the other candidates of which anything is known, `unmeasured` the rest.
     `widest` is how many issues the longest bar has.
@@ -211,13 +197,13 @@ class Answer:
     verdict: str
     because: str
     notes: tuple[str, ...]
-    find_out: tuple[FindOutLine, ...]
+    find_out: tuple[tuple[str, str], ...]
     heads: tuple[str, ...]
     widest: int
     rows: tuple[Row, ...]
     more: tuple[Row, ...]
     unmeasured: tuple[Row, ...]
-    left_out: tuple[LeftOutLine, ...]
+    left_out: Mapping[str, Sequence[str]]
     left_out_count: int
     shown: Shown | None
 
@@ -246,7 +232,7 @@ class UpgradePage:
 
 @router.get(UPGRADE)
 def upgrade(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    return _page(context, query, context.knowing().knowledge)
+    return context.answer_from(lambda snapshot: _page(context, query, snapshot.knowledge))
 
 
 @router.post(UPGRADE)
@@ -266,12 +252,15 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
         return _refused(context, query, knowledge, found.note or found.asked, found.nearest, content)
     has = list(packages_said(found.packages, knowledge))
     address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
-    return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    return see_other(address)
 
 
 @router.get(NOTE)
 def note(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    knowledge = context.knowing().knowledge
+    return context.answer_from(lambda snapshot: _as_note(context, query, snapshot.knowledge))
+
+
+def _as_note(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Response:
     try:
         advice = advice_on(query.asked, knowledge, context.state)
     except BadField as error:
@@ -358,7 +347,7 @@ def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdv
         verdict=verdict(advice, say),
         because=because(advice, say, context.say(", "), context.say(". ")),
         notes=advice.notes,
-        find_out=tuple(FindOutLine(say(one.what), "\n".join(one.commands)) for one in advice.find_out),
+        find_out=tuple((say(one.what), "\n".join(one.commands)) for one in advice.find_out),
         heads=tuple(context.say(head) for head in (*COLUMN_WORDS.values(), MEASURED_WORDS[0])),
         widest=max(_width(one) for one in (advice.base, *known)),
         rows=rows[:_FIRST],
@@ -366,10 +355,7 @@ def _answer(context: RequestContext, query: UpgradePageQuery, advice: UpgradeAdv
         unmeasured=tuple(
             _row(context, query, one, is_shown=one is shown) for one in advice.candidates if not one.measured
         ),
-        left_out=tuple(
-            LeftOutLine(reason, tuple(Choice(id_, build_address(id_), is_chosen=False) for id_ in ids))
-            for reason, ids in left_out_by_reason(advice).items()
-        ),
+        left_out=left_out_by_reason(advice),
         left_out_count=len(advice.left_out),
         shown=_shown(context, query, advice, shown, is_chosen=shown is chosen) if shown else None,
     )
@@ -415,7 +401,7 @@ def _must(context: RequestContext, constraints: Constraints) -> tuple[str, ...]:
 _LISTED = frozenset({Tally.GAINED, Tally.LOST, Tally.NEW, Tally.NOT_KNOWN})
 _SIGNS = {
     Tally.PASSES: StatusLabel.PASSES,
-    Tally.NEEDS_WORKAROUND: StatusLabel.CURE,
+    Tally.NEEDS_WORKAROUND: StatusLabel.WORKAROUND,
     Tally.FAILS: StatusLabel.FAILS,
     Tally.NOT_KNOWN: StatusLabel.NOT_RUN,
 }
@@ -509,7 +495,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
     titles = {known.id: context.in_language(known.title, known.title_zh) for known in issue.workarounds}
     return ItemLine(
         issue=issue.id,
-        title=context.in_language(issue.title, issue.title_zh),
+        title=context.title_of(issue),
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
@@ -523,9 +509,9 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
 
 
 def _mark(context: RequestContext, cell: Cell) -> Mark:
-    sign = sign_of(cell)
+    sign = status_of(cell)
     rests_on = context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else ""
-    return Mark(sign, context.say(WORDS[sign]), cell_address(cell.issue, cell.build, cell.hardware), rests_on)
+    return Mark(sign, context.say(STATUSES[sign].word), cell_address(*cell.key), rests_on)
 
 
 RUN_WORDS = ("1 run", "{n} runs")
@@ -556,7 +542,7 @@ def _steps(context: RequestContext, one: Candidate) -> Iterable[StepGroup]:
 def _step(context: RequestContext, step: WorkaroundStep) -> StepLine:
     cell, workaround = step.item.after, step.workaround
     return StepLine(
-        issue_title=context.in_language(step.item.issue.title, step.item.issue.title_zh),
+        issue_title=context.title_of(step.item.issue),
         address=issue_address(step.item.issue.id, build=cell.build, hardware=cell.hardware),
         title=context.in_language(workaround.title, workaround.title_zh),
         body=markdown(context.in_language(workaround.body, workaround.body_zh)),

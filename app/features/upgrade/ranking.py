@@ -252,7 +252,10 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
     open_ = [item for item in items if item.prospect is Prospect.NOT_KNOWN]
     to_run = [item for item in open_ if item.after.verdict is Verdict.NOT_RUN]
     again = [item for item in open_ if item.after.verdict is Verdict.INCONCLUSIVE]
-    runs = [_Run(item.issue, build, _class_to_run(item), (CONTROL, BASELINE)) for item in (*to_run, *again)]
+    runs = [
+        _Run(one.issue, build, one.after.hardware if one.is_run_there else CPU_CLASS, (CONTROL, BASELINE))
+        for one in (*to_run, *again)
+    ]
     return Missing(
         to_run=_ids(to_run),
         to_ask_again=_ids(again),
@@ -260,10 +263,6 @@ def _missing(build: Build, items: Iterable[Item], question: UpgradeQuestion) -> 
         hardware=tuple(sorted({run.hardware for run in runs})),
         price=_price(runs, question),
     )
-
-
-def _class_to_run(item: Item) -> str:
-    return item.after.hardware if item.is_run_there else CPU_CLASS
 
 
 def _doubtful(items: Iterable[Item], question: UpgradeQuestion, known: Known) -> Doubtful:

@@ -1,43 +1,45 @@
 """An upgrade's answer as JSON."""
 
 from datetime import datetime
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BeforeValidator
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.compare.comparison import Group
-from knowngood.app.features.upgrade.candidates import Candidate, Item, Missing, Prospect, Rating, Tally
+from knowngood.app.features.upgrade.candidates import Candidate, Missing, Prospect, Rating, Tally
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 from knowngood.app.features.upgrade.wording import answer, requirements
-from knowngood.app.web.urls import build_address, cell_address, issue_address
+from knowngood.app.web.json_body import Body, CellUrl, read_from
+from knowngood.app.web.urls import build_address, issue_address
 
 
-class ItemBody(BaseModel):
+class ItemBody(Body):
     """One watched issue on one candidate. `group` is what became of it, as `/api/v1/compare` has it; `runs` how many
     attempts each side rests on at least, and `assurance` that of the weaker side. `measured_on` is the build whose cell
     the answer stands on. `workarounds` are those that help there.
     """
 
-    issue: str
-    title: str
-    severity: Severity
-    silent: bool
+    issue: str = read_from("issue", "id")
+    title: str = read_from("issue", "title")
+    severity: Severity = read_from("issue", "severity")
+    silent: bool = read_from("issue", "silent")
     prospect: Prospect
     group: Group
-    assurance: Assurance
-    runs: int
-    hardware: str
-    before: Verdict
-    after: Verdict
-    measured_on: str
-    measured_at: datetime | None
+    assurance: Assurance = read_from("pair", "assurance")
+    runs: int = read_from("pair", "runs")
+    hardware: str = read_from("after", "hardware")
+    before: Verdict = read_from("before", "verdict")
+    after: Verdict = read_from("after", "verdict")
+    measured_on: Annotated[str, BeforeValidator(lambda cell: (cell.basis or cell).build)] = read_from("after")
+    measured_at: datetime | None = read_from("after", "measured_at")
     workarounds: list[str]
-    url: str
-    evidence_url: str
+    url: Annotated[str, BeforeValidator(lambda cell: issue_address(*cell.key))] = read_from("after")
+    evidence_url: CellUrl = read_from("after", "key")
 
 
-class MissingBody(BaseModel):
+class MissingBody(Body):
     """The watched issues without an answer: `to_run` were never run there, `to_ask_again` gave no answer, `closed`
     cannot be run. `seconds` is an estimate of the commands' time, one arm after another; `guessed` of its `arms` were
     never timed.
@@ -46,13 +48,13 @@ class MissingBody(BaseModel):
     to_run: list[str]
     to_ask_again: list[str]
     closed: list[str]
-    arms: int
-    guessed: int
-    seconds: float
+    arms: int = read_from("price", "arms")
+    guessed: int = read_from("price", "guessed")
+    seconds: float = read_from("price", "seconds")
     commands: list[str]
 
 
-class CandidateBody(BaseModel):
+class CandidateBody(Body):
     """`coverage` is `measured` of `applicable`: the share of the watched issues that have an answer there; `assurance`
     the share of those not known to fail there that are known to pass: it decides whether enough is measured. `gain` is
     the weight of what is gained, less that of what newly needs a workaround.
@@ -72,21 +74,21 @@ class CandidateBody(BaseModel):
     url: str
 
 
-class LeftOutBody(BaseModel):
+class LeftOutBody(Body):
     """A newer build that breaks a constraint."""
 
-    build: str
+    build: str = read_from("build", "id")
     reasons: list[str]
 
 
-class FindOutBody(BaseModel):
-    """What would have to be measured before more can be said."""
+class FindOutBody(Body):
+    """A measurement that is needed before more can be said."""
 
-    what: str
+    what: Annotated[str, BeforeValidator(str)]
     commands: list[str]
 
 
-class UpgradeBody(BaseModel):
+class UpgradeBody(Body):
     """`base` is the build one is on, held to the same standard as the `candidates`, which stand best first. `build` and
     `requirements` are those of the recommended one.
     """
@@ -121,10 +123,10 @@ def upgrade_body(advice: UpgradeAdvice) -> UpgradeBody:
         constraints=list(advice.constraints.in_words),
         enough=advice.enough,
         failing=list(advice.failing),
-        find_out=[FindOutBody(what=str(one.what), commands=list(one.commands)) for one in advice.find_out],
+        find_out=[FindOutBody.of(one) for one in advice.find_out],
         base=_candidate(advice.base),
         candidates=[_candidate(one) for one in advice.candidates],
-        left_out=[LeftOutBody(build=one.build.id, reasons=list(one.reasons)) for one in advice.left_out],
+        left_out=[LeftOutBody.of(one) for one in advice.left_out],
         notes=list(advice.notes),
     )
 
@@ -141,7 +143,7 @@ def _candidate(one: Candidate) -> CandidateBody:
         assurance=round(one.assurance, 4),
         gain=one.gain,
         missing=_missing(one.missing, one.build.id),
-        items=[_item(item) for item in one.items],
+        items=[ItemBody.of(item) for item in one.items],
         url=build_address(one.build.id),
     )
 
@@ -155,26 +157,4 @@ def _missing(missing: Missing, build: str) -> MissingBody:
         guessed=missing.price.guessed,
         seconds=missing.price.seconds,
         commands=list(missing.commands(build)),
-    )
-
-
-def _item(item: Item) -> ItemBody:
-    cell = item.after
-    return ItemBody(
-        issue=item.issue.id,
-        title=item.issue.title,
-        severity=item.issue.severity,
-        silent=item.issue.silent,
-        prospect=item.prospect,
-        group=item.group,
-        assurance=item.assurance,
-        runs=item.runs,
-        hardware=cell.hardware,
-        before=item.before.verdict,
-        after=cell.verdict,
-        measured_on=cell.basis.build if cell.basis else cell.build,
-        measured_at=cell.measured_at,
-        workarounds=list(item.workarounds),
-        url=issue_address(item.issue.id, build=cell.build, hardware=cell.hardware),
-        evidence_url=cell_address(cell.issue, cell.build, cell.hardware),
     )

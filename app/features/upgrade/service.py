@@ -12,7 +12,7 @@ from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import load_durations
-from knowngood.app.web.request_context import AppState
+from knowngood.app.web.app_state import AppState
 
 _LEAST = round(LEAST * 100)
 

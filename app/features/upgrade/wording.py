@@ -200,7 +200,7 @@ class WorkaroundSteps:
 def steps(candidate: Candidate) -> WorkaroundSteps:
     """The steps for each workaround. Those in place are not known: those that help on the build one is on stand in."""
     needed = [step for item in candidate.of(Tally.NEEDS_WORKAROUND) if (step := _step(item))]
-    kept = [step for step in needed if _turn(step) is WorkaroundTurn.STILL_WORKS]
+    kept = [step for step in needed if step.item.turns.get(step.workaround.id) is WorkaroundTurn.STILL_WORKS]
     return WorkaroundSteps(
         add=tuple(step for step in needed if step not in kept),
         keep=tuple(kept),
@@ -213,10 +213,6 @@ _AVOIDED = {
     WorkaroundTurn.HARMFUL: "does harm there",
     WorkaroundTurn.STOPPED_WORKING: "helps now, and does not there",
 }
-
-
-def _turn(step: WorkaroundStep) -> WorkaroundTurn | None:
-    return step.item.turns.get(step.workaround.id)
 
 
 def _step(item: Item) -> WorkaroundStep | None:

@@ -7,14 +7,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from knowngood.app.dashboard.lookups import find_watch_list
 from knowngood.app.domain.access import Actor, Scope
-from knowngood.app.features.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody, watch_list_body
+from knowngood.app.features.watchlists.schemas import WatchListBody, WatchListChange, WatchListsBody
 from knowngood.app.store.engine import unit_of_work
 from knowngood.app.store.watch_lists import ListOwner, load_watch_lists, remove_watch_list, save_watch_list
 from knowngood.app.web.auth.principal import RequireScope, principal_of
 from knowngood.app.web.errors import PROBLEM_MEDIA, Problem
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["watchlists"])
 
 Triager = Annotated[Actor, Depends(RequireScope(Scope.TRIAGE))]
 Version = Annotated[int | None, Query(ge=0, le=2_000_000_000)]
@@ -29,17 +29,18 @@ _TAKEN: dict[int | str, dict[str, Any]] = {
 @router.get("/watchlists", response_model=WatchListsBody)
 def watch_lists(context: Context) -> Response:
     """Every watch list as it is now."""
-    with context.reading() as session:
-        found = load_watch_lists(session)
-    return context.json(WatchListsBody(watchlists=[watch_list_body(one) for one in found.values()]))
+    return context.answer(
+        load_watch_lists,
+        lambda found: context.json(WatchListsBody(watchlists=[WatchListBody.of(one) for one in found.values()])),
+    )
 
 
 @router.get("/watchlists/{name}", response_model=WatchListBody)
 def watch_list(context: Context, name: str, version: Version = None) -> Response:
     """`version` asks for the list as it was then."""
-    with context.reading() as session:
-        found = find_watch_list(session, name, version)
-    return context.json(watch_list_body(found))
+    return context.answer(
+        lambda session: find_watch_list(session, name, version), lambda found: context.json(WatchListBody.of(found))
+    )
 
 
 @router.put("/watchlists/{name}", response_model=WatchListBody, responses=_TAKEN)
@@ -49,7 +50,7 @@ def put_watch_list(context: Context, request: Request, actor: Triager, name: str
         kept = save_watch_list(
             session, name, change.content(), by=_keeper(request, actor), now=context.now, based_on=change.version
         )
-    return context.json(watch_list_body(kept))
+    return context.json(WatchListBody.of(kept))
 
 
 @router.delete("/watchlists/{name}", status_code=HTTPStatus.NO_CONTENT, responses=_TAKEN)

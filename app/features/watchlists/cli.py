@@ -69,9 +69,9 @@ def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.
     with reading(opened(read_settings())) as s:
         found = load_watch_lists(s)
     if as_json:
-        from knowngood.app.features.watchlists.schemas import watch_list_body
+        from knowngood.app.features.watchlists.schemas import WatchListBody
 
-        typer.echo(json.dumps([watch_list_body(one).model_dump(mode="json") for one in found.values()], indent=2))
+        typer.echo(json.dumps([WatchListBody.of(one).model_dump(mode="json") for one in found.values()], indent=2))
         return
     if not found:
         typer.echo("no watch lists yet; make one with `knowngood watch add NAME --issues ID,ID`", err=True)

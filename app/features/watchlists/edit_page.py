@@ -9,7 +9,6 @@ from http import HTTPStatus
 from itertools import groupby
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
 
 from knowngood.app.dashboard.lookups import find_watch_list
 from knowngood.app.domain.access import NotAllowed, Scope
@@ -24,7 +23,7 @@ from knowngood.app.web.auth.principal import require, require_own_form
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Fields, Form
-from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.app.web.urls import API, watch_list_address, watch_list_edit_address
 
 router = APIRouter(include_in_schema=False)
@@ -50,7 +49,7 @@ class BoxGroup:
 
 @dataclass(frozen=True)
 class Draft:
-    """What the form says: a stored list, or what somebody typed that could not be kept. Lists are lines of text.
+    """The content of the form: a stored list, or what somebody typed that could not be kept. Lists are lines of text.
 
     `version` is the one that the change is made for (0: there must be none).
     """
@@ -66,7 +65,7 @@ class Draft:
     version: int = 0
 
     def content(self) -> WatchListContent:
-        """Raises BadQuestion for a severity there is not."""
+        """Raises InvalidParameter for a severity there is not."""
         if self.severity and self.severity not in set(Severity):
             raise InvalidParameter(f"known: {', '.join(Severity)}", "severity")
         watch = Watch(
@@ -133,7 +132,7 @@ def remove(context: Context, request: Request, name: str, form: Form) -> Respons
         raise InvalidParameter("tick the box that says that you mean it; nothing was removed", "sure")
     with unit_of_work(context.state.engine) as s:
         remove_watch_list(s, name, by=by, now=context.now, based_on=_number(form.get("version", "")))
-    return _see("/watchlists")
+    return see_other("/watchlists")
 
 
 def may_change(context: RequestContext, watch_list: WatchList) -> bool:
@@ -155,7 +154,7 @@ def _kept(context: RequestContext, request: Request, sent: tuple[Draft, str], *,
     except KnownGoodError as problem:  # whatever is wrong with it: what was typed is not lost
         status = HTTPStatus.CONFLICT if isinstance(problem, WatchListTaken) else HTTPStatus.UNPROCESSABLE_ENTITY
         return _shown(context, draft, str(problem), is_new=is_new, status=status)
-    return _see(watch_list_address(kept.name))
+    return see_other(watch_list_address(kept.name))
 
 
 def _keeper(context: RequestContext, request: Request) -> ListOwner:
@@ -165,10 +164,6 @@ def _keeper(context: RequestContext, request: Request) -> ListOwner:
 def _refuse_other_owner(context: RequestContext, watch_list: WatchList) -> None:
     if context.principal.name != watch_list.owner and not context.principal.may(Scope.ADMIN):
         raise NotAllowed(f'the watch list "{watch_list.name}" belongs to {watch_list.owner}', Scope.ADMIN)
-
-
-def _see(address: str) -> Response:
-    return RedirectResponse(address, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
 
 
 def _draft_of(found: WatchList, issues: Mapping[str, Issue]) -> Draft:
@@ -190,7 +185,7 @@ def _draft_of(found: WatchList, issues: Mapping[str, Issue]) -> Draft:
 
 
 def _draft(fields: Mapping[str, list[str]], name: str) -> tuple[Draft, str]:
-    """What was sent, and the form's word."""
+    """The list that was sent, and the form's CSRF token."""
 
     def one(field: str) -> str:
         return fields.get(field, [""])[-1].replace("\r\n", "\n")
@@ -241,9 +236,7 @@ def _shown(
         form_token=context.principal.form_token,
         json_address=f"{API}/watchlists" if is_new else f"{API}{address}",
     )
-    response = context.page("watch_list_form.html", page, status)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return uncached(context.page("watch_list_form.html", page, status))
 
 
 def _groups(context: RequestContext, issues: tuple[Issue, ...], draft: Draft) -> tuple[BoxGroup, ...]:
@@ -251,8 +244,6 @@ def _groups(context: RequestContext, issues: tuple[Issue, ...], draft: Draft) ->
     ordered = sorted(issues, key=lambda issue: (issue.component.casefold(), issue.id))
     groups = []
     for component, some in groupby(ordered, key=lambda issue: issue.component):
-        boxes = tuple(
-            Box(issue.id, context.in_language(issue.title, issue.title_zh), issue.id in ticked) for issue in some
-        )
+        boxes = tuple(Box(issue.id, context.title_of(issue), issue.id in ticked) for issue in some)
         groups.append(BoxGroup(component, boxes, sum(box.is_ticked for box in boxes)))
     return tuple(groups)

@@ -14,12 +14,12 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import names_of, watched_issues
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.features.watchlists.edit_page import NEW, may_change
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_issues
 from knowngood.app.store.watch_lists import load_watch_list_versions, load_watch_lists
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
-    issue_address,
     list_badge_address,
     watch_list_address,
     watch_list_edit_address,
@@ -48,13 +48,6 @@ class WatchListsPage:
 
 
 @dataclass(frozen=True)
-class WatchedLine:
-    issue: Issue
-    title: str
-    address: str
-
-
-@dataclass(frozen=True)
 class WatchListPage:
     """`remarks` say what of the list names nothing here. `versions` are the addresses of all of them; `edit_address` is
     empty where the reader may not change the list.
@@ -62,7 +55,7 @@ class WatchListPage:
 
     watch_list: WatchList
     said: tuple[tuple[str, str], ...]
-    watched: tuple[WatchedLine, ...]
+    watched: tuple[Issue, ...]
     remarks: tuple[str, ...]
     versions: tuple[tuple[int, str], ...]
     is_old: bool
@@ -78,23 +71,28 @@ class WatchListPage:
 
 @router.get("/watchlists")
 def watch_lists(context: Context) -> Response:
-    with context.reading() as session:
-        found = load_watch_lists(session)
+    return context.answer(
+        load_watch_lists, lambda found: context.page("watch_lists.html", watch_lists_page(context, found))
+    )
+
+
+def watch_lists_page(context: RequestContext, found: Mapping[str, WatchList]) -> WatchListsPage:
     lines = tuple(WatchListLine(one, watch_list_address(one.name), _in_short(context, one)) for one in found.values())
     may_keep = bool(context.principal.session) and context.principal.may(Scope.TRIAGE)
-    return context.page("watch_lists.html", WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists"))
+    return WatchListsPage(lines, NEW if may_keep else "", f"{API}/watchlists")
 
 
 @router.get("/watchlists/{name}")
 def watch_list(
     context: Context, name: str, version: Annotated[int | None, Query(ge=1, le=2_000_000_000)] = None
 ) -> Response:
-    with context.reading() as session:
+    def load(session: Session) -> tuple[WatchList, Sequence[int], Mapping[str, Issue]]:
         newest = find_watch_list(session, name)
         shown = newest if version is None else find_watch_list(session, name, version)
         numbers = load_watch_list_versions(session, name)[:_VERSIONS_SHOWN]
-        issues = {issue.id: issue for issue in load_issues(session)}
-    return context.page("watch_list.html", _page(context, shown, numbers, issues))
+        return shown, numbers, {issue.id: issue for issue in load_issues(session)}
+
+    return context.answer(load, lambda found: context.page("watch_list.html", _page(context, *found)))
 
 
 def _page(
@@ -110,9 +108,7 @@ def _page(
     return WatchListPage(
         watch_list=shown,
         said=tuple(_said(context, shown)),
-        watched=tuple(
-            WatchedLine(one, context.in_language(one.title, one.title_zh), issue_address(one.id)) for one in watched
-        ),
+        watched=tuple(watched),
         remarks=remarks,
         versions=tuple((number, f"{address}?version={number}") for number in numbers),
         is_old=is_old,

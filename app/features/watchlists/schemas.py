@@ -1,13 +1,14 @@
-"""Watch lists, and who asks, as JSON."""
+"""Watch lists as JSON."""
 
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from knowngood.app.domain.issue import Severity
 from knowngood.app.domain.issue_selectors import Watch
-from knowngood.app.domain.watch_list import WatchList, WatchListContent
+from knowngood.app.domain.watch_list import WatchListContent
+from knowngood.app.web.json_body import Body, read_from
 from knowngood.app.web.urls import watch_list_address
 
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -15,7 +16,7 @@ _Names = Annotated[list[_Name], Field(default_factory=list, max_length=2000)]
 
 
 class WatchListChange(BaseModel):
-    """What a list is to say. Everything named counts together: an issue is watched if any part names it.
+    """The new content of a list. Everything named counts together: an issue is watched if any part names it.
 
     `version` is the one that the change was made for: 409 where another one is there by now. 0: there must be none.
     Left out, whatever is there is replaced.
@@ -49,7 +50,7 @@ class WatchListChange(BaseModel):
         return WatchListContent(watch, tuple(self.hardware), self.description)
 
 
-class WatchListBody(BaseModel):
+class WatchListBody(Body):
     """A list as it is now, or was in a version. `owner` may change it, and whoever holds the scope admin."""
 
     name: str
@@ -57,32 +58,14 @@ class WatchListBody(BaseModel):
     version: int
     changed_at: datetime
     changed_by: str
-    description: str
-    issues: list[str]
-    components: list[str]
-    packages: list[str]
-    severity: Severity | None
-    hardware: list[str]
-    url: str
+    description: str = read_from("content", "description")
+    issues: list[str] = read_from("content", "watch", "issues")
+    components: list[str] = read_from("content", "watch", "components")
+    packages: list[str] = read_from("content", "watch", "packages")
+    severity: Severity | None = read_from("content", "watch", "severity")
+    hardware: list[str] = read_from("content", "hardware")
+    url: Annotated[str, AfterValidator(watch_list_address)] = read_from("name")
 
 
-class WatchListsBody(BaseModel):
+class WatchListsBody(Body):
     watchlists: list[WatchListBody]
-
-
-def watch_list_body(one: WatchList) -> WatchListBody:
-    watch = one.content.watch
-    return WatchListBody(
-        name=one.name,
-        owner=one.owner,
-        version=one.version,
-        changed_at=one.changed_at,
-        changed_by=one.changed_by,
-        description=one.content.description,
-        issues=list(watch.issues),
-        components=list(watch.components),
-        packages=list(watch.packages),
-        severity=watch.severity,
-        hardware=list(one.content.hardware),
-        url=watch_list_address(one.name),
-    )

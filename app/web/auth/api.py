@@ -5,7 +5,7 @@ from fastapi import APIRouter, Response
 from knowngood.app.web.auth.schemas import WhoBody
 from knowngood.app.web.request_context import Context
 
-router = APIRouter()
+router = APIRouter(tags=["whoami"])
 
 
 @router.get("/whoami", response_model=WhoBody)

@@ -11,7 +11,7 @@ from knowngood.app.store.audit_log import AuditRow, load_audit
 from knowngood.app.store.engine import reading
 from knowngood.app.web.auth.principal import require
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
-from knowngood.app.web.request_context import Context
+from knowngood.app.web.request_context import Context, uncached
 from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
@@ -51,9 +51,7 @@ def audit(context: Context, request: Request, before: Annotated[int | None, Quer
         is_newest=before is None,
         json_address=f"{API}/audit" + (f"?before={before}" if before else ""),
     )
-    response = context.page("audit.html", page)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return uncached(context.page("audit.html", page))
 
 
 def _details(data: Mapping[str, object]) -> str:

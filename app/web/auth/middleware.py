@@ -6,24 +6,24 @@ made. What a write needs beyond reading is the route's own to ask for (`principa
 """
 
 from contextlib import suppress
-from http import HTTPStatus
 from urllib.parse import urlencode
 
 from anyio import to_thread
 from fastapi import Request, Response
-from starlette.responses import RedirectResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from knowngood.app.domain import access
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.tokens import TokenLookup, find_session, find_token, needs_noting, note_use
+from knowngood.app.web.app_state import AppState, state_of
 from knowngood.app.web.auth.principal import NOBODY, SESSION_COOKIE, Principal, is_from_here, remember_reader, require
 from knowngood.app.web.errors import is_for_a_program
+from knowngood.app.web.middleware.asgi import HttpMiddleware
 from knowngood.app.web.middleware.rate_limit import asker_at
 from knowngood.app.web.parameter_validation import refuse_long
-from knowngood.app.web.request_context import AppState
+from knowngood.app.web.request_context import see_other
 
 # What a machine that watches the server, and a person who is about to sign in, need before they may read.
 _ALWAYS_OPEN = frozenset({"/healthz", "/readyz", "/sign-in", "/sign-out", "/preferences"})
@@ -34,19 +34,13 @@ _READING_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _PATIENCE_S = 0.05  # a note of the last use is not worth waiting for an import to end
 
 
-class AuthMiddleware:
+class AuthMiddleware(HttpMiddleware):
     """Lets requests in, with the reader written into their scope, or answers in their place."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
         try:
-            remember_reader(request, await self._let_in(request, request.app.state.state))
+            remember_reader(request, await self._let_in(request, state_of(request.app)))
         except KnownGoodError as error:
             response = await to_thread.run_sync(_turned_away, request, error)
             await response(scope, receive, send)
@@ -109,6 +103,5 @@ def _turned_away(request: Request, error: KnownGoodError) -> Response:
     if isinstance(error, NotSignedIn) and is_page and not error.is_presented:
         query = f"?{request.url.query}" if request.url.query else ""
         to = urlencode({"to": f"{request.url.path}{query}"})
-        return RedirectResponse(f"/sign-in?{to}", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
-    response: Response = request.app.state.refuse(request, error)
-    return response
+        return see_other(f"/sign-in?{to}")
+    return state_of(request.app).refuse(request, error)

@@ -1,4 +1,4 @@
-"""Who asks, and what this installation lets them: the values that the doorkeeper leaves for routes and pages."""
+"""Who asks, and what this installation lets them: the values that AuthMiddleware leaves for routes and pages."""
 
 import hashlib
 import hmac
@@ -17,7 +17,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class AccessPolicy:
-    """What an installation lets readers do; sizes in bytes. A rate of 0 sets no limit.
+    """Limits of an installation on its readers; sizes in bytes. A rate of 0 sets no limit.
 
     The rate is far above what a person's browser or a CI farm behind one address asks for: it stops what went wrong.
     """
@@ -54,7 +54,7 @@ class Principal:
 
     @property
     def form_token(self) -> str:
-        """What our own forms carry and no other site can know: it follows from the cookie's secret alone."""
+        """The CSRF token of our own forms: it follows from the cookie's secret alone."""
         if not self.session:
             return ""
         return hmac.new(self.session.encode(), b"known good form", hashlib.sha256).hexdigest()

@@ -6,7 +6,6 @@ from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import RedirectResponse
 
 from knowngood.app.domain.access import NotAllowed
 from knowngood.app.store.engine import reading, unit_of_work
@@ -14,7 +13,7 @@ from knowngood.app.store.tokens import close_session, find_token, open_session
 from knowngood.app.web.auth.principal import SESSION_COOKIE, is_from_here, require_own_form
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
-from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
@@ -49,7 +48,7 @@ def sign_in(context: Context, request: Request, form: Form) -> Response:
         return _page(context, to, found.problem)
     with unit_of_work(context.state.engine) as s:
         secret, ends = open_session(s, found.token, context.now)
-    response = RedirectResponse(to, HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    response = see_other(to)
     response.set_cookie(
         SESSION_COOKIE,
         secret,
@@ -67,7 +66,7 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
     if context.principal.token is not None:
         with unit_of_work(context.state.engine) as s:
             close_session(s, context.principal.session, context.principal.token.actor, context.now)
-    response = RedirectResponse("/sign-in", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    response = see_other("/sign-in")
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response
 
@@ -75,7 +74,7 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
 def led_to_sign_in(context: RequestContext) -> Response:
     """For whoever asks for a page that only signed-in people see; it leads back there."""
     to = urlencode({"to": context.address})
-    return RedirectResponse(f"/sign-in?{to}", HTTPStatus.SEE_OTHER, headers={"Cache-Control": "no-store"})
+    return see_other(f"/sign-in?{to}")
 
 
 def _here(to: str) -> str:
@@ -95,6 +94,4 @@ def _page(context: RequestContext, to: str, problem: str = "") -> Response:
         reads_need_token=context.state.rules.reads_need_token,
         json_address=f"{API}/whoami",
     )
-    response = context.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK)
-    response.headers["Cache-Control"] = "no-store"
-    return response
+    return uncached(context.page("sign_in.html", page, HTTPStatus.FORBIDDEN if problem else HTTPStatus.OK))

@@ -10,10 +10,12 @@ from markupsafe import Markup, escape
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.matrix import Column
+from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.html.status_labels import StatusLabel, inferred_word, sign_of
+from knowngood.app.web.html.status_labels import inferred_word
 from knowngood.app.web.urls import build_address, cell_address, part
 
 
@@ -109,7 +111,7 @@ def squares_of(
     """One square per column."""
     squares = []
     for cell, head in zip(cells, heads, strict=True):
-        sign = sign_of(cell)
+        sign = status_of(cell)
         is_stale = bool(stale) and cell.key in stale
         text = _k_of_n(cell) if sign is _FLAKY else ""
         ground = ground_of(cell.basis) if cell.basis else ""
@@ -153,7 +155,7 @@ def _mould(  # noqa: PLR0913 - everything that a square's text is made of, but i
     is_stale: bool,  # noqa: FBT001 - as all others here: one text per combination
     plain: bool,  # noqa: FBT001
 ) -> tuple[str, str, str]:
-    """What stands before the issue's name, between there and the issue in the address, and after that.
+    """The HTML before the issue's name, between there and the issue in the address, and after that.
 
     The name says verdict, issue and build to those who cannot see the sign. All that is not ours is escaped. In this
     order of attributes, and without the end of the `tag`, which HTML lets everybody leave out, 500 issues x 60 builds

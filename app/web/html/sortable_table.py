@@ -32,7 +32,7 @@ class SortColumn(Generic[Row]):
 def sorted_rows(rows: Iterable[Row], columns: Mapping[str, SortColumn[Row]], asked: str) -> list[Row]:
     """`asked` is a column's name, turned round by a `-` before it; empty leaves the rows as they are.
 
-    Raises BadQuestion for a column that there is not.
+    Raises InvalidParameter for a column that there is not.
     """
     name = asked.removeprefix("-")
     if not asked:

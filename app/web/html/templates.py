@@ -6,12 +6,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
+from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.vocabulary import OUTCOMES, VERDICTS
 from knowngood.app.query.search_box import EXAMPLES
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import drawn
 from knowngood.app.web.html.markdown import coded, uncoded
 from knowngood.app.web.html.static_files import TEMPLATES, Asset
-from knowngood.app.web.html.status_labels import said_beside
+from knowngood.app.web.html.status_labels import said_beside, word_of
+from knowngood.app.web.urls import attempt_address, build_address, cell_address, issue_address, run_address
 
 
 def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
@@ -24,9 +27,13 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
         auto_reload=False,
     )
     environment.globals["static"] = {name: asset.address for name, asset in assets.items()}
-    # The sprite stands in every page: signs are there with the first byte, and in a page that was saved or printed.
+    # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "status_of": status_of}
+    environment.globals |= {
+        one.__name__: one for one in (attempt_address, build_address, cell_address, issue_address, run_address)
+    }
+    environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside, "word_of": word_of}
     environment.filters |= {"drawn": drawn, "exact": i18n.exact, "duration": i18n.duration, "size": i18n.size}
     return Jinja2Templates(env=environment)

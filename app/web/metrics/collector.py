@@ -1,4 +1,4 @@
-"""What Prometheus is told: the installation as the store has it, and what this server's processes have answered.
+"""Metrics for Prometheus: the installation as the store has it, and what this server's processes have answered.
 
 Names, units and types are those of docs/runbook.md, docs/alerts.yaml and docs/grafana.json; a test holds them together.
 """
@@ -78,7 +78,7 @@ class Instruments:
         self._results.labels({2: "accepted", 4: "refused"}.get(status // 100, "failed")).inc()
 
     def exposed(self) -> CollectorRegistry:
-        """What there is to read, of all processes."""
+        """The counters of all processes."""
         if self._folder is None:
             return self._own
         shared = CollectorRegistry()

@@ -1,13 +1,18 @@
 """`/healthz`: the process answers. `/readyz`: it can also read a database of this release, follows it, and goes on."""
 
 from fastapi import APIRouter, Request
+from pydantic import BaseModel
 
 from knowngood.app.store.engine import require_current
 from knowngood.app.web.api_responses import REFUSALS
+from knowngood.app.web.app_state import state_of
 from knowngood.app.web.errors import Stopping
-from knowngood.app.web.metrics.health_schemas import HealthBody
 
 router = APIRouter(tags=["health"])
+
+
+class HealthBody(BaseModel):
+    status: str
 
 
 @router.get("/healthz")
@@ -18,7 +23,7 @@ async def healthz() -> HealthBody:
 
 @router.get("/readyz", responses={503: REFUSALS[503]})
 def readyz(request: Request) -> HealthBody:
-    state = request.app.state.state
+    state = state_of(request.app)
     if state.streams.is_stopping:
         raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
     require_current(state.engine)

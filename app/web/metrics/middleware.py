@@ -6,13 +6,14 @@ Neither the path nor its query is written down: people paste tokens, and texts t
 import time
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from knowngood.app.web.metrics.collector import Instruments
+from knowngood.app.web.app_state import state_of
+from knowngood.app.web.middleware.asgi import HttpMiddleware
 from knowngood.app.web.urls import API, DECISION, RESULTS
 
 UNROUTED = "(none)"
-"""The template of what no route answered: there is none, or the doorkeeper was before it."""
+"""The template of what no route answered: there is none, or AuthMiddleware answered before it."""
 
 _DECISION = DECISION.lower().encode()
 _GATE = f"{API}/gate"
@@ -24,16 +25,10 @@ _UNANSWERED = 499  # nginx' word for a client that left before its answer began
 logger = structlog.get_logger(__name__)
 
 
-class AccessLogMiddleware:
+class AccessLogMiddleware(HttpMiddleware):
     """Stands within `RequestId`, so that its line carries the name, and around all else."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = _Seen()
         began = time.perf_counter()
         try:
@@ -46,7 +41,7 @@ class AccessLogMiddleware:
 
 
 class _Seen:
-    """What came by of one request."""
+    """Bytes, status and headers of one request, as they pass."""
 
     def __init__(self) -> None:
         self.status = _UNANSWERED
@@ -79,7 +74,7 @@ class _Seen:
                 self.is_stream = value.startswith(_STREAM)
 
     def tell(self, scope: Scope, seconds: float) -> None:
-        instruments: Instruments = scope["app"].state.state.instruments
+        instruments = state_of(scope["app"]).instruments
         method, route = scope["method"], template_of(scope)
         instruments.answered(method, route, self.status, None if self.is_stream else seconds)
         if self.decision:

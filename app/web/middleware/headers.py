@@ -1,13 +1,16 @@
-"""Headers every answer carries, and HEAD for every page. Pure ASGI, so that event streams pass through untouched."""
+"""Headers every answer carries, and HEAD for every page."""
 
 import re
 from http import HTTPStatus
 from uuid import uuid4
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.contextvars import bound_contextvars
+
+from knowngood.app.web.middleware.asgi import HttpMiddleware, on_start
 
 # No inline style or script, nothing from another host: a log or a summary that carries markup stays inert.
 CONTENT_SECURITY_POLICY = (
@@ -30,110 +33,80 @@ REQUEST_ID = "knowngood.request_id"
 _SANE_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}\Z")
 
 
-class RequestId:
+class RequestId(HttpMiddleware):
     """Names each request: by the X-Request-ID it came with, where that is one, else by a new one.
 
     The name is in every answer and in every line of the log that the request causes. The outermost of our own.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = Headers(scope=scope).get("x-request-id", "")
         name = asked if _SANE_ID.match(asked) else uuid4().hex
         scope[REQUEST_ID] = name
-
-        async def send_with_id(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Request-ID"] = name
-            await send(message)
-
         with bound_contextvars(request_id=name):
-            await self.app(scope, receive, send_with_id)
+            await self.app(scope, receive, on_start(send, lambda headers: headers.update({"X-Request-ID": name})))
 
 
-_READ_FROM_ANYWHERE = ("/api/v1/", "/badge/", "/openapi.json")
-_PREFLIGHT = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Allow-Methods": "GET, HEAD",
-    "Access-Control-Allow-Headers": "Accept, If-None-Match, X-Request-ID",
-    "Access-Control-Max-Age": "86400",
-}
-_CROSS_ORIGIN = {
-    "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "ETag, Link, Retry-After, X-Request-ID",
-}
+_PUBLIC = ("/api/v1/", "/badge/", "/openapi.json")
+_READING = ("GET", "HEAD")
 
 
-class ReadFromAnywhere:
+class PublicReads(CORSMiddleware):
     """CORS: pages of other sites may GET the API and badges, as nobody in particular.
 
     The star rules out credentials: a browser sends no cookie along and shows the page nothing that needed one.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+        super().__init__(
+            app,
+            allow_origins=["*"],
+            allow_methods=_READING,
+            allow_headers=["If-None-Match", "X-Request-ID"],
+            expose_headers=["ETag", "Link", "Retry-After", "X-Request-ID"],
+            max_age=86400,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(_READ_FROM_ANYWHERE):
+        """The same headers whoever asks, without `Vary`: a shared cache gives others what a page of ours asked for."""
+        is_public = scope["type"] == "http" and scope["path"].startswith(_PUBLIC)
+        if is_public and scope["method"] == "OPTIONS":
+            await super().__call__(scope, receive, send)
+        elif is_public and scope["method"] in _READING:
+            await self.app(scope, receive, on_start(send, self._allow))
+        else:
             await self.app(scope, receive, send)
-            return
-        asked = Headers(scope=scope)
-        if scope["method"] == "OPTIONS" and "access-control-request-method" in asked:
-            await Response(status_code=HTTPStatus.NO_CONTENT, headers=_PREFLIGHT)(scope, receive, send)
-            return
 
-        async def send_with_leave(message: Message) -> None:
-            if message["type"] == "http.response.start" and scope["method"] in {"GET", "HEAD"}:
-                headers = MutableHeaders(scope=message)
-                for name, value in _CROSS_ORIGIN.items():
-                    headers.setdefault(name, value)
-            await send(message)
+    def _allow(self, headers: MutableHeaders) -> None:
+        headers.update(self.simple_headers)
 
-        await self.app(scope, receive, send_with_leave)
+    def preflight_response(self, request_headers: Headers) -> Response:  # noqa: ARG002 - as above
+        """The browser compares: what it may not send is no fault of the question."""
+        return Response(status_code=HTTPStatus.NO_CONTENT, headers=self.preflight_headers)
 
 
-class SecurityHeaders:
+class SecurityHeaders(HttpMiddleware):
     """Adds HEADERS to every response, errors included; a header that a route set itself stands."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.app(scope, receive, on_start(send, _secure))
 
 
-class HeadAsGet:
+def _secure(headers: MutableHeaders) -> None:
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+
+
+class HeadAsGet(HttpMiddleware):
     """Answers HEAD with what GET would have sent, less the body (`curl -I` and link checkers ask this way)."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_without_body(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+        if scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
-
-        async def send_without_body(message: Message) -> None:
-            if message["type"] == "http.response.body":
-                message = {**message, "body": b""}
-            await send(message)
-
         asked = {**scope, "method": "GET"}
         await self.app(asked, receive, send_without_body)
         scope["route"] = asked.get("route")  # for those around this, who count by it

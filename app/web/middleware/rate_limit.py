@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.web.middleware.asgi import HttpMiddleware
 from knowngood.app.web.middleware.request_bodies import BadBody, look_at
 
 _KEPT = 10_000  # askers; at about 200 bytes each
@@ -133,7 +134,7 @@ class BytesInFlight:
             del self._by_asker[asker]
 
 
-class Bodies:
+class Bodies(HttpMiddleware):
     """Refuses bodies that say, or turn out, to be larger than `limit_of` their path in bytes, or to hold what is read
     nowhere here. They are handed on whole, but for those of the `streamed` paths.
     """
@@ -141,15 +142,12 @@ class Bodies:
     def __init__(
         self, app: ASGIApp, limit_of: Callable[[str], int], streamed: Collection[str], held: BytesInFlight | None = None
     ) -> None:
-        self.app = app
+        super().__init__(app)
         self._limit_of = limit_of
         self._streamed = streamed
         self._held = held or BytesInFlight(_MOST_HELD, _MOST_HELD // 3)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = _Body(scope, receive, self._limit_of(scope["path"]), self._held)
         is_streamed = scope["path"] in self._streamed
         try:

@@ -13,10 +13,11 @@ from knowngood.app.domain.access import Actor
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
@@ -35,7 +36,7 @@ def page_of(client: TestClient, where: str) -> CellPage:
 def test_a_failing_cell_says_why_when_and_on_what_machine(client: TestClient) -> None:
     where = address("pytorch-151290", BAD.id)
     page = page_of(client, where)
-    assert page.sign is StatusLabel.CURE
+    assert page.sign is StatusLabel.WORKAROUND
     assert page.sentence == (
         f"Fails on {BAD.id} ({HARDWARE}): with big: 2 of 2 attempts ended with the issue's own signature; "
         "control passed."
@@ -54,14 +55,17 @@ def test_a_passing_cell_says_what_proves_it(client: TestClient) -> None:
 
 def test_variants_are_told_apart(client: TestClient) -> None:
     page = page_of(client, address("pytorch-151290", BAD.id))
-    assert [(line.finding.variant, line.sign, line.finding.k, line.finding.n) for line in page.variants] == [
+    assert [
+        (line.finding.variant, VERDICTS[line.finding.verdict].label, line.finding.k, line.finding.n)
+        for line in page.variants
+    ] == [
         ("big", StatusLabel.FAILS, 2, 2),
         ("small", StatusLabel.PASSES, 0, 2),
     ]
 
 
 def test_attempts_stand_baseline_first_then_control_then_workarounds(client: TestClient) -> None:
-    arms = [line.row.attempt.arm for line in page_of(client, address("pytorch-151290", BAD.id)).attempts]
+    arms = [row.attempt.arm for row in page_of(client, address("pytorch-151290", BAD.id)).attempts]
     assert list(dict.fromkeys(arms)) == ["baseline", "control", "eager_mask", "flags"]
 
 
@@ -71,7 +75,7 @@ def test_an_attempt_of_an_older_repro_is_shown_and_not_counted(own: TestClient, 
     given.save(own_engine, [given.with_new_code(DYNAMO)], [BAD])
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
-    assert [line.row.counted for line in page.attempts] == [False, False]
+    assert [row.counted for row in page.attempts] == [False, False]
     assert "2 of them ran an older repro or environment: shown, not counted." in own.get(where).text
 
 
@@ -90,7 +94,7 @@ def test_of_a_cell_that_was_measured_every_night_for_a_year_the_newest_attempts_
     where = address("fla-160", BAD.id)
     page = page_of(own, where)
     assert len(page.attempts) == ATTEMPTS_SHOWN
-    assert min(line.row.attempt.ordinal for line in page.attempts) > ATTEMPTS_SHOWN // 2
+    assert min(row.attempt.ordinal for row in page.attempts) > ATTEMPTS_SHOWN // 2
     assert (page.proof.k, page.proof.n) == (0, ATTEMPTS_SHOWN + 1)
     assert f"The newest {ATTEMPTS_SHOWN}; all of them are in" in own.get(where).text
     listed = own.get(page.attempts_address).json()
@@ -179,7 +183,7 @@ def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient,
     given.run(own_engine, again, _baseline_fails)
     where = address("fla-160", BAD.id)
     lines = page_of(own, where).changes
-    assert (lines[0].before, lines[0].after) == ((StatusLabel.PASSES, "passes"), (StatusLabel.FLAKY, "flaky"))
+    assert (lines[0].news.before, lines[0].news.after) == (Verdict.NOT_AFFECTED, Verdict.FLAKY)
     assert {line.cause for line in lines} == {"measured here"}
     assert [line.news.at for line in lines] == sorted((line.news.at for line in lines), reverse=True)
     told = own.get(f"/api/v1{where}").json()["changes"]

@@ -3,8 +3,8 @@
 from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.issues.build_page import BuildPage
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, make_build
 from tests.web import given
@@ -19,14 +19,14 @@ def page_of(client: TestClient, build: str, query: str = "") -> BuildPage:
 def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) -> None:
     page = page_of(client, BAD.id)
     assert [(section.sign, [line.issue.id for line in section.lines]) for section in page.sections] == [
-        (StatusLabel.CURE, ["pytorch-151290"]),
+        (StatusLabel.WORKAROUND, ["pytorch-151290"]),
         (StatusLabel.FLAKY, ["pytorch-154771"]),
         (StatusLabel.PASSES, ["fla-160"]),
         (StatusLabel.NOT_APPLICABLE, ["pytorch-151589"]),
     ]
-    (cure,) = page.sections[0].lines[0].cures
-    assert cure.title == "Make it eagerly"
-    path, _, anchor = cure.address.partition("#")
+    (workaround,) = page.sections[0].lines[0].workarounds
+    assert workaround.title == "Make it eagerly"
+    path, _, anchor = workaround.address.partition("#")
     assert f'id="{anchor}"' in client.get(path).text
 
 

@@ -17,15 +17,15 @@ from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CellKey
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.grid import heads_of
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
-from tests.web.asking import app_of, client_of, house_of, shown
+from tests.web.asking import app_of, client_of, client_state, shown
 from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
 
 
@@ -45,7 +45,7 @@ def test_each_cell_has_the_sign_of_its_verdict(client: TestClient) -> None:
     page = page_of(client)
     assert signs_of(page, "pytorch-151290") == {
         OLD.id: StatusLabel.PASSES,
-        BAD.id: StatusLabel.CURE,
+        BAD.id: StatusLabel.WORKAROUND,
         GOOD.id: StatusLabel.PASSES,
         NEW.id: StatusLabel.NOT_RUN,
     }
@@ -115,14 +115,18 @@ def test_columns_are_the_measured_releases_until_more_are_asked_for(client: Test
 
 def test_column_feet_count_what_fails_and_passes(client: TestClient) -> None:
     feet = {foot.sign: foot.counts for foot in page_of(client).feet}
-    assert feet == {StatusLabel.FAILS: (1, 0, 0, 0), StatusLabel.CURE: (0, 1, 0, 0), StatusLabel.PASSES: (1, 1, 2, 0)}
+    assert feet == {
+        StatusLabel.FAILS: (1, 0, 0, 0),
+        StatusLabel.WORKAROUND: (0, 1, 0, 0),
+        StatusLabel.PASSES: (1, 1, 2, 0),
+    }
 
 
 def test_a_folded_group_shows_the_gravest_sign_of_each_column(client: TestClient) -> None:
     group = next(group for group in page_of(client).groups if group.component == "Inductor C++")
     assert [heat.sign for heat in group.heat] == [
         StatusLabel.FAILS,
-        StatusLabel.CURE,
+        StatusLabel.WORKAROUND,
         StatusLabel.UNSURE,
         StatusLabel.NOT_RUN,
     ]
@@ -246,7 +250,7 @@ def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: Te
     assert (head, fold.count, fold.is_folded, others) == (CPU_ONLY.id, 3, False, [])
     folded = page_of(client, fold.address.partition("#")[0])
     assert [head.id for head in folded.heads] == [OLD.id, BAD.id, GOOD.id, NEW.id]
-    assert signs_of(folded, "pytorch-151290")[BAD.id] is StatusLabel.CURE
+    assert signs_of(folded, "pytorch-151290")[BAD.id] is StatusLabel.WORKAROUND
     assert folded.minors[BAD.id].is_folded
     assert (folded.totals, folded.build_count) == (unfolded.totals, len(BUILDS))
     again = page_of(client, folded.minors[BAD.id].address.partition("#")[0])
@@ -394,7 +398,7 @@ def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: Test
         (GOOD_312.id, "2.8.0 py3.12"),
     ]
     assert signs_of(page, "pytorch-151290") == {
-        BAD.id: StatusLabel.CURE,
+        BAD.id: StatusLabel.WORKAROUND,
         BAD_312.id: StatusLabel.PASSES,
         GOOD_312.id: StatusLabel.PASSES,
     }
@@ -466,7 +470,7 @@ def test_a_page_made_of_what_was_kept_is_the_one_made_anew(own: TestClient, own_
     now = [given.NOW]  # the clock of both
 
     def told(client: TestClient) -> list[str]:
-        app_of(client).state.state = replace(house_of(client), clock=lambda: now[0])
+        app_of(client).state.state = replace(client_state(client), clock=lambda: now[0])
         return [client.get(address).text for address in VIEWS]
 
     def wait() -> None:

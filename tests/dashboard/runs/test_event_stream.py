@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.runs import event_stream
-from knowngood.app.dashboard.runs.schemas import EventBody
 from knowngood.app.store.engine import Engine
+from knowngood.app.store.records import EventRow
 from tests.web import given
-from tests.web.asking import house_of
+from tests.web.asking import client_state
 
 
 def stream(client: TestClient, address: str, **headers: str) -> list[tuple[int, Any]]:
@@ -36,7 +37,7 @@ def test_a_finished_run_is_told_from_its_beginning_and_ends(client: TestClient, 
     kinds = [data["kind"] for _, data in told]
     assert (kinds[0], kinds[-1]) == ("run_created", "run_finished")
     assert [id_ for id_, _ in told] == sorted({id_ for id_, _ in told})
-    assert all(EventBody.model_validate(data).run == finished for _, data in told)
+    assert all(TypeAdapter(EventRow).validate_python(data).run == finished for _, data in told)
 
 
 def test_a_reader_that_comes_back_gets_what_it_missed(client: TestClient, finished: str) -> None:
@@ -69,7 +70,7 @@ def test_a_stream_that_cannot_be_is_refused_before_it_begins(client: TestClient,
 
 def test_there_is_an_end_to_how_many_streams_are_open(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    house_of(own).streams.count = 100
+    client_state(own).streams.count = 100
     response = own.get("/api/v1/events")
     assert response.status_code == 503
     assert "/api/v1/runs" in response.json()["detail"]
@@ -77,7 +78,7 @@ def test_there_is_an_end_to_how_many_streams_are_open(own: TestClient, own_engin
 
 def test_one_address_cannot_have_them_all(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    house_of(own).streams.by_asker.update({"testclient": 20, "10.0.0.1": 40})
+    client_state(own).streams.by_asker.update({"testclient": 20, "10.0.0.1": 40})
     response = own.get("/api/v1/events")
     assert (response.status_code, response.headers["retry-after"]) == (429, "10")
     assert "from your address" in response.json()["detail"]
@@ -86,5 +87,5 @@ def test_one_address_cannot_have_them_all(own: TestClient, own_engine: Engine) -
 
 def test_a_stream_that_ended_is_not_counted_any_more(client: TestClient, finished: str) -> None:
     stream(client, f"/api/v1/events?run={finished}&after=0")
-    assert house_of(client).streams.count == 0
-    assert not house_of(client).streams.by_asker
+    assert client_state(client).streams.count == 0
+    assert not client_state(client).streams.by_asker

@@ -8,11 +8,11 @@ from knowngood.app.dashboard.runs.run_page import RunPage
 from knowngood.app.dashboard.runs.runs_page import RunsPage
 from knowngood.app.domain.measuring.job import Provisioning
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
 from knowngood.app.store.jobs.job_queue import cancel_run
 from knowngood.app.store.queries import RunState
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import shown

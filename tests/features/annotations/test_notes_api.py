@@ -10,7 +10,7 @@ from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.asking import bearer, client_of, house_of
+from tests.web.asking import bearer, client_of, client_state
 from tests.web.given import BAD, GOOD, MASK, Asked, make_token
 
 CELL = f"/api/v1/cells/{MASK.id}/{GOOD.id}"
@@ -74,7 +74,7 @@ def test_the_gate_does_not_pass_on_a_voided_cell(own: TestClient, judge: dict[st
     question = {"build": GOOD.id, "issues": [MASK.id], "hardware": [HARDWARE]}
     assert own.get("/api/v1/gate", params=question).json()["decision"] == "pass"
     say(own, judge, "void")
-    house_of(own).knowledge._look_at = 0.0  # a fifth of a second is not waited for
+    client_state(own).knowledge._look_at = 0.0  # a fifth of a second is not waited for
     answer = own.get("/api/v1/gate", params=question).json()
     assert answer["decision"] == "insufficient_evidence"
     assert "voided by ada: the host overheats" in str(answer)

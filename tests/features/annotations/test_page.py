@@ -44,8 +44,8 @@ def test_a_cell_is_disputed_voided_and_restored_in_a_browser(ada: TestClient) ->
         assert (response.status_code, response.headers["location"]) == (303, NOTES)
         assert verdict(ada) == after
     page = shown(ada, NOTES, NotesPage)
-    assert [line.note.kind for line in page.lines] == ["dispute", "void", "restore"]
-    assert {line.note.actor for line in page.lines} == {"ada"}
+    assert [note.kind for note, _ in page.notes] == ["dispute", "void", "restore"]
+    assert {note.actor for note, _ in page.notes} == {"ada"}
     assert "the host overheats" in ada.get(NOTES).text
 
 
@@ -76,14 +76,14 @@ def test_what_cannot_be_said_is_told_and_what_was_typed_is_kept(
     page = vars(response)["context"]["page"]
     assert said in page.problem
     assert page.reason == reason
-    assert page.lines == ()
+    assert page.notes == ()
 
 
 def test_whoever_may_not_judge_reads_and_is_shown_the_door(ada: TestClient, own_engine: Engine) -> None:
     say(ada, "dispute")
     nobody = client_of(own_engine)
     page = shown(nobody, NOTES, NotesPage)
-    assert (len(page.lines), page.choices) == (1, ())
+    assert (len(page.notes), page.choices) == (1, ())
     assert "/sign-in?to=" in nobody.get(NOTES).text
     assert nobody.post(NOTES, data={"kind": "void", "reason": "so"}, headers=HERE).status_code == 403
     reader = signed_in(own_engine, Scope.READ, name="reader")

@@ -155,13 +155,13 @@ def test_a_summary_names_each_verdict_once_and_first_measurements_as_such() -> N
         )
     ]
     (change,) = changes_of(steps, first=True)
-    assert summary(change) == (
+    assert summary(change.turns) == (
         "fails on 1 cell, passes on 2 cells; measured for the first time: cannot be built on 1 cell"
     )
     unverified = {"flags": (WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.UNVERIFIED)}
     verdict = Verdict.AFFECTED
     (change,) = changes_of([CellNews(NOON, "toy-1", "torch-2.0.0", HARDWARE, verdict, verdict, workarounds=unverified)])
-    assert summary(change) == "workarounds to be verified anew"
+    assert summary(change.turns) == "workarounds to be verified anew"
 
 
 def test_a_workaround_that_is_no_longer_needed_stands_in_the_title() -> None:

@@ -14,10 +14,10 @@ from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.changes.page import ChangesPage
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import shown

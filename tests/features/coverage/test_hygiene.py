@@ -9,7 +9,7 @@ import pytest
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Claim, Issue, Link, LinkKind, Status
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.coverage.hygiene import Remark, Trouble, remarks_on
+from knowngood.app.features.coverage.hygiene import MismatchKind, Remark, remarks_on
 from tests.domain.given_claims import known_of
 from tests.make import HARDWARE, make_build, make_issue
 
@@ -49,28 +49,28 @@ def reported(state: str, **changes: Any) -> Issue:
     return make_issue(links=(link,), **changes)
 
 
-def troubles(found: tuple[Remark, ...]) -> list[Trouble]:
+def troubles(found: tuple[Remark, ...]) -> list[MismatchKind]:
     return [remark.trouble for remark in found]
 
 
 @pytest.mark.parametrize(
     ("state", "verdicts", "trouble"),
     [
-        ("closed", "oxx", [Trouble.CLOSED_BUT_FAILS]),
+        ("closed", "oxx", [MismatchKind.CLOSED_BUT_FAILS]),
         ("closed", "xxo", []),
-        ("closed", "xx?", [Trouble.CLOSED_BUT_FAILS]),
+        ("closed", "xx?", [MismatchKind.CLOSED_BUT_FAILS]),
         ("closed", "???", []),
-        ("open", "xxo", [Trouble.OPEN_BUT_PASSES]),
+        ("open", "xxo", [MismatchKind.OPEN_BUT_PASSES]),
         ("open", "oxx", []),
         ("open", "oox", []),
         ("", "oxx", []),
-        ("closed", "ooo", [Trouble.NEVER_FAILED]),
-        ("open", "ooo", [Trouble.NEVER_FAILED]),
-        ("closed", "o~~", [Trouble.CLOSED_BUT_FAILS]),
+        ("closed", "ooo", [MismatchKind.NEVER_FAILED]),
+        ("open", "ooo", [MismatchKind.NEVER_FAILED]),
+        ("closed", "o~~", [MismatchKind.CLOSED_BUT_FAILS]),
     ],
 )
 def test_the_state_of_a_thread_is_held_against_the_newest_release_that_answered(
-    state: str, verdicts: str, trouble: list[Trouble]
+    state: str, verdicts: str, trouble: list[MismatchKind]
 ) -> None:
     assert troubles(remarks(reported(state), line(verdicts))) == trouble
 
@@ -127,16 +127,16 @@ def test_a_claim_about_a_release_is_held_against_what_was_measured_there(
 def test_a_cure_that_was_claimed_and_cured_nothing_is_a_contradiction() -> None:
     claim = Claim("Clone it.", "toy#1", says="cure", workaround="clone")
     issue = make_issue(claims=(claim,), workarounds=("clone",))
-    contradicted = [r for r in remarks(issue, line("xx", clone="ii")) if r.trouble is Trouble.CONTRADICTED]
+    contradicted = [r for r in remarks(issue, line("xx", clone="ii")) if r.trouble is MismatchKind.CONTRADICTED]
     assert [remark.sentence for remark in contradicted] == ['"Clone it." did not cure 2.1.0, 2.2.0']
-    assert Trouble.CONTRADICTED not in troubles(remarks(issue, line("xx", clone="ie")))
+    assert MismatchKind.CONTRADICTED not in troubles(remarks(issue, line("xx", clone="ie")))
 
 
 def test_a_workaround_is_useless_only_where_it_helped_on_no_build_of_any_class() -> None:
     found = remarks(make_issue(), line("xxo", clone="iiu", eager="eiu", partly="pii", never="  u"))
     assert [(one.trouble, one.about) for one in found] == [
-        (Trouble.CURES_NOWHERE, "clone"),
-        (Trouble.NO_LONGER_NEEDED, "eager, partly"),
+        (MismatchKind.CURES_NOWHERE, "clone"),
+        (MismatchKind.NO_LONGER_NEEDED, "eager, partly"),
     ]
 
 

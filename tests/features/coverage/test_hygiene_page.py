@@ -2,8 +2,9 @@
 
 from starlette.testclient import TestClient
 
-from knowngood.app.features.coverage.hygiene import Trouble
+from knowngood.app.features.coverage.hygiene import MismatchKind
 from knowngood.app.features.coverage.hygiene_page import HygienePage
+from knowngood.app.web.urls import issue_address
 from tests.web.asking import shown
 
 
@@ -11,17 +12,17 @@ def test_remarks_are_listed_by_kind_with_links_to_their_issues(client: TestClien
     page = shown(client, "/hygiene", HygienePage)
     kinds = [kind.trouble for kind in page.kinds]
     assert page.count > 0
-    assert kinds == [trouble for trouble in Trouble if trouble in kinds]
+    assert kinds == [trouble for trouble in MismatchKind if trouble in kinds]
     for kind in page.kinds:
-        for line in kind.lines:
-            assert client.get(line.address).status_code == 200
+        for issue, remark in kind.lines:
+            assert client.get(issue_address(issue.id, hardware=remark.hardware)).status_code == 200
 
 
 def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     page = shown(client, "/hygiene", HygienePage)
     told = client.get(page.json_address).json()["remarks"]
     assert {(one["trouble"], one["issue"], one["sentence"]) for one in told} == {
-        (kind.trouble, line.issue, line.sentence) for kind in page.kinds for line in kind.lines
+        (kind.trouble, issue.id, remark.sentence) for kind in page.kinds for issue, remark in kind.lines
     }
 
 

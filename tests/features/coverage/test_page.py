@@ -6,10 +6,12 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.placement import Why
 from knowngood.app.domain.measuring.planning import PlanRequest
+from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.coverage.page import CoveragePage
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.capacity import offer_classes
 from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
+from knowngood.app.web.urls import cell_address
 from tests.make import HARDWARE, NOON
 from tests.store.given import given_run
 from tests.web import given
@@ -41,20 +43,20 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
         "not_affected",
     ]
     assert sum(one["measured"] for one in told["hardware"]) == page.measured
-    assert [one["build"] for one in told["gaps"]] == [line.gap.cell.build for line in page.gaps]
+    assert [one["build"] for one in told["gaps"]] == [gap.cell.build for gap in page.gaps]
     assert [(one["issue"], one["build"]) for one in told["doubtful"]] == [
-        (line.cell.issue, line.cell.build) for line in page.doubtful
+        (cell.issue, cell.build) for cell in page.doubtful
     ]
-    assert {one["issue"] for one in told["unproven"]} == {line.remark.issue for line in page.unproven} == {DYNAMO.id}
+    assert {one["issue"] for one in told["unproven"]} == {remark.issue for remark in page.unproven} == {DYNAMO.id}
 
 
 def test_doubtful_cells_say_why(client: TestClient) -> None:
-    lines = shown(client, "/coverage", CoveragePage).doubtful
-    assert {(line.cell.issue, line.cell.build, line.sign.value) for line in lines} == {
+    cells = shown(client, "/coverage", CoveragePage).doubtful
+    assert {(cell.issue, cell.build, VERDICTS[cell.verdict].label) for cell in cells} == {
         (DYNAMO.id, OLD.id, "different"),
         (SILENT.id, GOOD.id, "unsure"),
     }
-    assert all(line.cell.reason and client.get(line.address).status_code == 200 for line in lines)
+    assert all(cell.reason and client.get(cell_address(*cell.key)).status_code == 200 for cell in cells)
 
 
 def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, own_engine: Engine) -> None:
@@ -62,7 +64,7 @@ def test_only_workarounds_that_could_be_tried_are_missing(own: TestClient, own_e
     issue = replace(MASK, arms=arms)
     given.save(own_engine, [issue], [BAD])
     given.run(own_engine, Asked([BAD], NOON, issues=[issue], wanted=PlanRequest(where_affected=True)))
-    assert [line.gap.workaround for line in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
+    assert [gap.workaround for gap in shown(own, "/coverage", CoveragePage).gaps] == ["eager_mask"]
     given.run(own_engine, Asked([BAD], NOON, issues=[issue]))
     assert shown(own, "/coverage", CoveragePage).gaps == ()
 

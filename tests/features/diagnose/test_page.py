@@ -16,7 +16,7 @@ from knowngood.app.features.diagnose.page import Answered, MatchPart, PastePage
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.web.auth.principal import AccessPolicy
 from tests.web import given
-from tests.web.asking import app_over, client_of, house_of
+from tests.web.asking import app_over, client_of, client_state
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook
 from tests.web.soundness import faults
@@ -53,10 +53,13 @@ def test_a_known_failure_is_told_with_what_helps_on_the_build_of_the_paste(clien
     match = of_the_mask(answer)
     assert match.is_sure
     assert match.use_on is not None
-    assert match.use_on.cell.build == BAD.id
-    assert [(one.id, one.verdict) for one in match.remedies] == [("eager_mask", "effective"), ("flags", "ineffective")]
+    assert match.use_on.build == BAD.id
+    assert [(one.id, one.verdict) for one in match.workarounds] == [
+        ("eager_mask", "effective"),
+        ("flags", "ineffective"),
+    ]
     assert [line.text for line in match.around if line.is_lit] == [LINE]
-    assert BAD.id in {line.cell.build for line in match.seen}
+    assert BAD.id in {cell.build for cell in match.seen}
 
 
 def test_the_page_lights_the_line_and_links_cell_and_issue(client: TestClient) -> None:
@@ -73,9 +76,9 @@ def test_the_build_that_is_chosen_outweighs_the_text(client: TestClient) -> None
     assert answer.build == GOOD.id
     match = of_the_mask(answer)
     assert match.here is not None
-    assert (match.here.cell.build, match.here.cell.verdict) == (GOOD.id, "not_affected")
+    assert (match.here.build, match.here.verdict) == (GOOD.id, "not_affected")
     assert match.use_on is not None
-    assert match.use_on.cell.build != GOOD.id
+    assert match.use_on.build != GOOD.id
 
 
 def test_what_nobody_knows_says_so_and_how_to_add_it(client: TestClient) -> None:
@@ -173,7 +176,7 @@ def test_it_is_answered_where_the_store_is_empty(own: TestClient) -> None:
 def test_a_new_issue_is_known_at_once(own: TestClient, own_engine: Engine) -> None:
     assert explained(own, LINE)["known"] is False
     given.save(own_engine, given.ISSUES, given.BUILDS)
-    house_of(own).knowledge._look_at = 0.0  # the store is asked at most five times a second
+    client_state(own).knowledge._look_at = 0.0  # the store is asked at most five times a second
     assert explained(own, LINE)["known"] is True
 
 
@@ -237,7 +240,7 @@ def test_what_was_pasted_is_nowhere_afterwards(
 def test_the_paste_is_shown_to_nobody_else(client: TestClient) -> None:
     answered(client, REPORT)
     assert SECRET not in client.get("/errors").text
-    assert SECRET not in client_of(house_of(client).engine).get("/errors").text
+    assert SECRET not in client_of(client_state(client).engine).get("/errors").text
 
 
 def test_no_address_ever_holds_a_paste() -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
+from knowngood.app.catalogue.loader import shipped_catalogue
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue
 from knowngood.app.domain.measuring.job import Attempt
@@ -26,6 +26,7 @@ from knowngood.app.features.diagnose.matcher import (
     make_failure_library,
 )
 from knowngood.app.knowledge.model import Knowledge
+from tests.catalogue.given import shipped
 
 FROM_THE_REPORTS = {
     "pytorch-136504": "NameError: name 's1' is not defined",
@@ -87,7 +88,7 @@ class Shelf:
 
 @pytest.fixture(scope="module")
 def shelf() -> Shelf:
-    catalogue = read_catalogue([shipped_catalogue()])
+    catalogue = shipped()
     issues = {issue.id: issue for issue in catalogue.issues}
     builds = {build.id: build for build in catalogue.builds}
     failures: dict[str, list[str]] = defaultdict(list)

@@ -13,6 +13,7 @@ import pytest
 from kcidb_io import schema
 
 from knowngood.app.features.bundles.format import check_bundle
+from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web.given import BAD, BUILDS, ISSUES
@@ -35,12 +36,12 @@ def export(url: str, *arguments: str) -> Done:
     )
 
 
-def test_each_format_is_one_file_that_its_own_readers_take(url: str, tmp_path: Path) -> None:
+def test_each_format_is_one_file_that_its_own_readers_take(call_notebook: Call, tmp_path: Path) -> None:
     files = {name: tmp_path / name for name in ("osv", "kcidb", "csv", "junit", "bundle")}
     for name, file in files.items():
-        done = export(url, "--format", name, "-o", str(file))
-        assert (done.returncode, done.stdout) == (0, b""), done.stderr
-        assert str(file) in done.stderr.decode().replace("\n", "")
+        done = call_notebook("export", "--format", name, "-o", str(file))
+        assert (done.code, done.out) == (0, ""), done.err
+        assert str(file) in done.err.replace("\n", "")
     assert {one["id"] for one in json.loads(files["osv"].read_bytes())["vulns"]} >= {"KNOWNGOOD-pytorch-151290"}
     assert schema.V5_3.is_valid(json.loads(files["kcidb"].read_bytes()))
     rows = list(csv.DictReader(StringIO(files["csv"].read_text(), newline=""), strict=True))
@@ -89,8 +90,8 @@ def test_a_selection_goes_to_the_standard_output(url: str) -> None:
     ],
 )
 def test_what_cannot_be_exported_gets_a_sentence_and_nothing_is_written(
-    url: str, arguments: tuple[str, ...], words: str
+    call_notebook: Call, arguments: tuple[str, ...], words: str
 ) -> None:
-    done = export(url, *arguments)
-    assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (2, b"", False)
-    assert words in done.stderr.decode()
+    done = call_notebook("export", *arguments)
+    assert (done.code, done.out, "Traceback" in done.err) == (2, "", False)
+    assert words in done.err

@@ -77,7 +77,7 @@ def test_what_ray_must_be_told_is_printed_for_a_shell(here: Installation) -> Non
     told = """printf '%s\\0' "$KNOWNGOOD_NODE" "$RAY_AUTH_MODE"; eval "printf '%s\\0' $KNOWNGOOD_RAY_START" """
     ran = subprocess.run(["bash", "-c", f"{done.stdout}\n{told}"], capture_output=True, text=True, check=True)
     node, mode, *options = ran.stdout.split("\0")[:-1]
-    assert json.loads(node)["workplace"]["root"] == str(here.data)
+    assert json.loads(node)["worker_config"]["root"] == str(here.data)
     assert mode == "token"
     assert '--resources={"knowngood_cpu_jobs":2}' in options
     (labels,) = [option for option in options if option.startswith("--labels=")]

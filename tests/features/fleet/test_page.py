@@ -66,12 +66,13 @@ def test_what_a_machine_does_now_is_shown_while_it_does_it(own: TestClient, own_
     spec = given.claim(own_engine, at)
     assert spec is not None
     (idle,) = shown(own, "/workers", WorkersPage).idle
-    assert idle.run_address == f"/runs/{run}"
+    assert idle.run == run
+    assert f'href="/runs/{run}"' in own.get("/workers").text
     given.begin(own_engine, spec, at)
     given.start(own_engine, spec, spec.arms[0], at)
     page = shown(own, "/workers", WorkersPage)
-    ((line,),) = [one.doing for one in page.lines]
-    assert line.doing.arms == ("fla-160 control",)
+    ((doing,),) = [one.worker.doing for one in page.lines]
+    assert doing.arms == ("fla-160 control",)
     assert (page.idle, page.queued, bool(page.live_address)) == ((), 1, True)
     assert "fla-160 control" in own.get("/workers").text
     (worker,) = told(own)["workers"]

@@ -17,7 +17,7 @@ from knowngood.app.web.auth.principal import AccessPolicy
 from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.web import given
-from tests.web.asking import app_over, bearer, client_of, house_of
+from tests.web.asking import app_over, bearer, client_of, client_state
 from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NOW, Asked, make_token
 
 GATE = "/api/v1/gate"
@@ -213,7 +213,7 @@ def test_a_repeated_question_is_told_to_nobody_who_may_not_read(notebook: Engine
 
 
 def test_a_watch_list_is_looked_up_by_its_name(client: TestClient) -> None:
-    name = min(house_of(client).knowledge.now().knowledge.lists)
+    name = min(client_state(client).knowledge.now().knowledge.lists)
     assert decided(client, build=BAD.id, watch=[name])["counts"]
 
 
@@ -226,7 +226,7 @@ def test_every_process_sees_what_one_of_them_wrote_within_a_second(own_engine: E
     given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.MATCH)
     given.run(own_engine, Asked([GOOD], NOON, issues=[DYNAMO]))
     assert is_so_a_second_later(
-        lambda: {house_of(client).knowledge.now().generation for client in clients} == {generation_of(own_engine)}
+        lambda: {client_state(client).knowledge.now().generation for client in clients} == {generation_of(own_engine)}
     )
     assert len({decided(client, **asked)["why"] for client in clients}) == 1
 

@@ -56,17 +56,13 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory, new_setting: NewStore) -> Place:
+def place(tmp_path_factory: pytest.TempPathFactory, new_store: NewStore, shipped_store: str) -> Place:
     """A store with the evidence that the product comes with."""
     folder = tmp_path_factory.mktemp("gate")
-    store = {"KNOWNGOOD_DATA_DIR": str(folder / "data"), "KNOWNGOOD_DATABASE_URL": new_setting()}
+    store = {"KNOWNGOOD_DATA_DIR": str(folder / "data"), "KNOWNGOOD_DATABASE_URL": new_store(shipped_store)}
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **store}
     (folder / "work").mkdir()
-    made = Place(folder / "work", environment)
-    evidence = sorted((ROOT / "repros" / "evidence").glob("*.jsonl.gz"))
-    done = made.command("import", *map(str, evidence))
-    assert done.returncode == 0, done.stderr
-    return made
+    return Place(folder / "work", environment)
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +74,7 @@ def snapshot(place: Place) -> Path:
 
 @pytest.fixture(scope="module")
 def server(place: Place) -> Iterator[str]:
-    folder = place.environment["KNOWNGOOD_DATA_DIR"]
-    engine = connect(place.environment["KNOWNGOOD_DATABASE_URL"] or f"sqlite:///{folder}/knowngood.sqlite3")
+    engine = connect(place.environment["KNOWNGOOD_DATABASE_URL"])
     app = app_over(engine, clock=lambda: datetime.now(UTC))
     with served(app) as address:
         yield address

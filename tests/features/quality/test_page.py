@@ -12,6 +12,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.features.quality.page import QualityPage
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import attempt_address, cell_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import shown
@@ -22,16 +23,19 @@ def test_what_was_asked_twice_is_counted_and_what_changed_is_named(client: TestC
     page = shown(client, "/quality", QualityPage)
     # The notebook asks twice: of BAD both variants of the mask, the wrong numbers (flaky), Dynamo; of GOOD the mask.
     assert (page.overall.count, page.overall.share, page.pairs) == ("1 of 6", "16.7 %", 6)
-    (line,) = page.changed
-    assert (line.pair.issue, line.pair.first, line.pair.later) == (
+    (pair,) = page.changed
+    assert (pair.issue, pair.first, pair.later) == (
         given.SILENT.id,
         Verdict.AFFECTED,
         Verdict.NOT_AFFECTED,
     )
-    attempts = [client.get(f"/api/v1{address}").json() for address in (line.first_address, line.later_address)]
+    attempts = [
+        client.get(f"/api/v1{address}").json()
+        for address in (attempt_address(pair.first_attempt), attempt_address(pair.later_attempt))
+    ]
     assert [one["ordinal"] for one in attempts] == [1, 2]
-    assert client.get(line.address).status_code == 200
-    assert [cell.cell.issue for cell in page.flaky] == [given.SILENT.id]
+    assert client.get(cell_address(*pair.key)).status_code == 200
+    assert [cell.issue for cell in page.flaky] == [given.SILENT.id]
 
 
 def test_each_hardware_class_is_counted_for_itself(client: TestClient) -> None:
@@ -47,7 +51,9 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
     told = client.get(page.json_address).json()
     assert (told["false_changes"]["part"], told["false_changes"]["whole"]) == (1, 6)
     assert page.low == f"{100 * told['false_changes']['low']:.1f} %"
-    assert [one["first_url"] for one in told["changed"]] == [line.first_address for line in page.changed]
+    assert [one["first_url"] for one in told["changed"]] == [
+        attempt_address(pair.first_attempt) for pair in page.changed
+    ]
     assert [one["hardware"] for one in told["hardware"]] == [line.hardware for line in page.classes]
     assert told["hardware"][0]["outcomes"]["match"] > 0
 
@@ -76,8 +82,8 @@ def test_machines_that_disagree_are_listed_apart(
     again = Asked([GOOD], NOON + timedelta(hours=1), issues=[DYNAMO], wanted=PlanRequest(force=True))
     given.run(own_engine, again, fails)
     page = shown(own, "/quality", QualityPage)
-    assert (page.pairs, [line.one.issue for line in page.varying]) == (0, [DYNAMO.id])
-    assert [chip.word for chip in page.varying[0].chips] == ["passes", "fails"]
+    assert (page.pairs, [one.issue for one in page.varying]) == (0, [DYNAMO.id])
+    assert page.varying[0].answers == (Verdict.NOT_AFFECTED, Verdict.AFFECTED)
     assert own.get("/api/v1/quality").json()["hardware"][0]["varying_by_machine"]["part"] == 1
 
 

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.issue import Packages, Requires
 from knowngood.app.domain.issue_selectors import Watch
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import Rating
@@ -16,7 +17,6 @@ from knowngood.app.features.upgrade.page import UpgradePage
 from knowngood.app.features.upgrade.ranking import UpgradeDecision
 from knowngood.app.features.upgrade.wording import COLUMN_WORDS
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.html.status_labels import StatusLabel
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
@@ -69,7 +69,7 @@ def test_each_row_has_a_bar_of_what_its_issues_do(client: TestClient) -> None:
     here, best = answer.rows
     assert [(one.sign, one.start, one.width) for one in here.bar] == [
         (StatusLabel.PASSES, 0, 1),
-        (StatusLabel.CURE, 1, 1),
+        (StatusLabel.WORKAROUND, 1, 1),
         (StatusLabel.FAILS, 2, 2),
     ]
     assert [(one.sign, one.start, one.width) for one in best.bar] == [
@@ -82,7 +82,7 @@ def test_each_row_has_a_bar_of_what_its_issues_do(client: TestClient) -> None:
 
 def test_builds_that_break_a_constraint_are_named_with_the_reason(client: TestClient) -> None:
     answer = answer_of(client, f"/upgrade?from={OLD.id.replace('+', '%2B')}&cuda=%3C12.8")
-    reasons = {build.label: line.reason for line in answer.left_out for build in line.builds}
+    reasons = {build: reason for reason, builds in answer.left_out.items() for build in builds}
     assert reasons.keys() == {GOOD.id, NEW.id, MISMATCHED.id, CPU_ONLY.id}
     assert reasons[GOOD.id] == "has CUDA 12.8, and cuda<12.8 is wanted"
     assert "in place of its own" in reasons[MISMATCHED.id]
@@ -93,8 +93,8 @@ def test_without_enough_evidence_it_cannot_say_and_tells_what_to_run(client: Tes
     assert (answer.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
     assert f"most is known of {GOOD.id}, 2 of 4." in answer.because
     where = "--hardware cpu-x86_64,cuda-sm_90 --where-affected"
-    (found,) = answer.find_out
-    assert found.commands.splitlines() == [
+    ((_, commands),) = answer.find_out
+    assert commands.splitlines() == [
         f"knowngood run --builds {GOOD.id} --issues {GPU_ONLY.id} {where}",
         f"knowngood run --builds {GOOD.id} --issues {SILENT.id} {where} --force",
     ]
@@ -156,7 +156,7 @@ def test_the_page_and_its_twin_say_the_same(client: TestClient) -> None:
             assert shown_there == [*counts, f"{one['measured']} of {one['applicable']}"]
             assert rows[one["build"]].why == one["why"]
         assert [one["commands"] for one in told["find_out"]] == [
-            one.commands.splitlines() for one in page.answer.find_out
+            commands.splitlines() for _, commands in page.answer.find_out
         ]
 
 
@@ -293,7 +293,7 @@ def test_nothing_measured_is_not_a_reason_to_stay(own: TestClient, own_engine: E
     given.save(own_engine, given.ISSUES, given.BUILDS)
     answer = answer_of(own, EVERYTHING)
     assert (answer.decision, answer.verdict) == (UpgradeDecision.CANNOT_SAY, "Cannot say yet.")
-    assert answer.find_out[0].commands.startswith(f"knowngood run --builds {BAD.id} --issues ")
+    assert answer.find_out[0][1].startswith(f"knowngood run --builds {BAD.id} --issues ")
     assert [row.build for row in answer.rows] == [BAD.id]
 
 

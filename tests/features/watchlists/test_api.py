@@ -174,7 +174,7 @@ def test_the_pages_say_what_is_watched(client: TestClient) -> None:
     (line,) = shown(client, "/watchlists", WatchListsPage).lines
     assert (line.watch_list.name, line.address) == ("vision-team", "/watchlists/vision-team")
     page = shown(client, line.address, WatchListPage)
-    assert [one.issue.id for one in page.watched] == ["fla-160", "pytorch-151290"]
+    assert [issue.id for issue in page.watched] == ["fla-160", "pytorch-151290"]
     assert page.said == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
     assert page.matrix_address == "/?issues=fla-160%2Cpytorch-151290"
     assert "knowngood gate --watch vision-team --server http://testserver" in client.get(line.address).text

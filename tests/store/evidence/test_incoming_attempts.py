@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from knowngood.app.domain.access import Actor
@@ -412,6 +412,7 @@ def measure(engine: Engine, issues: Sequence[Any], step: Measured) -> None:
 
 
 @pytest.mark.timeout(600)
+@settings(max_examples=settings().max_examples // 2)  # each is a store of its own
 @given(steps=STEPS, batch=st.sampled_from([1, 3, 1000]), held=st.sampled_from([1, 5, 1000]))
 @example(steps=[Brought(tuple(range(len(EVERY))), "before")], batch=1000, held=1000)
 @example(steps=[Brought(tuple(range(len(EVERY))), "after")], batch=3, held=1000)

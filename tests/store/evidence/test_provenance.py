@@ -32,7 +32,8 @@ from tests.store.given import claim, finished, given_catalogue, given_run
 
 ISSUE, OTHER, BUILD = make_issue(), make_issue("toy-2"), make_build()
 FORGER, HONEST, OPERATOR = Actor("forger", "f" * 12), Actor("gpu-host-1", "b" * 12), Actor("ada")
-SEED, CASES = 20261122, 150
+SEED = 20261122
+CASES = 48  # each of the twelve ways to forge comes up
 
 
 def lock(text: str = "torch==2.6.0", name: str = "c" * 32) -> list[bundles_format.Item]:
@@ -91,7 +92,7 @@ def said(engine: Engine) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "by", [HONEST, OPERATOR], ids=["another token, once the forged ones are voided", "the operator"]
 )
-def test_of_150_forged_bundles_the_genuine_evidence_gets_in_and_wins(engine: Engine, tmp_path: Path, by: Actor) -> None:
+def test_of_many_forged_bundles_the_genuine_one_gets_in_and_wins(engine: Engine, tmp_path: Path, by: Actor) -> None:
     chance = random.Random(SEED)  # noqa: S311 - no secret
     given_catalogue(engine, [ISSUE, OTHER], [BUILD])
     genuine = [honest(number) for number in range(CASES)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowngood.app.domain.access import Actor, Scope
@@ -352,6 +352,7 @@ def minute(n: int) -> datetime:
     return NOON + timedelta(minutes=n)
 
 
+@settings(max_examples=settings().max_examples // 2)  # each is a store of its own
 @given(steps=_STEPS)
 def test_cells_are_what_the_remaining_attempts_say_in_whatever_order_things_happened(
     migrated_sqlite: Path, tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, Any, Any]]

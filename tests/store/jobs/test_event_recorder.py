@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowngood.app.domain.issue import digest
@@ -366,6 +366,7 @@ MIXED = {
 }
 
 
+@settings(max_examples=settings().max_examples // 2)  # each is a store of its own
 @given(order=st.permutations(range(9)), lost=st.sets(st.integers(0, 8), max_size=2), twice=st.booleans())
 def test_whatever_the_order_losses_and_repetitions_the_cell_is_the_same(
     scratch: Engine, order: list[int], lost: set[int], twice: bool

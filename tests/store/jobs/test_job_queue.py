@@ -83,9 +83,9 @@ def test_a_claimer_gets_only_what_it_can_serve(engine: Engine) -> None:
         assert claim_job(s, HOLDER, NOON, 30.0, hardware=[HARDWARE], run=run) is not None
 
 
-def test_a_thousand_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -> None:
+def test_hundreds_of_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -> None:
     issue = make_issue(workarounds=())
-    builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(100) for patch in range(10)]
+    builds = [make_build(f"2.{minor}.{patch}+cu124") for minor in range(40) for patch in range(10)]
     given_run(engine, [issue], builds)
     claimed: Counter[str] = Counter()
 
@@ -101,7 +101,7 @@ def test_a_thousand_jobs_go_to_eight_claimers_without_a_double(engine: Engine) -
     with ThreadPoolExecutor(8) as pool:
         for mine in pool.map(take, range(8)):
             claimed.update(mine)
-    assert len(claimed) == 1000
+    assert len(claimed) == len(builds)
     assert set(claimed.values()) == {1}
 
 

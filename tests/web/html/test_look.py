@@ -8,8 +8,8 @@ from itertools import product
 
 import pytest
 
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.web.html.static_files import STATIC
-from knowngood.app.web.html.status_labels import StatusLabel
 
 SHEET = re.sub(r"/\*.*?\*/", "", (STATIC / "app.css").read_text(), flags=re.DOTALL)
 

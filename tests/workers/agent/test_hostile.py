@@ -373,8 +373,13 @@ def found_by_next(host: Host, sandbox_spec: SandboxSpec) -> str:
     return STOPPED if found == {"found": "", "set": ""} else str(found)
 
 
+_QUICKEST = ("starts processes without end", "fills the disk with many files")
+
+
 @some
-@pytest.mark.parametrize("attack", LIMITED)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(one, marks=() if one in _QUICKEST else pytest.mark.system) for one in LIMITED]
+)
 def test_an_attack_that_takes_its_time_is_ended(host: Host, sandbox_spec: SandboxSpec, level: str, attack: str) -> None:
     assert LIMITED[attack](host, sandbox_spec) == said(attack, level)
     assert survivors(host.data / "scratch") == []

@@ -12,10 +12,11 @@ from urllib.parse import quote
 
 from knowngood.app.domain.issue import CONCERNS
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.domain.vocabulary import WORKAROUNDS
 from knowngood.app.features.gate.decision import Decision, MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.json import address
-from knowngood.app.serialization.marks import CURED, VerdictMark, in_text
+from knowngood.app.serialization.marks import WITH_WORKAROUND, VerdictMark, in_text
 
 DECISIONS = {
     Decision.PASS: "Pass",
@@ -28,15 +29,6 @@ EFFECTS = {
     Effect.INSUFFICIENT: "leaves it open",
     Effect.WARN: "warns",
     Effect.PASS: "passes",
-}
-
-_CURE_WORDS = {
-    WorkaroundVerdict.EFFECTIVE: "works",
-    WorkaroundVerdict.PARTIAL: "works with some variants",
-    WorkaroundVerdict.UNNECESSARY: "not needed here",
-    WorkaroundVerdict.UNVERIFIED: "not verified",
-    WorkaroundVerdict.INEFFECTIVE: "does not help",
-    WorkaroundVerdict.HARMFUL: "does harm",
 }
 
 # Controls (a terminal obeys them), marks that turn the direction of text (a reader is deceived by them), line ends of
@@ -135,7 +127,7 @@ def mark_of(reason: Reason) -> VerdictMark:
     match reason.verdict:
         case Verdict.AFFECTED:
             is_cured = any(workaround.verdict == WorkaroundVerdict.EFFECTIVE for workaround in reason.workarounds)
-            return CURED if is_cured else mark
+            return WITH_WORKAROUND if is_cured else mark
         case Verdict.NOT_APPLICABLE if reason.why.startswith(CONCERNS):
             return VerdictMark(mark.sign, one_line(reason.why))
         case _:
@@ -195,14 +187,14 @@ def other_workarounds(reason: Reason) -> str:
     """The findings on the other workarounds: `also works: a, b; does not help: c`."""
     shown = best_workaround(reason)
     words: dict[str, list[str]] = {}
-    for verdict, word in _CURE_WORDS.items():
+    for verdict, term in WORKAROUNDS.items():
         ids = [
             one_line(workaround.id)
             for workaround in reason.workarounds
             if workaround.verdict == verdict and workaround is not shown
         ]
         if ids:
-            words["also works" if verdict is WorkaroundVerdict.EFFECTIVE and shown else word] = ids
+            words["also works" if verdict == WorkaroundVerdict.EFFECTIVE and shown else term.word] = ids
     return "; ".join(f"{word}: {', '.join(ids)}" for word, ids in words.items())
 
 

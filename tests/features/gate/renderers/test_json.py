@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.renderers.json import address, decision_body, dump_decision
-from knowngood.app.features.gate.schemas import CureBody, DecisionBody, ReasonBody
+from knowngood.app.features.gate.schemas import DecisionBody, MeasuredWorkaroundBody, ReasonBody
 from tests.features.gate.rulings import BLOCKED, SERVER, UNTESTED, make_reason, make_ruling, rulings
 
 SCHEMA = Draft202012Validator(DecisionBody.model_json_schema(mode="serialization"), format_checker=FormatChecker())
@@ -77,7 +77,7 @@ def test_every_field_of_a_ruling_stands_in_the_document() -> None:
     renamed: Mapping[str, str] = {"evidence": "evidence_url", "basis": "grounds"}
     assert fields(Ruling) == set(DecisionBody.model_fields)
     assert {renamed.get(name, name) for name in fields(Reason)} == set(ReasonBody.model_fields)
-    assert fields(MeasuredWorkaround) == set(CureBody.model_fields)
+    assert fields(MeasuredWorkaround) == set(MeasuredWorkaroundBody.model_fields)
 
 
 def test_a_reason_without_evidence_links_nowhere() -> None:

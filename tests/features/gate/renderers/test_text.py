@@ -8,12 +8,12 @@ from markdown_it import MarkdownIt
 
 from knowngood.app.domain.issue import CPU_PATH
 from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.gate.decision import Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import all_lines, counted, mark_of, snippet_parts
 from knowngood.app.features.gate.renderers.text import answer_text
 from knowngood.app.serialization.marks import in_text
-from knowngood.app.web.html.status_labels import WORDS, sign_of_verdict
 from tests.features.gate.rulings import (
     BLOCKED,
     CLONE,
@@ -126,7 +126,7 @@ def test_lines_of_words_fit_a_terminal() -> None:
 
 def test_signs_and_words_are_those_of_the_pages() -> None:
     assert {verdict: in_text(verdict).word for verdict in Verdict} == {
-        verdict: WORDS[sign_of_verdict(verdict)] for verdict in Verdict
+        verdict: VERDICTS[verdict].word for verdict in Verdict
     }
     assert mark_of(make_reason()) == ("✕'", "fails, has a workaround")
     assert mark_of(make_reason(workarounds=(CLONE,))) == ("✕", "fails")

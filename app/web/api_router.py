@@ -1,1 +1,0 @@
-"""The JSON twins of the pages, one resource per file, all under /api/v1."""

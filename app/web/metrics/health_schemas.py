@@ -1,7 +1,0 @@
-"""Whether the server is well, as JSON."""
-
-from pydantic import BaseModel
-
-
-class HealthBody(BaseModel):
-    status: str
