@@ -34,9 +34,9 @@ SHARED_OUT := -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.developer
 	$(BIN)/python -m pytest $(SHARED_OUT)
 
-# Only the files that hold such a test: looking into the others costs each process seconds.
+# Only where such tests are: looking into the other files costs each process seconds.
 test-system: $(VENV)/.developer
-	$(BIN)/python -m pytest $(SHARED_OUT) -m "system and not soak" $$(grep -rl --include='test_*.py' 'mark\.system' tests)
+	$(BIN)/python -m pytest $(SHARED_OUT) -m "system and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer

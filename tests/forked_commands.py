@@ -2,7 +2,7 @@
 
 Of the 2.3 s of processor that a command took before it did anything, 1.5 were those imports (`matrix`, a busy machine,
 2026-11-21), for each of some two hundred commands. They are made once here. Our own modules are imported by the command
-itself, as with `python -m app`, by which test_pipeline.py, test_serve.py and others start theirs.
+itself, as with `python -m knowngood`, by which test_pipeline.py, test_serve.py and others start theirs.
 """
 
 import atexit

@@ -109,3 +109,50 @@ def test_the_services_of_docker_compose_run_commands_that_exist() -> None:
         )
         for flag in flags:
             assert not flag.startswith("--") or flag in told.stdout
+
+
+PACKAGES = sorted(
+    folder
+    for top in ("app", "workers")
+    for folder in (ROOT / top, *(ROOT / top).rglob("*/"))
+    if (folder / "__init__.py").exists()
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_package_is_small_and_says_what_it_is_for(package: Path) -> None:
+    assert len(list(package.glob("*.py"))) <= 15
+    assert 3 <= len((package / "README.md").read_text().splitlines()) <= 8
+
+
+# Names of 0.1.0 that meant nothing to anybody who had not made them.
+WHIMSICAL = frozenset(
+    """
+    Visit House Answers MadeBefore NotHere BadQuestion WrongKind Doorkeeper Watcher Repeater Courier Letterbox Square
+    Sign Arrivals Arrived Shelf Zygote Carrier Fence Reach Premises Workplace Told Telling Said Stated Asked Kept
+    Edition Grounds Remedy Scene Manner Post Room
+    """.split()  # noqa: SIM905 - a list that people edit
+)
+
+
+def test_classes_have_the_fields_names() -> None:
+    defined = {
+        node.name: path.relative_to(ROOT).as_posix()
+        for top in ("app", "workers")
+        for path in (ROOT / top).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    assert len(defined) > 500
+    assert {name: defined[name] for name in WHIMSICAL & defined.keys()} == {}
+
+
+DOCUMENTS = ("CONTRIBUTING.md", "docs/architecture.md", "README.md")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_path_that_a_document_names_is_there(document: str) -> None:
+    text = (ROOT / document).read_text()
+    named = re.findall(r"`((?:app|workers|tests|repros|docs)/[\w./-]+)`", text)
+    assert named
+    assert [path for path in named if not (ROOT / path).exists() and "NAME" not in path] == []

@@ -114,7 +114,7 @@ def measured_calmly(folder: Path, catalogue: Path, wheels: Path) -> tuple[Cells,
     command = [
         sys.executable,
         "-m",
-        "app",
+        "knowngood",
         "run",
         "--builds",
         "all",

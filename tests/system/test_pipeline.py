@@ -289,7 +289,7 @@ def _up(here: Installation) -> Iterator[str]:
     with said.open("w") as stderr:
         up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr, stdout=stderr)
     try:
-        assert eventually(lambda: "KnownAttempts Good is at " in said.read_text(), PATIENCE_S), said.read_text()
+        assert eventually(lambda: "Known Good is at " in said.read_text(), PATIENCE_S), said.read_text()
         yield said.read_text().partition("Known Good is at ")[2].split()[0]
     finally:
         up.send_signal(signal.SIGINT)

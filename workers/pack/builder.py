@@ -249,7 +249,7 @@ def _own_wheel() -> tuple[str, bytes]:
         f"{PRODUCT}/{room}/{path.relative_to(_room(room))}": path.read_bytes()
         for room in _ROOMS
         for path in sorted(_room(room).rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts and "evidence" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and _room("repros") / "evidence" not in path.parents
     }
     files[f"{info}/METADATA"] = (own.read_text("METADATA") or "").encode()
     files[f"{info}/entry_points.txt"] = (own.read_text("entry_points.txt") or "").encode()

@@ -13,7 +13,7 @@ from knowngood.app.domain.vocabulary import VERDICTS, WORKAROUNDS
 from knowngood.app.features.changes.atom import MEDIA, atom_feed, title_of
 from knowngood.app.features.changes.service import ChangesQuery, News, feed_of, load_changes
 from knowngood.app.features.exports.service import links_at
-from knowngood.app.serialization.marks import Mark
+from knowngood.app.serialization.marks import VerdictMark
 from knowngood.app.web.html.status_labels import CAUSES, shown
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, CHANGES_FEED, cell_address, issue_address, run_address
@@ -39,9 +39,9 @@ class TurnLine:
     build: str
     hardware: str
     address: str
-    before: Mark | None
-    earlier: Mark | None
-    after: Mark
+    before: VerdictMark | None
+    earlier: VerdictMark | None
+    after: VerdictMark
     is_first: bool
     reason: str
     workarounds: tuple[str, ...]

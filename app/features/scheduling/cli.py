@@ -48,8 +48,8 @@ def proposed(
     engine: "Engine", settings: "Settings", hardware: Sequence[str], minutes: float | None
 ) -> tuple[ProposedJob, ...]:
     """Jobs in the order to run them, of at most so many minutes. Raises BadRequest for a class that is none."""
-    from knowngood.app.store.durations import load_environment_s
     from knowngood.app.store.engine import reading
+    from knowngood.app.store.jobs.durations import load_environment_s
     from knowngood.app.store.jobs.workers import load_waiting_cells
     from knowngood.app.store.queries import load_builds, load_durations, load_issues, load_known_attempts
     from knowngood.app.store.watch_lists import load_watch_lists

@@ -63,8 +63,8 @@ def appraise(
 
     No wheel is fetched.
     """
-    from knowngood.app.store.durations import load_environment_s, load_locks
     from knowngood.app.store.engine import reading
+    from knowngood.app.store.jobs.durations import load_environment_s, load_locks
     from knowngood.app.store.queries import load_builds, load_durations, load_issues
     from knowngood.workers.provision.provisioner import Provisioner
 

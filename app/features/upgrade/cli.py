@@ -96,8 +96,8 @@ def _known() -> "tuple[Knowledge, Times]":
     """The catalogue's files are read only where the store knows no issue yet, as the gate does."""
     from knowngood.app.features.upgrade.request import Times
     from knowngood.app.knowledge.loader import load_knowledge
-    from knowngood.app.store.durations import load_environment_s
     from knowngood.app.store.engine import reading
+    from knowngood.app.store.jobs.durations import load_environment_s
     from knowngood.app.store.queries import load_durations
 
     settings = read_settings()

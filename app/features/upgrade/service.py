@@ -9,8 +9,8 @@ from knowngood.app.dashboard.matrix.selection import Names, Words, none_where_em
 from knowngood.app.features.upgrade.ranking import LEAST, UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import Times, UpgradeRequest, packages_of, read_upgrade
 from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import reading
+from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_durations
 from knowngood.app.web.app_state import AppState
 

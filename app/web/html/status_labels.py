@@ -10,7 +10,7 @@ from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import STATUS_MEANINGS, STATUSES, VERDICTS, StatusLabel, Term
-from knowngood.app.serialization.marks import Mark
+from knowngood.app.serialization.marks import VerdictMark
 from knowngood.app.web.html.i18n import Language, say
 
 
@@ -24,9 +24,9 @@ class LegendEntry:
 LEGEND = tuple(LegendEntry(label, STATUSES[label].word, STATUS_MEANINGS[label]) for label in StatusLabel)
 
 
-def shown(term: Term, language: Language) -> Mark:
+def shown(term: Term, language: Language) -> VerdictMark:
     """Its symbol in static/signs.svg, and its word in the reader's language."""
-    return Mark(term.label, say(term.word, language))
+    return VerdictMark(term.label, say(term.word, language))
 
 
 def word_of(cell: Cell, language: Language) -> str:

@@ -130,6 +130,12 @@ def test_another_variant_is_taken_by_no_policy_that_wants_measured_answers() -> 
     assert ruling.decision is Decision.INSUFFICIENT
 
 
+def test_another_variant_that_has_no_answer_itself_is_asked_in_vain() -> None:
+    known = store([made(ROW.id, PLAIN, "?")])
+    reason = only(ask(known, PLAIN, variant=PLAIN.id, accept_variant=True))
+    assert (reason.verdict, reason.basis) == (Verdict.INCONCLUSIVE, None)
+
+
 def test_another_variant_and_another_python_together_are_not_known() -> None:
     known = store([made(ROW.id, PLAIN, "o")])
     reason = only(ask(known, NEW, variant=NEW.id, accept_variant=True))

@@ -13,8 +13,8 @@ from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_u
 from knowngood.app.features.upgrade.schemas import upgrade_body
 from knowngood.app.features.upgrade.text import upgrade_text
 from knowngood.app.knowledge.loader import load_knowledge
-from knowngood.app.store.durations import load_environment_s
 from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_durations
 from tests.golden_files import assert_golden
 

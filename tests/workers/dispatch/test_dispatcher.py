@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from structlog.testing import capture_logs
 
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.issue import Device, Requires, Variant
@@ -369,19 +370,19 @@ def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
 
 
 def test_a_database_that_is_away_for_a_while_costs_no_job_a_try(
-    postgres: sa.URL, postgres_url: str, transport: LocalTransport, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    postgres: sa.URL, postgres_url: str, transport: LocalTransport
 ) -> None:
     """Two jobs are under way when it goes and when it comes back; what their agents say meanwhile is recorded then."""
     engine, name = connect(postgres_url), sa.make_url(postgres_url).database
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     run = given_run(engine, [doing("pass", "pass", takes_s=0.4)], builds, at=utc_now())
     how = DispatchOptions(hardware=(HARDWARE,), jobs=2, waits=True, poll_s=0.02, lease_s=5.0)
-    with dispatching(engine, transport, how):
+    with capture_logs() as logs, dispatching(engine, transport, how):
         assert eventually(lambda: kinds(engine)["arm_started"] >= 2)
         hang_up = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"  # noqa: S608 - ours
         administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false", hang_up)
         try:
-            assert eventually(lambda: "waiting for it" in capsys.readouterr().out)
+            assert eventually(lambda: any("waiting for it" in line["event"] for line in logs))
             time.sleep(1.0)  # arms end in this time, and nobody can write that down
         finally:
             administer(postgres, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
