@@ -30,6 +30,10 @@ _SECRETS = (
 )
 
 
+_NAMED = ("table", "row")
+"""What lines of ours say beside their words that come by way of the standard library: see store/unreadable.py."""
+
+
 class _Handler(logging.StreamHandler[Any]):
     """The one that `configure` sets, so that it is known from those of others."""
 
@@ -55,8 +59,9 @@ def configure(form: Format, level: Level) -> None:
 def _take_in_others(shared: list[Processor], form: Format, level: Level) -> None:
     """Lines of the standard library's loggers, uvicorn's above all, from level warning on."""
     handler = _Handler(sys.stderr)
+    named = structlog.stdlib.ExtraAdder(allow=_NAMED)
     only_ours = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[only_ours, *shared, _renderer(form)]))
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(processors=[named, only_ours, *shared, _renderer(form)]))
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):  # whoever set them up before
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import psutil
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from knowngood.app.catalogue_digest import SHIPPED
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.isolation import Isolation
 
@@ -20,7 +19,7 @@ def _data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "knowngood"
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """The settings of an installation; sizes in bytes, times in seconds.
 
     `data_dir` holds the SQLite file, environments and scratch space. `database_url` names another store
@@ -41,7 +40,7 @@ class Settings(BaseSettings):
     Each may come in a file: KNOWNGOOD_DATABASE_URL_FILE names one that holds what KNOWNGOOD_DATABASE_URL would say.
     """
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
 
     data_dir: Path = Field(default_factory=_data_dir)
     database_url: str = ""
@@ -58,7 +57,9 @@ class Settings(BaseSettings):
     webhooks_private: bool = False
     slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     envs_limit: int = Field(default=60 * _GIB, ge=_GIB)
-    memory_limit: int = Field(default_factory=lambda: psutil.virtual_memory().total // 2, ge=_GIB // 4)
+    memory_limit: int = Field(
+        default_factory=lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2, ge=_GIB // 4
+    )
     lease_s: float = Field(default=60.0, gt=1)
     fork: bool = True
     min_isolation: Isolation = Isolation.NONE
@@ -72,7 +73,16 @@ class Settings(BaseSettings):
     @property
     def database(self) -> str:
         """The address of the store: the one given, else a SQLite file in the data folder."""
-        return self.database_url or f"sqlite:///{self.data_dir.expanduser().resolve() / 'knowngood.sqlite3'}"
+        return self.database_url or f"sqlite:///{self.database_file}"
+
+    @property
+    def database_file(self) -> Path:
+        return self.data_dir.expanduser().resolve() / "knowngood.sqlite3"
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the catalogue is: what comes with this release, then the team's own."""
+        return (*((SHIPPED,) if self.shipped else ()), *self.catalogue_folders)
 
     @property
     def catalogue_folders(self) -> tuple[Path, ...]:
@@ -82,7 +92,7 @@ class Settings(BaseSettings):
 def read_settings() -> Settings:
     """Read the environment. Raises BadRequest naming each variable that cannot be used, and why."""
     try:
-        return Settings(**_from_files(os.environ))
+        return Settings.model_validate(_given(os.environ))
     except ValidationError as error:
         wrong = "; ".join(
             f"KNOWNGOOD_{str(one['loc'][0]).upper()}={one['input']!r}: {one['msg']}" for one in error.errors()
@@ -90,16 +100,16 @@ def read_settings() -> Settings:
         raise BadRequest(f"a setting cannot be used: {wrong}") from None
 
 
-def _from_files(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Contents of KNOWNGOOD_..._FILE by setting, without the line's end. Raises BadRequest; it never shows a value."""
-    return {
-        name: _read(f"{_PREFIX}{name.upper()}", environ)
-        for name in Settings.model_fields
-        if environ.get(f"{_PREFIX}{name.upper()}_FILE")
-    }
+def _given(environ: Mapping[str, str]) -> dict[str, str]:
+    """The values of KNOWNGOOD_..., or of the files that KNOWNGOOD_..._FILE name, by setting."""
+    variables = {name: f"{_PREFIX}{name.upper()}" for name in Settings.model_fields}
+    set_here = {name: environ[variable] for name, variable in variables.items() if variable in environ}
+    files = {name: _read(variable, environ) for name, variable in variables.items() if environ.get(f"{variable}_FILE")}
+    return set_here | files
 
 
 def _read(variable: str, environ: Mapping[str, str]) -> str:
+    """The content of its file, without the line's end. Raises BadRequest; it never shows a value."""
     path = environ[f"{variable}_FILE"]
     if environ.get(variable):
         raise BadRequest(f"{variable} and {variable}_FILE are both set; keep one of them")

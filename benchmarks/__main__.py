@@ -4,6 +4,7 @@ backup     a backup and a restore of 20,000 and 200,000 attempts, from one kind 
 matrix     the matrix page of 100 issues x 40 builds, with 4,000 to 200,000 attempts of history
 browser    the matrix page of 500 issues x 60 builds in a real Chromium: interactive, complete, bytes
 gate       the gate beside a bare route of the same size, over 1,000 issues x 200 builds; what a result and a start cost
+commands   what --help, the gate, matrix, upgrade, compare and hygiene take of the processor, beside another revision
 fleet      jobs a minute with 1, 2, 4 and 8 workers on arms that sleep; what the dispatcher takes for an arm
 history    pages and the gate over 10,000 attempts beside 1,000,000 behind the same cells
 ingest     results a second from bundles, beside the same rows written bare
@@ -14,11 +15,12 @@ suite      the catalogue on one build, beside the arms' own time and beside a pl
 
 import sys
 
-from benchmarks import backup, browser, fleet, gate, history, ingest, matrix, provision, scheduling, suite
+from benchmarks import backup, browser, commands, fleet, gate, history, ingest, matrix, provision, scheduling, suite
 
 KNOWN = {
     "backup": backup.run,
     "browser": browser.run,
+    "commands": commands.run,
     "fleet": fleet.run,
     "gate": gate.run,
     "history": history.run,

@@ -19,7 +19,8 @@ from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.app.domain.access import Actor
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import connect, migrate, unit_of_work
+from knowngood.app.store.engine import connect, unit_of_work
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts
 from tests.make import NOON
 

@@ -30,9 +30,10 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.serialization import codec
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.attempt_codec import Reception, attempt_row
 from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, cells
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
@@ -85,7 +86,7 @@ def _fill(folder: Path) -> Engine:
         touch(s)
         for issue in issues:
             rows = [_row(_cell(issue, build, column)) for column, build in enumerate(builds)]
-            s.connection().execute(sa.insert(cells), rows)
+            s.execute(sa.insert(cells), rows)
     for start in range(0, ATTEMPTS, _AT_ONCE):
         _write_attempts(engine, issues, builds, start)
     print(
@@ -114,7 +115,7 @@ def _write_attempts(engine: Engine, issues: Sequence[Issue], builds: Sequence[Bu
         made = make_attempt(Outcome.PASS, issue=issue, build=build, arm=BASELINE, ordinal=number)
         rows.append(attempt_row(made, Reception(NOON)))
     with unit_of_work(engine) as s:
-        s.connection().execute(sa.insert(attempts), rows)
+        s.execute(sa.insert(attempts), rows)
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------

@@ -41,8 +41,9 @@ from knowngood.app.gc_tuning import collect_seldom
 from knowngood.app.serialization.lock_keys import InstalledEnvironment
 from knowngood.app.store import bulk_insert
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence import cells, incoming_attempts
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, environments, locks, logs, machines
 
 COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", "4"))
@@ -274,7 +275,7 @@ def _columns(table: sa.Table) -> str:
 def _executemany(engine: Engine, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
     sign = "?" if engine.dialect.name == "sqlite" else "%s"
     with unit_of_work(engine) as s:
-        cursor = s.connection().connection.cursor()
+        cursor = s.connection.cursor()
         for table in _EVIDENCE:
             places = ", ".join(sign for _ in table.columns)
             statement = f"INSERT INTO {table.name} ({_columns(table)}) VALUES ({places})"  # noqa: S608 - as above
@@ -283,7 +284,7 @@ def _executemany(engine: Engine, rows: Mapping[str, Sequence[tuple[Any, ...]]]) 
 
 def _copy(engine: Engine, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
     with unit_of_work(engine) as s:
-        cursor: Any = s.connection().connection.cursor()
+        cursor: Any = s.connection.cursor()
         for table in _EVIDENCE:
             with cursor.copy(f"COPY {table.name} ({_columns(table)}) FROM STDIN") as copy:
                 for row in rows[table.name]:

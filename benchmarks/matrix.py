@@ -28,9 +28,10 @@ from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, connect, migrate, unit_of_work
+from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.store.state.migrations import migrate
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 

@@ -2,17 +2,6 @@
 # What action.yml runs. Asking a server needs Python 3.11 and nothing else; reading a snapshot installs the package.
 set -euo pipefail
 
-arguments=(--format github)
-for name in server snapshot public-key build requirements lock issues component package severity watch policy hardware applied; do
-  variable="GATE_$(tr 'a-z-' 'A-Z_' <<<"$name")"
-  if [ -n "${!variable:-}" ]; then
-    arguments+=("--$name=${!variable}")
-  fi
-done
-if [ "${GATE_ENFORCE:-}" != true ]; then
-  arguments+=(--advisory)
-fi
-
 python="${GATE_PYTHON:-python3}"
 if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
   echo "::error::The Known Good gate needs Python 3.11 or newer; add actions/setup-python before it."
@@ -24,4 +13,4 @@ if [ -n "${GATE_SNAPSHOT:-}" ]; then
   "$python" -m pip install --quiet --disable-pip-version-check "$GITHUB_ACTION_PATH"
 fi
 # -P: a folder `app` of the project that is checked must not be taken for ours.
-PYTHONPATH="$GITHUB_ACTION_PATH" exec "$python" -P -m knowngood.app.entry gate "${arguments[@]}"
+PYTHONPATH="$GITHUB_ACTION_PATH" exec "$python" -P -m knowngood.app.features.gate.cli.action

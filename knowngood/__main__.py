@@ -1,3 +1,3 @@
-from knowngood.app.entry import main
+from knowngood.app.main import main
 
 main()

@@ -24,9 +24,8 @@ _ROOT = Path(__file__).parents[1]
 _MOST_BYTES = 1 << 17  # of a message
 _SHARED = (
     "alembic.command alembic.migration alembic.script fastapi jinja2 markdown_it nh3 orjson packaging.requirements "
-    "prometheus_client psutil pydantic_settings pygments.formatters pygments.lexers pynvml regex rich.progress "
-    "rich.table sqlalchemy.dialects.sqlite sqlalchemy.orm starlette.middleware.gzip starlette.templating structlog "
-    "typer.rich_utils"
+    "click prometheus_client psutil pygments.formatters pygments.lexers pynvml regex rich.progress "
+    "rich.table sqlalchemy.dialects.sqlite starlette.middleware.gzip starlette.templating structlog "
 )
 
 

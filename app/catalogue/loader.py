@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 
 from knowngood.app.catalogue.build_loader import already_there, read_builds, read_placed_builds
 from knowngood.app.catalogue.issue_loader import read_issue
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
+from knowngood.app.catalogue_digest import SHIPPED
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 
@@ -27,7 +27,7 @@ class Catalogue:
 
 def shipped_catalogue() -> Path:
     """The folder of issues and builds that comes with this release: `repros`, beside our own package."""
-    return Path(str(files("knowngood"))).resolve() / "repros"
+    return SHIPPED
 
 
 def read_catalogue(folders: Sequence[Path]) -> Catalogue:

@@ -1,1 +1,1 @@
-"""What several commands share: exit codes, context, signals, tables."""
+"""Shared by the commands: exit codes, context, signals, tables."""

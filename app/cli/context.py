@@ -1,68 +1,33 @@
-"""What every command that uses the store begins with: settings, the store made ready, and who is at the keyboard."""
+"""The first steps of every command that uses the store: settings, the store made ready, and who is at the keyboard."""
 
-from datetime import UTC, datetime
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import StoreUnusable
+from knowngood.app.settings import Settings
+from knowngood.app.store.engine import Engine, connect, is_current, require_current
 
-if TYPE_CHECKING:
-    from knowngood.app.settings import Settings
-    from knowngood.app.store.engine import Engine
-
-
-def read_settings() -> "Settings":
-    """Raises BadRequest naming each variable that cannot be used. Imported late: pydantic takes its time."""
-    from knowngood.app.settings import read_settings as read
-
-    return read()
+_BRING_UP = "knowngood.app.store.state.migrations:bring_up"
 
 
-def opened(settings: "Settings") -> "Engine":
+def opened(settings: Settings) -> Engine:
     """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
-    from knowngood.app.store.engine import connect, require_current
-
     engine = connect(settings.database)
     if not settings.database_url:
         make_data_dir(settings)
-        bring_up(engine)
+        if not is_current(engine):
+            load(_BRING_UP)(engine)
     require_current(engine)
     return engine
 
 
-def bring_up(engine: "Engine") -> None:
-    """The tables and the verdicts of this release; does nothing where they are there already."""
-    from knowngood.app.store.engine import is_of_older_rules, migrate, reading, unit_of_work
-    from knowngood.app.store.maintenance import derive_by_these_rules
-
-    migrate(engine)
-    with reading(engine) as s:
-        is_older = is_of_older_rules(s.connection())
-    if is_older:
-        with unit_of_work(engine) as s:
-            derive_by_these_rules(s, datetime.now(UTC))
-
-
-def opened_with_catalogue(settings: "Settings") -> "Engine":
-    """The store with the catalogue as its files have it, so that names are checked against what there is now."""
-    from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
-    from knowngood.app.store.catalogue import save_catalogue
-    from knowngood.app.store.engine import unit_of_work
-
-    engine = opened(settings)
-    catalogue = read_catalogue([*([shipped_catalogue()] if settings.shipped else []), *settings.catalogue_folders])
-    with unit_of_work(engine) as s:
-        save_catalogue(s, catalogue.issues, catalogue.builds, datetime.now(UTC))
-    return engine
-
-
-def root(settings: "Settings") -> Path:
+def root(settings: Settings) -> Path:
     return settings.data_dir.expanduser().resolve()
 
 
-def make_data_dir(settings: "Settings") -> None:
+def make_data_dir(settings: Settings) -> None:
     try:
         root(settings).mkdir(parents=True, exist_ok=True)
     except OSError as error:

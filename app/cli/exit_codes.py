@@ -42,5 +42,5 @@ _UNUSABLE = (
 
 
 def exit_of(error: KnownGoodError) -> Exit:
-    """What was asked is wrong, or what was to answer it cannot be used."""
+    """Two kinds: the question is wrong, or what was to answer it cannot be used."""
     return Exit.UNUSABLE if isinstance(error, _UNUSABLE) else Exit.USAGE

@@ -1,22 +1,19 @@
-"""What this machine's settings say to an agent that works here."""
+"""The settings of this machine for an agent that works here."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from knowngood.app.cli.context import root
+from knowngood.app.settings import Settings
+from knowngood.workers.agent.agent import WorkerConfig
+from knowngood.workers.agent.arm_runner import Limits
 
-if TYPE_CHECKING:
-    from knowngood.app.settings import Settings
 
-
-def dump_worker_config(settings: "Settings", adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
+def dump_worker_config(settings: Settings, adopted: Mapping[str, Path] | None = None) -> dict[str, Any]:
     """How agents work on this machine, as JSON can carry it."""
-    from pydantic import TypeAdapter
-
-    from knowngood.workers.agent.agent import WorkerConfig
-    from knowngood.workers.agent.arm_runner import Limits
-
     worker_config = WorkerConfig(
         root=root(settings),
         slots=settings.slots,

@@ -1,1 +1,1 @@
-"""What single commands of `knowngood` do, one file each. Like `knowngood.app.main` they may import every room."""
+"""Commands of `knowngood` without a feature of their own, one file each. They may import every feature."""

@@ -12,27 +12,27 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from multiprocessing import parent_process
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 import structlog
-import typer
-from rich.console import Console
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
-from knowngood.app.cli.context import opened, read_settings
+from knowngood.app.cli.context import opened
+from knowngood.app.cli.output import err
 from knowngood.app.cli.signals import stoppable, wait
 from knowngood.app.domain.errors import PortTaken
 from knowngood.app.features.webhooks.cli import delivering
 from knowngood.app.gc_tuning import collect_seldom
 from knowngood.app.logging_setup import Level, configure
+from knowngood.app.server import begin_to_stop, create_app
+from knowngood.app.settings import Settings, read_settings
+from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.metrics.collector import Instruments
+from knowngood.app.web.middleware.connections import Connection
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from knowngood.app.settings import Settings
-    from knowngood.app.store.engine import Engine
-    from knowngood.app.web.metrics.collector import Instruments
-
-_err = Console(stderr=True, highlight=False)
 logger = structlog.get_logger(__name__)
 
 _GRACE_S = 30  # for requests that have begun when the server stops; a large bundle takes that long to be taken in
@@ -40,13 +40,8 @@ _SIGN_OF_LIFE_S = 60  # a process that is silent for so long is replaced; import
 _BACKLOG = 2048  # as uvicorn has it, which says so once more when it begins
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
-Host = Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1 unless set.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="8000 unless set.")]
-Processes = Annotated[int | None, typer.Option(min=1, max=64, help="How many answer side by side; 1 unless set.")]
 
-
-def serve(host: Host = None, port: Port = None, processes: Processes = None) -> None:
-    """Serve the dashboard and the API."""
+def serve(host: str | None, port: int | None, processes: int | None) -> None:
     settings = read_settings()
     log_as(settings, "info")
     engine = opened(settings)
@@ -54,14 +49,14 @@ def serve(host: Host = None, port: Port = None, processes: Processes = None) -> 
     if settings.log_format == "json":
         logger.info("serving", address=address)
     else:
-        _err.print(f"Known Good is at {address}", soft_wrap=True)
+        err.print(f"Known Good is at {address}", soft_wrap=True)
     if (processes or settings.processes) > 1:
         _serve_together(engine, settings, listening, processes or settings.processes)
     else:
         Server(engine, settings, listening).run()
 
 
-def log_as(settings: "Settings", usual: Level) -> None:
+def log_as(settings: Settings, usual: Level) -> None:
     """Log as the settings say, and from `usual` on where they say no level."""
     configure(settings.log_format, settings.log_level or usual)
 
@@ -86,10 +81,7 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
     return bound, f"http://{shown}:{bound.getsockname()[1]}/"
 
 
-def _application(engine: "Engine", settings: "Settings", instruments: "Instruments") -> "FastAPI":
-    from knowngood.app.server import create_app
-    from knowngood.app.web.auth.principal import AccessPolicy
-
+def _application(engine: Engine, settings: Settings, instruments: Instruments) -> FastAPI:
     collect_seldom()
     rules = AccessPolicy(
         reads_need_token=settings.reads == "token",
@@ -102,11 +94,7 @@ def _application(engine: "Engine", settings: "Settings", instruments: "Instrumen
     return create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
 
 
-def _config(app: "FastAPI | str", **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late
-    import uvicorn
-
-    from knowngood.app.web.middleware.connections import Connection
-
+def _config(app: FastAPI | str, **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late
     return uvicorn.Config(
         app,
         log_config=None,  # its lines go where ours do
@@ -121,11 +109,7 @@ def _config(app: "FastAPI | str", **more: Any) -> Any:  # noqa: ANN401 - uvicorn
 class Server:
     """One process, in a thread of its own."""
 
-    def __init__(self, engine: "Engine", settings: "Settings", listening: socket.socket) -> None:
-        import uvicorn
-
-        from knowngood.app.web.metrics.collector import Instruments
-
+    def __init__(self, engine: Engine, settings: Settings, listening: socket.socket) -> None:
         self._socket = listening
         self._drain_s = settings.drain_s
         self._app = _application(engine, settings, Instruments())
@@ -134,8 +118,6 @@ class Server:
 
     def run(self) -> None:
         """Serve until asked to stop; then say so to balancers for a moment, while answering on."""
-        from knowngood.app.server import begin_to_stop
-
         with stoppable() as stop, self.beside() as is_serving:
             wait(lambda: stop() or not is_serving())
             begin_to_stop(self._app)
@@ -144,8 +126,6 @@ class Server:
     @contextmanager
     def beside(self) -> Iterator[Callable[[], bool]]:
         """Serve while something else is done; in the end live pages, which never end, are let go first."""
-        from knowngood.app.server import begin_to_stop
-
         serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
         serving.start()
         try:
@@ -160,12 +140,11 @@ class Server:
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
-def _serve_together(engine: "Engine", settings: "Settings", listening: socket.socket, processes: int) -> None:
+def _serve_together(engine: Engine, settings: Settings, listening: socket.socket, processes: int) -> None:
     """uvicorn's supervisor: it starts a process anew that has died or hangs, and stops them all when it is asked to.
 
     Counters of requests are kept in files of this folder, where each process finds those of all, also of the dead.
     """
-    from uvicorn.supervisors import Multiprocess
 
     class Supervisor(Multiprocess):
         def terminate_all(self) -> None:
@@ -180,11 +159,8 @@ def _serve_together(engine: "Engine", settings: "Settings", listening: socket.so
         Supervisor(config, sockets=[listening]).run()
 
 
-def answering() -> "FastAPI":
+def answering() -> FastAPI:
     """The application of one of several processes: made by uvicorn in the process itself."""
-    from knowngood.app.store.engine import connect
-    from knowngood.app.web.metrics.collector import Instruments
-
     settings = read_settings()
     log_as(settings, "info")
     app = _application(connect(settings.database), settings, Instruments(Path(os.environ[_COUNTERS])))
@@ -201,10 +177,8 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _drain_first(app: "FastAPI", drain_s: float) -> None:
+def _drain_first(app: FastAPI, drain_s: float) -> None:
     """Put a moment between the signal and what uvicorn does about it."""
-    from knowngood.app.server import begin_to_stop
-
     for number in (signal.SIGINT, signal.SIGTERM):
         _delay(number, drain_s, lambda: begin_to_stop(app))
 

@@ -4,76 +4,53 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
 
-import typer
+import click
 
-from knowngood.app.cli.context import opened, operator, read_settings
+from knowngood.app.cli.context import opened, operator
 from knowngood.app.domain.access import Scope, Token
 from knowngood.app.domain.errors import BadRequest
-
-token = typer.Typer(
-    help="Make, list and revoke the tokens that writes (and closed reads) ask for.", no_args_is_help=True
-)
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import reading, unit_of_work
+from knowngood.app.store.tokens import PREFIX, create_token, load_tokens, revoke_token
 
 _SPANS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 _SPAN = re.compile(r"([1-9][0-9]{0,3})([hdw])\Z")
 _FOREVER = "never"
 
 
-@token.command("create")
-def create(
-    name: Annotated[str, typer.Option(help="Who holds it: what evidence and the audit log will call them.")],
-    scope: Annotated[list[str], typer.Option("--scope", help=f"{', '.join(Scope)}; repeated or comma-separated.")],
-    expires: Annotated[
-        str, typer.Option(help="When it ends: 90d, 12h, 4w, a date such as 2027-01-31 (its last day), or never.")
-    ] = "90d",
-) -> None:
-    """Make a token. It is shown this once: only its digest is stored. `triage` includes `read`, `admin` everything."""
-    from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.tokens import create_token
-
+def create(name: str, scope: Sequence[str], expires: str) -> None:
     now = datetime.now(UTC)
     scopes = _scopes(scope)
     expires_at = _expiry(expires, now)
     with unit_of_work(opened(read_settings())) as s:
         made = create_token(s, name=name, scopes=scopes, by=operator(), now=now, expires_at=expires_at)
     ends = f"until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else "without end"
-    typer.echo(
+    click.echo(
         f'the token "{name}" may {", ".join(made.token.scopes)} {ends}; keep it now, it is not shown again:', err=True
     )
-    typer.echo(made.secret)
+    click.echo(made.secret)
 
 
-@token.command("list")
-def list_(*, as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
-    """All tokens there ever were, without their secrets."""
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.tokens import PREFIX, load_tokens
-
+def tell_all(*, as_json: bool) -> None:
     now = datetime.now(UTC)
     with reading(opened(read_settings())) as s:
         found = load_tokens(s)
     if as_json:
-        typer.echo(json.dumps([_fields(one, now) for one in found], indent=2))
+        click.echo(json.dumps([_fields(one, now) for one in found], indent=2))
         return
     if not found:
-        typer.echo("no tokens yet; make one with `knowngood token create --name NAME --scope submit`", err=True)
+        click.echo("no tokens yet; make one with `knowngood token create --name NAME --scope submit`", err=True)
     for one in found:
         used = f"last used {one.last_used_at:%Y-%m-%d %H:%M} UTC" if one.last_used_at else "never used"
         ends = one.ended(now) or (f"expires on {one.expires_at:%Y-%m-%d}" if one.expires_at else "never expires")
-        typer.echo(f"{one.name}  {PREFIX}{one.id}  {','.join(one.scopes)}  {ends}, {used}")
+        click.echo(f"{one.name}  {PREFIX}{one.id}  {','.join(one.scopes)}  {ends}, {used}")
 
 
-@token.command("revoke")
-def revoke(name: Annotated[str, typer.Argument(help="Its name, or the kg_... that `token list` shows.")]) -> None:
-    """End a token, and every session that was opened with it, at once."""
-    from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.tokens import PREFIX, revoke_token
-
+def revoke(name: str) -> None:
     with unit_of_work(opened(read_settings())) as s:
         gone = revoke_token(s, name, by=operator(), now=datetime.now(UTC))
-    typer.echo(f'the token "{gone.name}" ({PREFIX}{gone.id}) is revoked')
+    click.echo(f'the token "{gone.name}" ({PREFIX}{gone.id}) is revoked')
 
 
 def _scopes(texts: Sequence[str]) -> frozenset[Scope]:

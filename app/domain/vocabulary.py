@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a colour says; which colour that is, is for terminals, badges and style sheets to choose."""
+    """The meaning of a colour; which colour that is, is for terminals, badges and style sheets to choose."""
 
     BAD = "bad"
     MIXED = "mixed"

@@ -3,10 +3,9 @@
 from datetime import datetime
 from threading import Lock
 
-from sqlalchemy.orm import Session
-
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.loader import KnowledgeSnapshot, load_knowledge
+from knowngood.app.store.engine import Session
 
 
 class KnownCache:

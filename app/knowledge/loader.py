@@ -6,7 +6,6 @@ from datetime import datetime
 from sys import intern
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
@@ -14,7 +13,8 @@ from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store import unreadable
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.time_travel import load_cells_at
 from knowngood.app.store.queries import load_builds, load_generation, load_issues
 from knowngood.app.store.tables import cells, issues
@@ -73,14 +73,14 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
     query = sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present)
     wanted = sorted(revisions.keys() - kept.keys())
     read = s.execute(query.where(issues.c.id.in_(wanted)) if kept else query) if wanted else ()
-    found = kept | {one.id: one for one in unreadable.readable("issues", read, attempt_codec.parse_issue, whole=whole)}
+    found = kept | {one.id: one for one in unreadable.readable("issues", read, documents.parse_issue, whole=whole)}
     return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
 def _cells(s: Session, before: KnowledgeSnapshot | None) -> LazyCells[str]:
     """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
     if before is None:
-        return LazyCells(attempt_codec.read_cell, _texts(s, since=None))
+        return LazyCells(documents.read_cell, _texts(s, since=None))
     found = before.cells.with_changes(_texts(s, since=before.generation))
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
     return found if len(found) == number else _cells(s, None)

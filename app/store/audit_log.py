@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
+from knowngood.app.store.engine import Session
 from knowngood.app.store.tables import audit
 
 _LONGEST = 300  # of the subject: as wide as its column

@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.orm import Session
 
+from knowngood.app.store.engine import Session
 from knowngood.app.store.tables import Json, UtcDateTime
 
 Row = Sequence[Any]
@@ -27,20 +27,21 @@ def insert(s: Session, table: sa.Table, rows: Sequence[Row], names: Sequence[str
     """
     if not rows:
         return
-    connection = s.connection()
     columns = [table.c[name] for name in names or table.columns.keys()]
     into = f"{table.name} ({', '.join(column.name for column in columns)})"
-    written = _written(connection.dialect.name, columns, rows)
-    if connection.dialect.name == "postgresql":
-        _copy(connection, into, written)
+    written = _written(s.dialect.name, columns, rows)
+    if s.dialect.name == "postgresql":
+        _copy(s, into, written)
     else:
         marks = ", ".join("?" for _ in columns)
-        connection.exec_driver_sql(f"INSERT INTO {into} VALUES ({marks})", written)  # noqa: S608 - names of our tables
+        s.exec_driver_sql(f"INSERT INTO {into} VALUES ({marks})", written)  # noqa: S608 - names of our tables
 
 
 def _copy(connection: Connection, into: str, rows: Iterable[Row]) -> None:
     """COPY takes a third to a half of the time of INSERT; the driver's errors become SQLAlchemy's, as everywhere."""
     statement = f"COPY {into} FROM STDIN"
+    if not connection.in_transaction():
+        connection.begin()  # the driver is spoken to directly: nobody else would begin what is to be committed
     driver: Any = connection.connection.driver_connection
     error_of_driver = connection.dialect.loaded_dbapi.Error
     try:
@@ -93,7 +94,7 @@ def given(s: Session, names: Sequence[str], rows: Sequence[Sequence[str]]) -> sa
     They are one value, whatever their number: the statement stays the same, so that it is made once, and a list of
     thousands meets no limit of parameters.
     """
-    if s.get_bind().dialect.name == "postgresql":
+    if s.dialect.name == "postgresql":
         columns = [[row[at] for row in rows] for at in range(len(names))]
         arrays = [sa.literal(column, ARRAY(sa.Text)) for column in columns]
         return sa.func.unnest(*arrays).table_valued(*names, name="given").render_derived()

@@ -6,12 +6,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import announce, insert_missing, rederive, touch
 from knowngood.app.store.records import CellChange
 from knowngood.app.store.statements import place_of

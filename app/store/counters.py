@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.store.engine import Session
 from knowngood.app.store.statements import insert_or
 from knowngood.app.store.tables import meta
 

@@ -3,34 +3,27 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError as SqliteError
 from typing import Any, cast
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.verdicts.verdict import RULES
-from knowngood.app.store.tables import cells, meta
+from knowngood.app.store.state.revisions import RULES_IN_META, head, is_known
+from knowngood.app.store.tables import meta
 
 __all__ = [
-    "RULES_IN_META",
     "Connection",
     "Engine",
     "Session",
     "connect",
     "in_words",
-    "is_known",
+    "is_current",
     "is_of_older_rules",
-    "migrate",
     "name_of",
     "reading",
     "rebuilding",
@@ -38,13 +31,12 @@ __all__ = [
     "require_current",
     "revision_of",
     "unit_of_work",
-    "upgrade_to",
 ]
 
-RULES_IN_META = "rules"
-"""The name, in the table `meta`, of the version of the rules that cells were derived by."""
+Session = Connection
+"""What the store's functions are given: a transaction that begins with the first statement, to write or to read in."""
 
-_MIGRATIONS = Path(__file__).resolve().parents[2] / "migrations"
+
 _WRITES = "knowngood_writes"
 _WAIT_S = "knowngood_wait_s"
 _BUSY_TIMEOUT_S = 60  # importing a large bundle holds the only write lock for that long on a slow host
@@ -186,11 +178,10 @@ def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S, dry_run: bo
     `wait_s` is how long it waits for another writer before it raises StoreUnusable. With `dry_run` all is done and
     taken back at the end, so that nothing is told that would not happen.
     """
-    writing = engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})
-    with _session(writing) as session, session.begin() as transaction:
+    with _session(engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})) as session:
         yield session
-        if dry_run:
-            transaction.rollback()
+        if not dry_run:  # closed without a commit, a connection takes back what was done
+            session.commit()
 
 
 @contextmanager
@@ -205,38 +196,12 @@ def reading(engine: Engine) -> Iterator[Session]:
 @contextmanager
 def _session(engine: Engine) -> Iterator[Session]:
     try:
-        with Session(engine, autoflush=False) as session:
+        with engine.connect() as session:
             yield session
     except _FAILED as error:
         if isinstance(error, sa.exc.ProgrammingError) and _sqlstate(error) not in _NOT_AS_MIGRATED:
             raise
         raise StoreUnusable(in_words(engine, error)) from error
-
-
-def migrate(engine: Engine) -> None:
-    """Bring the database to this release's tables; does nothing where it is there already.
-
-    All of it or nothing. Servers may run meanwhile: they wait for it as for any other writer. Two processes that start
-    together wait for each other. Raises StoreUnusable for a foreign or a newer database, and where a table that is to
-    change stays in use.
-    """
-    try:
-        with engine.connect() as connection:
-            refuse_foreign(connection)
-            if revision_of(connection) == _head():
-                return
-        with rebuilding(engine) as connection:
-            refuse_foreign(connection)
-            upgrade_to(connection, "head")
-            holds_none = ~sa.exists(sa.select(cells.c.issue))  # no verdict is of no older rules
-            connection.execute(sa.update(meta).where(meta.c.name == RULES_IN_META, holds_none).values(value=RULES))
-    except DBAPIError as error:
-        raise StoreUnusable(in_words(engine, error)) from error
-
-
-def upgrade_to(connection: Connection, revision: str) -> None:
-    """Run the migrations up to `revision`, in the transaction of `rebuilding`."""
-    command.upgrade(_alembic(connection), revision)
 
 
 def require_current(engine: Engine) -> None:
@@ -245,16 +210,25 @@ def require_current(engine: Engine) -> None:
         with engine.connect() as connection:
             refuse_foreign(connection)
             revision = revision_of(connection)
-            is_of_older = revision == _head() and is_of_older_rules(connection)
+            is_of_older = revision == head() and is_of_older_rules(connection)
     except DBAPIError as error:
         raise StoreUnusable(in_words(engine, error)) from error
-    if revision != _head():
+    if revision != head():
         state = "has no tables yet" if revision is None else "is of an older release"
         raise StoreUnusable(f"the database {name_of(engine)} {state}; run `knowngood migrate`")
     if is_of_older:
         raise StoreUnusable(
             f"the database {name_of(engine)} holds verdicts of an older release's rules; run `knowngood migrate`"
         )
+
+
+def is_current(engine: Engine) -> bool:
+    """Whether tables and verdicts are this release's, so that there is nothing to bring up."""
+    try:
+        with engine.connect() as connection:
+            return revision_of(connection) == head() and not is_of_older_rules(connection)
+    except DBAPIError as error:
+        raise StoreUnusable(in_words(engine, error)) from error
 
 
 def is_of_older_rules(connection: Connection) -> bool:
@@ -313,28 +287,12 @@ def refuse_foreign(connection: Connection) -> None:
         )
 
 
-def is_known(revision: str) -> bool:
-    return revision in {script.revision for script in _scripts().walk_revisions()}
-
-
 def revision_of(connection: Connection) -> str | None:
     """The migration that the tables are at; None where there is none."""
-    return MigrationContext.configure(connection).get_current_revision()
-
-
-def _head() -> str | None:
-    return _scripts().get_current_head()
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory(str(_MIGRATIONS))
-
-
-def _alembic(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    revision: str | None = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    return revision
 
 
 def name_of(engine: Engine) -> str:

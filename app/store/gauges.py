@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.verdict import Verdict, stale_before
 from knowngood.app.domain.webhook import DeliveryState
 from knowngood.app.serialization import codec
 from knowngood.app.store import counters, unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.jobs.job_queue import DISPATCHER
 from knowngood.app.store.queries import load_builds, load_generation, load_lease
 from knowngood.app.store.records import ArmState, JobState, Lease

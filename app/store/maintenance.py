@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.verdict import RULES, CellKey
 from knowngood.app.store import counters
-from knowngood.app.store.engine import RULES_IN_META, is_of_older_rules
+from knowngood.app.store.engine import Session, is_of_older_rules
 from knowngood.app.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.app.store.records import CellChange, JobState, PruneReport, Removed
+from knowngood.app.store.state.revisions import RULES_IN_META
 from knowngood.app.store.statements import pieces, place_of
 from knowngood.app.store.tables import (
     Json,
@@ -47,7 +47,7 @@ def reclassify(s: Session, now: datetime) -> tuple[CellChange, ...]:
 
 def derive_by_these_rules(s: Session, now: datetime) -> None:
     """Derive every cell anew where the store's were derived by an older release's rules; else nothing."""
-    if is_of_older_rules(s.connection()):
+    if is_of_older_rules(s):
         reclassify(s, now)
         s.execute(sa.delete(meta).where(meta.c.name == RULES_IN_META))
         s.execute(sa.insert(meta).values(name=RULES_IN_META, value=RULES))

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownIssue
@@ -20,7 +19,8 @@ from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import attempt_codec, documents
 from knowngood.app.store.evidence.voids import load_named_voids
 from knowngood.app.store.records import (
     ArmState,
@@ -100,7 +100,7 @@ def load_generation(s: Session) -> int:
 def load_issues(s: Session) -> tuple[Issue, ...]:
     """The catalogue's issues by id, less those that cannot be read."""
     rows = s.execute(sa.select(issues.c.id, issues.c.doc).where(issues.c.is_present))
-    found = unreadable.readable("issues", rows, attempt_codec.parse_issue)
+    found = unreadable.readable("issues", rows, documents.parse_issue)
     return tuple(sorted(found, key=lambda issue: issue.id))
 
 
@@ -109,7 +109,7 @@ def load_issue(s: Session, id_: str) -> Issue:
     doc = s.execute(sa.select(issues.c.doc).where(issues.c.id == id_, issues.c.is_present)).scalar_one_or_none()
     if doc is None:
         raise UnknownIssue(f'no issue "{id_}" in the catalogue')
-    return unreadable.read("issues", id_, attempt_codec.parse_issue, doc)
+    return unreadable.read("issues", id_, documents.parse_issue, doc)
 
 
 def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
@@ -117,14 +117,14 @@ def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
     that cannot be read: with `whole` Unreadable is raised.
     """
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present))
-    found = unreadable.readable("builds", rows, attempt_codec.parse_build, whole=whole)
+    found = unreadable.readable("builds", rows, documents.parse_build, whole=whole)
     return tuple(sorted(found, key=lambda build: build.build_id))
 
 
 def refuse_unreadable_build(s: Session, id_: str) -> None:
     """Raises Unreadable where the catalogue has this build and it cannot be read."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))
-    list(unreadable.readable("builds", rows, attempt_codec.parse_build, whole=True))
+    list(unreadable.readable("builds", rows, documents.parse_build, whole=True))
 
 
 def load_cells(
@@ -140,7 +140,7 @@ def load_cells(
     wanted = among(*zip(place_of(cells), (issues, builds, hardware), strict=True))
     query = sa.select(*place_of(cells), cells.c.doc).where(*wanted)
     rows: Sequence[Any] = s.execute(query).all()  # row by row takes twice as long
-    found = [attempt_codec.read_cell((issue, build, of), doc) for issue, build, of, doc in rows]
+    found = [documents.read_cell((issue, build, of), doc) for issue, build, of, doc in rows]
     # Sorted here, because PostgreSQL sorts text by its locale and SQLite by its bytes.
     return tuple(sorted(found, key=attrgetter("issue", "build", "hardware")))
 
@@ -264,8 +264,8 @@ def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] 
     if docs is None:
         return None
     return (
-        unreadable.read("issues", issue, attempt_codec.parse_issue, docs.doc),
-        unreadable.read("builds", build, attempt_codec.parse_build, docs.build),
+        unreadable.read("issues", issue, documents.parse_issue, docs.doc),
+        unreadable.read("builds", build, documents.parse_build, docs.build),
     )
 
 

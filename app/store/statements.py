@@ -5,16 +5,16 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.verdict import CellPlace
+from knowngood.app.store.engine import Session
 
 _T = TypeVar("_T")
 
 
 def insert_or(s: Session, table: sa.Table) -> postgresql.Insert | sqlite.Insert:
     """An insert that can say what to do where the key is there already: both databases spell that alike."""
-    return postgresql.insert(table) if s.get_bind().dialect.name == "postgresql" else sqlite.insert(table)
+    return postgresql.insert(table) if s.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def among(*wanted: tuple[sa.ColumnElement[Any], Collection[Any] | None]) -> list[sa.ColumnElement[bool]]:

@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor, Scope, Token
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.store import audit_log
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.tables import sessions, tokens
 

@@ -2,6 +2,7 @@
 once in the log and counted (`knowngood_unreadable_rows_total`), so that it costs no more than itself.
 """
 
+import logging
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -9,11 +10,9 @@ from functools import lru_cache
 from threading import Lock
 from typing import TypeVar
 
-import structlog
-
 from knowngood.app.domain.errors import Unreadable
 
-logger = structlog.get_logger(__name__)
+logger = logging.getLogger(__name__)  # structlog takes 0.1 s to import, which a question of the gate need not pay
 
 _Raw = TypeVar("_Raw")
 _T = TypeVar("_T")
@@ -35,7 +34,7 @@ def tell(table: str, row: str) -> None:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _tell(table: str, row: str) -> None:
-    logger.warning("a stored row cannot be read and is left out", table=table, row=row)
+    logger.warning("a stored row cannot be read and is left out", extra={"table": table, "row": row})
     _met[table] += 1
 
 

@@ -6,8 +6,6 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor, NotAllowed
 from knowngood.app.domain.errors import Unreadable
@@ -20,11 +18,11 @@ from knowngood.app.domain.watch_list import (
     checked_name,
 )
 from knowngood.app.store import audit_log, unreadable
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.queries import load_issues
 from knowngood.app.store.tables import watch_list_versions, watch_lists
-
-_CONTENT = TypeAdapter(WatchListContent)
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class _Stored:
         """Raises Unreadable. Such a list can be kept anew and removed all the same."""
         row = self._row
         content = (
-            unreadable.read(_VERSIONS, self.name, _CONTENT.validate_json, row["doc"])
+            unreadable.read(_VERSIONS, self.name, documents.CONTENT.validate_json, row["doc"])
             if row["doc"]
             else WatchListContent()
         )
@@ -196,6 +194,6 @@ def _store(s: Session, made: WatchList, *, is_new: bool) -> None:
         s.execute(sa.insert(watch_lists).values(name=made.name, **row))
     else:
         s.execute(sa.update(watch_lists).where(watch_lists.c.name == made.name).values(**row))
-    doc = _CONTENT.dump_json(made.content, exclude_defaults=True).decode()
+    doc = documents.CONTENT.dump_json(made.content, exclude_defaults=True).decode()
     version = {"name": made.name, "version": made.version, "at": made.changed_at, "actor": made.changed_by}
     s.execute(sa.insert(watch_list_versions).values(**version, doc=doc))

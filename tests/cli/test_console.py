@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from knowngood.app.cli.console import RunProgress, print_matrix, print_sizes, to_do_in_words
+from knowngood.app.cli.console import RunProgress, print_sizes, to_do_in_words
 from knowngood.app.cli.encoding import stand_in
+from knowngood.app.dashboard.matrix.table import print_matrix
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires, environment_request
 from knowngood.app.domain.measuring.job import JobEnded, PlannedArm, Provisioning
@@ -225,7 +226,7 @@ def test_no_two_signs_have_the_same_stand_in() -> None:
 def test_the_matrix_is_whole_on_an_ascii_terminal(new_store: NewStore, filled_store: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "KNOWNGOOD_DATA_DIR": str(tmp_path)}
     environment["KNOWNGOOD_DATABASE_URL"] = new_store(filled_store)
-    command = [sys.executable, "-m", "knowngood.app.entry", "matrix"]
+    command = [sys.executable, "-m", "knowngood.app.main", "matrix"]
     done = subprocess.run(command, capture_output=True, env=environment, check=False, text=True)
     assert done.returncode == 0, done.stderr
     assert ". does not apply" in done.stdout

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from knowngood.app.commands.here import Here, as_json, print_found
+from knowngood.app.commands.measuring.here import Here, as_body, print_found
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from tests.given_toys import Installation, make_installation, make_python
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -46,7 +46,7 @@ def test_a_workaround_that_helps_in_part_is_told_apart_with_its_variants_and_the
         "      helps in part: aot_eager: aot_eager (helps with small; fails with big)",
         "      https://github.com/pytorch/pytorch/issues/1",
     ]
-    (row,) = as_json(here, [found])["cells"]
+    (row,) = as_body(here, [found])["cells"]
     assert (row["effective_workarounds"], row["partial_workarounds"]) == ([], ["aot_eager"])
 
 

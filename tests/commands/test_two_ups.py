@@ -3,8 +3,9 @@
 import threading
 from collections.abc import Callable, Sequence
 
+from knowngood.app.cli.choice import Chosen
+from knowngood.app.commands.measuring.jobs import plan, queue
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest
-from knowngood.app.main import Chosen, _plan, _queue
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
 from knowngood.app.store.queries import load_run, load_runs
@@ -17,7 +18,7 @@ ASKED = {"by": "up"}
 
 def plan_on(engine: Engine) -> Callable[[], Sequence[PlannedJob]]:
     chosen = Chosen((ISSUE,), (BUILD,), (HARDWARE,))
-    return lambda: _plan(engine, chosen, PlanRequest(), only_local=True)
+    return lambda: plan(engine, chosen, PlanRequest(), only_local=True)
 
 
 def test_of_many_that_start_together_one_queues_and_the_others_follow_it(engine: Engine) -> None:
@@ -28,7 +29,7 @@ def test_of_many_that_start_together_one_queues_and_the_others_follow_it(engine:
     def start() -> None:
         jobs = plan_on(engine)()
         together.wait()
-        found.append(_queue(engine, jobs, ASKED, (), plan_on(engine)))
+        found.append(queue(engine, jobs, ASKED, (), plan_on(engine)))
 
     threads = [threading.Thread(target=start) for _ in range(6)]
     for thread in threads:
@@ -49,6 +50,6 @@ def test_what_another_up_measured_between_planning_and_queueing_is_not_asked_aga
     with unit_of_work(engine) as s:
         create_run(s, planned([ISSUE], [BUILD]), ASKED, NOON)
     given_results(engine)
-    run, is_own = _queue(engine, jobs, ASKED, (), plan_on(engine))
+    run, is_own = queue(engine, jobs, ASKED, (), plan_on(engine))
     with reading(engine) as s:
         assert (load_run(s, run).arms_total, is_own) == (0, True)

@@ -19,13 +19,13 @@ import uvicorn
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.features.gate import cli as gate_cli
 from knowngood.app.features.gate.snapshot import make_key
 from knowngood.app.main import main
 from knowngood.app.serialization import codec
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, migrate, unit_of_work
+from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import cells
 from knowngood.app.web.auth.principal import AccessPolicy
 from tests.web.asking import app_over
@@ -69,7 +69,7 @@ def fill(engine: Engine, issues: Iterable[Issue], builds: Iterable[Build], found
             }
             for cell in found
         ]
-        s.connection().execute(sa.insert(cells), rows)
+        s.execute(sa.insert(cells), rows)
 
 
 def arguments_of(fields: Mapping[str, Any]) -> list[str]:
@@ -90,8 +90,10 @@ def told(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, dict[st
     with monkeypatch.context() as own:
         out = TextIOWrapper(BytesIO())
         own.setattr("sys.stdout", out)
-        code = gate_cli.main([*arguments, "--format", "json"])
-    return code, comparable(out.buffer.getvalue().decode())
+        own.setattr("sys.argv", ["knowngood", "gate", *arguments, "--format", "json"])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0), comparable(out.buffer.getvalue().decode())
 
 
 def commanded(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:

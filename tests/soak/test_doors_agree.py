@@ -19,7 +19,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Packages, Requires, Severity
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
-from knowngood.app.features.gate import cli as gate_cli
+from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.features.gate.policy import Effect, RemedyFilter
 from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, read_request, rule
@@ -175,7 +175,7 @@ def answered(asked: Mapping[str, Any], knowledge: Knowledge) -> tuple[int, dict[
     except BadField:
         return Exit.USAGE, {}
     document = comparable(render(ruling, Form.JSON))
-    return gate_cli.CODES[document["decision"]], document
+    return CODES[document["decision"]], document
 
 
 def test_three_doors_give_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,4 +199,4 @@ def test_three_doors_give_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 assert told(monkeypatch, *arguments, "--server", address) == expected, where
                 decisions.add(expected[1].get("decision", "refused"))
         engine.dispose()
-    assert CASES < MANY or decisions - {"refused"} == set(gate_cli.CODES), "the cases are worth little if all end alike"
+    assert CASES < MANY or decisions - {"refused"} == set(CODES), "the cases are worth little if all end alike"

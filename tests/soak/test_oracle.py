@@ -26,7 +26,7 @@ from knowngood.app.features.compare.schemas import compare_body
 from knowngood.app.features.diagnose.matcher import make_failure_library
 from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, explanation_body
 from knowngood.app.features.diagnose.service import explained
-from knowngood.app.features.gate.cli import CODES
+from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, read_request, rule
 from knowngood.app.features.gate.snapshot import public_key, write_snapshot

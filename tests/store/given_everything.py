@@ -25,12 +25,12 @@ def fill_everything(engine: Engine) -> None:
     given.fill(engine)
     given.make_token(engine, Scope.READ)
     with unit_of_work(engine) as s:
-        s.execute(sa.insert(notes).values(**_row(s.connection(), notes), reason=ODD_TEXT))
+        s.execute(sa.insert(notes).values(**_row(s, notes), reason=ODD_TEXT))
         s.execute(sa.insert(logs).values(digest="0dd", zlib=ODD_BYTES))
-        s.execute(sa.insert(audit).values(**{**_row(s.connection(), audit), "data": ODD_JSON}))
+        s.execute(sa.insert(audit).values(**{**_row(s, audit), "data": ODD_JSON}))
         for table in metadata.sorted_tables:
             if s.execute(sa.select(sa.func.count()).select_from(table)).scalar_one() == 0:
-                s.execute(sa.insert(table).values(**_row(s.connection(), table)))
+                s.execute(sa.insert(table).values(**_row(s, table)))
 
 
 def _row(connection: sa.Connection, table: sa.Table) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-from knowngood.app.cli.context import bring_up
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.app.store.evidence.cells import touch
+from knowngood.app.store.state.migrations import bring_up, migrate
 from knowngood.app.store.tables import events, metadata
 from tests.make import NOON
 from tests.store.given import given_results, given_run

@@ -13,10 +13,11 @@ import sqlalchemy as sa
 
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.store import engine as session_module
-from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.app.store.evidence.cells import announce, touch
 from knowngood.app.store.maintenance import prune
 from knowngood.app.store.queries import load_generation
+from knowngood.app.store.state.migrations import migrate
 from tests.fixtures.databases import start_postgres
 from tests.make import NOON
 from tests.store.given import given_results, given_run

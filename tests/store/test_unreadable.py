@@ -62,7 +62,7 @@ def damage(engine: Engine, place: str, value: str | bytes) -> None:
     with unit_of_work(engine) as s:
         touch(s)
         statement = sa.text(f"UPDATE {table} SET {column} = {given} WHERE {ROWS[place]}")  # noqa: S608 - words of ours
-        assert s.execute(statement, {"value": value}).rowcount  # type: ignore[attr-defined]
+        assert s.execute(statement, {"value": value}).rowcount
 
 
 def values_for(engine: Engine, place: str) -> list[str | bytes]:

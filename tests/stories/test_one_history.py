@@ -10,13 +10,13 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.cli.output import out
 from knowngood.app.dashboard.issues.page import IssuePage
 from knowngood.app.dashboard.matrix.page import MatrixPage
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.coverage.hygiene_page import HygienePage
 from knowngood.app.features.coverage.page import CoveragePage
-from knowngood.app.main import out
 from knowngood.app.store.engine import connect
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore

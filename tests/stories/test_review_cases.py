@@ -18,14 +18,15 @@ import sqlalchemy as sa
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from knowngood.app.cli.console import print_matrix
 from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.dashboard.matrix.table import print_matrix
 from knowngood.app.domain.issue import CPU_PATH, Device, LinkKind, is_measured_on
 from knowngood.app.domain.verdicts.inference import holds
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Verdict, WorkaroundVerdict
-from knowngood.app.features.gate.cli import CODES, main
+from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.knowledge.loader import load_known
+from knowngood.app.main import main
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.tables import attempts
 from tests.forked_commands import run_command
@@ -343,7 +344,11 @@ def test_a_fresh_installation_does_not_say_that_nothing_was_measured(
     """The evidence lies in the package: it answers, or the way to it is named."""
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.delenv("KNOWNGOOD_DATABASE_URL", raising=False)
-    code = main(["--build", OLD, "--issues", "xla-8464", "--hardware", CPU])
+    asked = ("gate", "--build", OLD, "--issues", "xla-8464", "--hardware", CPU)
+    monkeypatch.setattr("sys.argv", ["knowngood", *asked])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    code = ended.value.code
     told = capfdbinary.readouterr()
     words = (told.out + told.err).decode()
     assert "was never measured" not in words

@@ -11,7 +11,7 @@ from rich.console import Console
 from starlette.testclient import TestClient
 
 from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.cli.console import print_matrix
+from knowngood.app.dashboard.matrix.table import print_matrix
 from knowngood.app.domain.issue import NOT_REVIEWED
 from knowngood.app.knowledge.loader import load_known
 from knowngood.app.store.engine import Engine, reading

@@ -28,9 +28,10 @@ from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import connect, migrate, reading, unit_of_work
+from knowngood.app.store.engine import connect, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, give_lease_back, take_lease
 from knowngood.app.store.queries import load_known_attempts, load_lease, load_runs
+from knowngood.app.store.state.migrations import migrate
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation
 from tests.waiting import eventually

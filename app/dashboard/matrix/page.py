@@ -333,7 +333,7 @@ def _fresh_until(cells: IdentityKeys[Cell], look: _Look) -> datetime | None:
 
 
 @lru_cache(maxsize=2048)  # rows of 60 columns, 18 kB each
-def _row(  # noqa: PLR0913 - each is part of the key
+def _row(
     issue: IdentityKey[Issue],
     title: str,
     cells: IdentityKeys[Cell],

@@ -108,7 +108,7 @@ class Selection:
     asked: Query
 
 
-def select(  # noqa: PLR0913 - each by its name
+def select(
     session: Session,
     query: MatrixQuery,
     classes: Sequence[str],

@@ -2,45 +2,37 @@
 
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
-from knowngood.app.cli.context import opened, operator, read_settings
+from knowngood.app.cli.context import opened, operator
 from knowngood.app.domain.verdicts.voids import Clock, Void, VoidSpan
-
-if TYPE_CHECKING:
-    from knowngood.app.store.engine import Engine
-    from knowngood.app.store.evidence.voids import VoidReport
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.evidence.voids import (
+    VoidReport,
+    known_worker,
+    load_voids,
+    unvoid_results,
+    void_results,
+)
+from knowngood.app.web.datetime_parameters import first_moment, last_moment
 
 _SHOWN = 20
 
-Reason = Annotated[str, typer.Option(help="Why, in one line: it stands beside every attempt and in the audit log.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
-AsJson = Annotated[bool, typer.Option("--json", help="For programs.")]
 
-
-def void(  # noqa: PLR0913 - a command has as many arguments as it has options
-    machine: Annotated[str, typer.Option(help="The digest of a machine, as /workers shows it.")] = "",
-    token: Annotated[str, typer.Option(help="The name or kg_... of the token that results came through.")] = "",
-    since: Annotated[
-        str, typer.Option("--from", help="A day (its beginning, UTC) or 2026-11-20T12:00:00Z; without: ever.")
-    ] = "",
-    until: Annotated[str, typer.Option("--to", help="A day (its end, UTC) or a time; without: now.")] = "",
-    clock: Annotated[
-        Clock, typer.Option(help="When it was measured, as the worker says, or when it was received here.")
-    ] = Clock.MEASURED,
-    reason: Reason = "",
+def void(
     *,
-    dry_run: DryRun = False,
-    list_: Annotated[bool, typer.Option("--list", help="Print all voids instead, the newest first.")] = False,
-    as_json: AsJson = False,
+    machine: str,
+    token: str,
+    since: str,
+    until: str,
+    clock: str,
+    reason: str,
+    dry_run: bool,
+    list_: bool,
+    as_json: bool,
 ) -> None:
-    """Keep all results of a worker in a span of time from counting. They stay visible; every cell follows at once."""
-    from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.evidence.voids import known_worker, void_results
-    from knowngood.app.web.datetime_parameters import first_moment, last_moment
-
     engine = opened(read_settings())
     if list_:
         _list(engine, as_json=as_json)
@@ -49,28 +41,18 @@ def void(  # noqa: PLR0913 - a command has as many arguments as it has options
     begins = first_moment(since, "--from", now) if since else None
     ends = last_moment(until, "--to", now) if until else now
     with unit_of_work(engine, dry_run=dry_run) as s:
-        span = VoidSpan(*known_worker(s, machine, token), begins, ends, clock)
+        span = VoidSpan(*known_worker(s, machine, token), begins, ends, Clock(clock))
         report = void_results(s, span, reason, by=operator(), now=now)
     _tell(report, "would be voided" if dry_run else f"voided, as void {report.void.id}", as_json=as_json)
 
 
-def unvoid(
-    id_: Annotated[int, typer.Argument(metavar="ID", min=1, help="As `knowngood void --list` shows it.")],
-    reason: Reason,
-    *,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
-    """Let what was voided count again: every cell is then as it would be had it never been said."""
-    from knowngood.app.store.engine import unit_of_work
-    from knowngood.app.store.evidence.voids import unvoid_results
-
+def unvoid(*, id_: int, reason: str, dry_run: bool, as_json: bool) -> None:
     with unit_of_work(opened(read_settings()), dry_run=dry_run) as s:
         report = unvoid_results(s, id_, reason, by=operator(), now=datetime.now(UTC))
     _tell(report, "would be voided no more" if dry_run else "voided no more", as_json=as_json)
 
 
-def _tell(report: "VoidReport", done: str, *, as_json: bool) -> None:
+def _tell(report: VoidReport, done: str, *, as_json: bool) -> None:
     news = [one for one in report.changes if one.is_news]
     if as_json:
         changed = [
@@ -79,35 +61,32 @@ def _tell(report: "VoidReport", done: str, *, as_json: bool) -> None:
             for before, after in [one.verdicts]
         ]
         numbers = {"attempts": report.attempts, "counted": report.counted, "cells": report.cells}
-        typer.echo(json.dumps({"void": _fields(report.void), **numbers, "changed": changed}, indent=2))
+        click.echo(json.dumps({"void": _fields(report.void), **numbers, "changed": changed}, indent=2))
         return
-    typer.echo(
+    click.echo(
         f"{report.attempts} attempts in {report.cells} cells {done}; {report.counted} of them count otherwise now, and "
         f"{len(news)} cells read differently"
     )
     for one in news[:_SHOWN]:
         before, after = one.verdicts
         turned = f"{before} -> {after}" if before is not after else f"{after}, its workarounds read differently"
-        typer.echo(f"{one.issue} {one.build} {one.hardware}: {turned}")
+        click.echo(f"{one.issue} {one.build} {one.hardware}: {turned}")
     if len(news) > _SHOWN:
-        typer.echo(f"and {len(news) - _SHOWN} more (--json lists all)")
+        click.echo(f"and {len(news) - _SHOWN} more (--json lists all)")
 
 
-def _list(engine: "Engine", *, as_json: bool) -> None:
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.evidence.voids import load_voids
-
+def _list(engine: Engine, *, as_json: bool) -> None:
     with reading(engine) as s:
         found = load_voids(s)
     if as_json:
-        typer.echo(json.dumps([_fields(one) for one in found], indent=2))
+        click.echo(json.dumps([_fields(one) for one in found], indent=2))
         return
     if not found:
-        typer.echo("nothing was ever voided", err=True)
+        click.echo("nothing was ever voided", err=True)
     for one in found:
-        typer.echo(f"{one.id}  {_whose(one)}, {_when(one)}: {one.reason} ({one.actor}, {one.at:%Y-%m-%d %H:%M} UTC)")
+        click.echo(f"{one.id}  {_whose(one)}, {_when(one)}: {one.reason} ({one.actor}, {one.at:%Y-%m-%d %H:%M} UTC)")
         if one.ended_at is not None:
-            typer.echo(f"    ended by {one.ended_by}, {one.ended_at:%Y-%m-%d %H:%M} UTC: {one.ended_reason}")
+            click.echo(f"    ended by {one.ended_by}, {one.ended_at:%Y-%m-%d %H:%M} UTC: {one.ended_reason}")
 
 
 def _whose(one: Void) -> str:

@@ -82,7 +82,7 @@ def say(
     return see_other(to)
 
 
-def _shown(  # noqa: PLR0913 - which cell, and what was typed in vain
+def _shown(
     context: RequestContext, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(context.state.engine) as s:

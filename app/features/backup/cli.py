@@ -4,28 +4,21 @@ import os
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import BinaryIO
 
-import typer
+import click
+from orjson import OPT_INDENT_2, dumps
 
-from knowngood.app.cli.context import make_data_dir, operator, read_settings
+from knowngood.app.cli.context import make_data_dir, operator
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.backup.format import CheckedBackup, check_backup
+from knowngood.app.features.backup.store import back_up
+from knowngood.app.features.backup.store import restore as bring_back
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import connect, name_of
 
-if TYPE_CHECKING:
-    from knowngood.app.features.backup.format import CheckedBackup
 
-AsJson = Annotated[bool, typer.Option("--json", help="For programs: rows and SHA-256 of every table.")]
-
-
-def backup(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write; one of that name is replaced.")],
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Write the whole store to one file, as of one moment, while servers go on. Keep it as safe as the store itself."""
-    from knowngood.app.features.backup.store import back_up
-    from knowngood.app.store.engine import connect
-
+def backup(output: Path, *, as_json: bool) -> None:
     engine = connect(read_settings().database)
     partial = output.with_name(f"{output.name}.{os.getpid()}.partial")
     try:
@@ -41,23 +34,7 @@ def backup(
     _tell(written, f"{output}: ", f", {output.stat().st_size:,} bytes", as_json=as_json)
 
 
-def restore(
-    file: Annotated[Path, typer.Argument(help="A backup.", exists=True, dir_okay=False)],
-    into: Annotated[str, typer.Option(help="The address of another database; the store of the settings without.")] = "",
-    *,
-    force: Annotated[
-        bool, typer.Option(help="Remove all that the store holds. Without, one in use is refused.")
-    ] = False,
-    check: Annotated[
-        bool, typer.Option(help="Read the backup to its end and say what it holds; restore nothing.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Make a store what a backup holds, all of it or nothing. The other kind of database will do: so a store moves."""
-    from knowngood.app.features.backup.format import check_backup
-    from knowngood.app.features.backup.store import restore as bring_back
-    from knowngood.app.store.engine import connect, name_of
-
+def restore(*, file: Path, into: str, force: bool, check: bool, as_json: bool) -> None:
     if check:
         _tell(check_backup(file), f"{file.name} is whole: ", "", as_json=as_json)
         return
@@ -74,12 +51,10 @@ def _for_owner_only(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-def _tell(held: "CheckedBackup", before: str, after: str, *, as_json: bool) -> None:
+def _tell(held: CheckedBackup, before: str, after: str, *, as_json: bool) -> None:
     if as_json:
-        from orjson import OPT_INDENT_2, dumps
-
         said = {"header": held.header, "sha256": held.sha256, "tables": held.tables}
-        typer.echo(dumps(said, option=OPT_INDENT_2).decode())
+        click.echo(dumps(said, option=OPT_INDENT_2).decode())
         return
     taken = f"{held.header.taken_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    typer.echo(f"{before}{held.rows:,} rows of {len(held.tables)} tables at {held.header.schema}, as of {taken}{after}")
+    click.echo(f"{before}{held.rows:,} rows of {len(held.tables)} tables at {held.header.schema}, as of {taken}{after}")

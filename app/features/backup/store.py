@@ -32,16 +32,15 @@ from knowngood.app.store import audit_log
 from knowngood.app.store.engine import (
     Connection,
     Engine,
-    Session,
     in_words,
-    is_known,
     name_of,
     reading,
     rebuilding,
     refuse_foreign,
     revision_of,
-    upgrade_to,
 )
+from knowngood.app.store.state.migrations import upgrade_to
+from knowngood.app.store.state.revisions import is_known
 from knowngood.app.store.tables import cells, meta
 
 _ROWS_AT_ONCE = 100  # a row may be a log of a MiB
@@ -57,7 +56,7 @@ def back_up(engine: Engine, out: BinaryIO, *, now: datetime, release: str) -> Ch
     Raises StoreUnusable where there is no store, or one of a release that this one does not know.
     """
     with reading(engine) as s:
-        connection = s.connection()
+        connection = s
         refuse_foreign(connection)
         revision = revision_of(connection)
         if revision is None:
@@ -292,8 +291,7 @@ def _move_on(connection: Connection, checked: CheckedBackup, by: Actor, now: dat
     connection.execute(sa.update(meta).where(meta.c.name == "generation").values(value=beyond))
     connection.execute(sa.update(cells).values(changed=beyond))
     taken = checked.header.taken_at.isoformat(timespec="seconds")
-    with Session(connection) as s:
-        audit_log.note(s, by, "store.restore", checked.sha256, now, taken_at=taken, rows=checked.rows)
+    audit_log.note(connection, by, "store.restore", checked.sha256, now, taken_at=taken, rows=checked.rows)
 
 
 def _quoted(connection: Connection, name: str) -> str:

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
@@ -26,11 +28,9 @@ from knowngood.app.features.bisect.search import (
     next_step,
     sentences,
 )
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from knowngood.app.store.engine import Engine
+from knowngood.app.serialization.marks import MARKS
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_known_attempts
 
 Measure = Callable[[tuple[PlannedJob, ...]], None]
 """Runs jobs to their end, as `run` does, and stores what came."""
@@ -111,8 +111,8 @@ def jobs_for(
     return plan_jobs([question.issue], [build], [question.hardware], known, wanted)
 
 
-def search(  # noqa: PLR0913 - the question, how it is asked, and how far to go
-    engine: "Engine",
+def search(
+    engine: Engine,
     question: BisectQuestion,
     measure: Measure,
     stop: Callable[[], bool],
@@ -160,10 +160,7 @@ def _confirming(
     return {build: jobs for build, jobs in planned.items() if jobs}
 
 
-def _known(engine: "Engine") -> KnownAttempts:
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.queries import load_known_attempts
-
+def _known(engine: Engine) -> KnownAttempts:
     with reading(engine) as s:
         return load_known_attempts(s)
 
@@ -171,7 +168,7 @@ def _known(engine: "Engine") -> KnownAttempts:
 # -- told --------------------------------------------------------------------------------------------------------------
 
 
-def print_found(console: "Console", question: BisectQuestion, found: BisectResult) -> None:
+def print_found(console: Console, question: BisectQuestion, found: BisectResult) -> None:
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
@@ -184,8 +181,6 @@ def print_found(console: "Console", question: BisectQuestion, found: BisectResul
 
 
 def _word(point: Point) -> str:
-    from knowngood.app.serialization.marks import MARKS
-
     return MARKS[point.cell.verdict].word
 
 
@@ -271,7 +266,7 @@ def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, fu
     return Outlook(search, step, jobs_for(question, question.line[step.at], known, now, baseline=CONFIRMING))
 
 
-def print_outlook(console: "Console", question: BisectQuestion, outlook: Outlook) -> None:
+def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) -> None:
     """The state of the search, and what would be run first."""
     told = sum(1 for point in outlook.search.points if point.is_settled)
     where = f"{question.issue.id} on {question.hardware}"

@@ -7,15 +7,15 @@ that came in in part it takes the rest.
 import json
 import os
 import time
+from collections.abc import Sequence
 from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
-from typing import Annotated
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-import typer
+import click
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.errors import BadBundle, BadRequest, KnownGoodError, ServerUnusable
@@ -38,24 +38,15 @@ class _Stay(HTTPRedirectHandler):
 _opener = build_opener(_Stay)
 
 
-def push(
-    files: Annotated[list[Path], typer.Argument(help="Bundles of results, such as `run -o` and packs write.")],
-    server: Annotated[str, typer.Option(help="Such as https://knowngood.example.org.")],
-    token_file: Annotated[
-        Path | None, typer.Option(help="A file that holds a token with the scope submit; without: KNOWNGOOD_TOKEN.")
-    ] = None,
-    tries: Annotated[int, typer.Option(min=1, max=1000, help="How often to try a server that does not answer.")] = 5,
-) -> None:
-    """Send bundles of results to a server. What it has already it knows, so this may be broken off and begun again."""
+def push(files: Sequence[Path], server: str, token_file: Path | None, tries: int) -> Exit:
     address = _address(server)
     token = _token(token_file)
     refused = False
     for file in files:
         report = _push(address, token, file, tries)
-        typer.echo(f"{file.name}: {_told(report)}")
+        click.echo(f"{file.name}: {_told(report)}")
         refused = refused or bool(report["refused"])
-    if refused:
-        raise typer.Exit(Exit.UNUSABLE)
+    return Exit.UNUSABLE if refused else Exit.OK
 
 
 def _address(server: str) -> str:
@@ -89,7 +80,7 @@ def _push(address: str, token: str, file: Path, tries: int) -> dict[str, object]
             if not left:
                 reason = getattr(error, "reason", error)
                 raise ServerUnusable(f"{_place(address)} cannot be reached: {reason}; push again later") from None
-        typer.echo(f"{file.name}: {_place(address)} does not take it now; again in {wait_s:.0f} s", err=True)
+        click.echo(f"{file.name}: {_place(address)} does not take it now; again in {wait_s:.0f} s", err=True)
         time.sleep(wait_s)
         wait_s = min(2 * wait_s, _MOST_WAIT_S)
     raise ServerUnusable(f"{_place(address)} does not answer")

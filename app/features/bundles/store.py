@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBundle, BadRequest
@@ -24,7 +23,7 @@ from knowngood.app.serialization.bounds import MOST_LINES, MOST_LOCKS
 from knowngood.app.serialization.lock_keys import InstalledEnvironment, without_addresses
 from knowngood.app.store import audit_log, bulk_insert, unreadable
 from knowngood.app.store.counters import count
-from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.app.store.evidence import attempt_codec, collisions
 from knowngood.app.store.evidence.cells import (
     IMPORTED,

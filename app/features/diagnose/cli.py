@@ -4,48 +4,44 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
+from knowngood.app.cli.catalogue import opened_with_catalogue
+from knowngood.app.cli.context import opened
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.diagnose.log_cleaning import LONGEST
+from knowngood.app.features.diagnose.schemas import (
+    ExplanationBody,
+    ExplanationView,
+    MatchBody,
+    NearBody,
+    PlaceBody,
+    explanation_body,
+)
+from knowngood.app.features.diagnose.service import Recogniser, explained
+from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.serialization.marks import MARKS
-
-if TYPE_CHECKING:
-    from knowngood.app.features.diagnose.schemas import ExplanationBody, ExplanationView, MatchBody, NearBody, PlaceBody
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import reading
 
 _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
 
 
-def explain(
-    file: Annotated[str, typer.Argument(help="A file with a traceback or a log, or - for standard input.")] = "-",
-    build: Annotated[str, typer.Option(help="Your build, where the text does not tell it.")] = "",
-    as_json: Annotated[  # noqa: FBT002 - typer reads it
-        bool, typer.Option("--json", help="Print JSON, as POST /api/v1/errors answers.")
-    ] = False,
-) -> None:
-    """Say which issue a pasted failure is, where it was seen, and what helps on your build.
-
-    Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be
-    read, 4 where the store cannot be used. The text is not stored.
-    """
-    from knowngood.app.features.diagnose.schemas import explanation_body
-
+def explain(*, file: str, build: str, as_json: bool) -> Exit:
     body = explanation_body(_told(_read(file), build))
     if as_json:
-        typer.echo(body.model_dump_json(indent=2))
+        click.echo(body.model_dump_json(indent=2))
     else:
-        typer.echo("\n".join(_lines(body)))
-    if not body.known:
-        raise typer.Exit(Exit.INSUFFICIENT)
+        click.echo("\n".join(_lines(body)))
+    return Exit.OK if body.known else Exit.INSUFFICIENT
 
 
 def _read(file: str) -> str:
-    """What is longer than a paste may be is cut by whoever reads it; what is far longer is refused."""
+    """A text longer than a paste may be is cut by whoever reads it; a far longer one is refused."""
     try:
         with sys.stdin.buffer if file == "-" else Path(file).open("rb") as stream:
             data = stream.read(_MOST_BYTES + 1)
@@ -59,14 +55,8 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str) -> "ExplanationView":
+def _told(text: str, build: str) -> ExplanationView:
     """The catalogue's files are read only where the store knows no issue yet: that takes seconds."""
-    from knowngood.app.cli.context import opened, opened_with_catalogue, read_settings
-    from knowngood.app.features.diagnose.schemas import ExplanationView
-    from knowngood.app.features.diagnose.service import Recogniser, explained
-    from knowngood.app.knowledge.loader import load_knowledge
-    from knowngood.app.store.engine import reading
-
     settings, now = read_settings(), datetime.now(UTC)
     engine = opened(settings)
     with reading(engine) as session:
@@ -83,7 +73,7 @@ def _told(text: str, build: str) -> "ExplanationView":
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
-def _lines(body: "ExplanationBody") -> Iterator[str]:
+def _lines(body: ExplanationBody) -> Iterator[str]:
     yield _verdict(body)
     yield from (f"  {one.name} {one.value}   ({one.line})" for one in body.versions)
     yield f"Build: {body.build}" + (f" ({body.note})" if body.note else "") if body.build else f"Build: {body.note}"
@@ -99,13 +89,13 @@ def _lines(body: "ExplanationBody") -> Iterator[str]:
         yield f"{body.left_out:,} characters of the middle were left out."
 
 
-def _verdict(body: "ExplanationBody") -> str:
+def _verdict(body: ExplanationBody) -> str:
     if body.known:
         return f"We know this one: {body.matches[0].issue}"
     return "It may be one of these; the words are common." if body.matches else "We do not know this one."
 
 
-def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
+def _match(match: MatchBody, build: str | None) -> Iterator[str]:
     yield f"{match.issue}  {match.title}" + ("" if match.strength == "sure" else "  (possible)")
     if match.report_url:
         yield f"  upstream: {match.report_url}"
@@ -133,11 +123,11 @@ def _match(match: "MatchBody", build: str | None) -> Iterator[str]:
                 yield from (f"      {line}" for line in cure.body.strip().splitlines())
 
 
-def _once(place: "PlaceBody") -> str:
+def _once(place: PlaceBody) -> str:
     return ", 1 run" if place.runs == 1 else ""
 
 
-def _unknown(body: "ExplanationBody") -> Iterator[str]:
+def _unknown(body: ExplanationBody) -> Iterator[str]:
     if body.silent:
         yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
         yield from map(_near, body.silent)
@@ -147,6 +137,6 @@ def _unknown(body: "ExplanationBody") -> Iterator[str]:
     yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
 
 
-def _near(near: "NearBody") -> str:
+def _near(near: NearBody) -> str:
     thread = f"  {near.report_url}" if near.report_url else ""
     return f"  {near.score:.2f}  {near.issue}  {near.title}  [{' '.join(near.words[:6])}]{thread}"

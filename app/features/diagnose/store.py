@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import attempt_codec, documents
 from knowngood.app.store.tables import attempts, cells
 
 _OF_EACH = 4  # failures of one issue: the oldest build, the newest, and some between
@@ -21,7 +21,7 @@ def find_failures(s: Session) -> dict[str, tuple[str, ...]]:
     )
     found: dict[str, list[str]] = {}
     for issue, build, hardware, doc in s.execute(query).all():
-        telling = attempt_codec.read_cell((issue, build, hardware), doc).evidence
+        telling = documents.read_cell((issue, build, hardware), doc).evidence
         if telling:
             found.setdefault(issue, []).append(telling)
     return {issue: tuple(_spread(ids)) for issue, ids in found.items()}

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import click
 from packaging.version import InvalidVersion, Version
 
+from knowngood.app.catalogue.loader import CatalogueProblems, read_builds, shipped_catalogue
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.discovery.catalogue_writer import add_builds, as_toml
 from knowngood.app.features.discovery.releases import (
     BuildProposal,
     Release,
@@ -25,9 +27,8 @@ from knowngood.app.features.discovery.releases import (
     releases_of,
     usual_pythons,
 )
-
-if TYPE_CHECKING:
-    from knowngood.workers.provision.simple_index import SimpleIndex
+from knowngood.workers.provision.index_config import read_index
+from knowngood.workers.provision.simple_index import SimpleIndex, UnreadableWheel
 
 
 @dataclass(frozen=True)
@@ -47,21 +48,7 @@ class Discovery:
         return bool(self.additions or self.undescribed)
 
 
-def discover(
-    index: Annotated[str, typer.Option(help="The index's address; the one that pip and uv use here without.")] = "",
-    file: Annotated[
-        Path | None, typer.Option(help="The builds.toml to compare with and write to; the shipped one without.")
-    ] = None,
-    since: Annotated[str, typer.Option(help="Propose every release from this one on, such as 2.4.")] = "",
-    write: Annotated[bool, typer.Option(help="Add the builds to the file; its comments and order stay.")] = False,  # noqa: FBT002 - a flag
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Look for new releases of torch and Triton, and print their builds; 0: none, 1: some, 4: the index is unusable."""
-    from knowngood.app.catalogue.loader import CatalogueProblems, read_builds, shipped_catalogue
-    from knowngood.app.features.discovery.catalogue_writer import add_builds
-    from knowngood.workers.provision.index_config import read_index
-    from knowngood.workers.provision.simple_index import SimpleIndex
-
+def discover(*, index: str, file: Path | None, since: str, write: bool, as_json: bool) -> Exit:
     place = file or shipped_catalogue() / "builds.toml"
     try:
         builds = read_builds(place)
@@ -73,11 +60,10 @@ def discover(
     if write and found.additions:
         add_builds(place, found.additions)
     if as_json:
-        typer.echo(json.dumps(as_body(found, written=write), indent=2))
+        click.echo(json.dumps(as_body(found, written=write), indent=2))
     else:
         _print(found, place, written=write)
-    if found.is_news:
-        raise typer.Exit(Exit.FINDING)
+    return Exit.FINDING if found.is_news else Exit.OK
 
 
 def _version(text: str) -> Version | None:
@@ -93,10 +79,8 @@ def _address(text: str) -> str:
     return text
 
 
-def look(index: "SimpleIndex", builds: Sequence[Build], today: date, since: Version | None = None) -> Discovery:
+def look(index: SimpleIndex, builds: Sequence[Build], today: date, since: Version | None = None) -> Discovery:
     """Ask the index. Raises IndexUnusable; a wheel that cannot be read is named, and the others go on."""
-    from knowngood.workers.provision.simple_index import UnreadableWheel
-
     torches, tritons = releases_of(index.files_of("torch")), releases_of(index.files_of("triton"))
     fresh, older = new_releases(torches, builds, since)
     usual = usual_pythons(builds)
@@ -129,8 +113,6 @@ def _yanked(project: str, releases: Mapping[Version, Release]) -> dict[str, str]
 
 
 def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
-    from knowngood.app.features.discovery.catalogue_writer import as_toml
-
     return {
         "builds": [
             {
@@ -158,18 +140,16 @@ def as_body(found: Discovery, *, written: bool) -> dict[str, Any]:
 
 def _print(found: Discovery, place: Path, *, written: bool) -> None:
     """TOML on the standard output, ready to paste; what else there is to say on the standard error."""
-    from knowngood.app.features.discovery.catalogue_writer import as_toml
-
     for one in found.additions:
-        typer.echo("\n".join([*(f"# {remark}" for remark in one.remarks), as_toml(one), ""]))
+        click.echo("\n".join([*(f"# {remark}" for remark in one.remarks), as_toml(one), ""]))
     for version, reason in found.undescribed.items():
-        typer.echo(f"torch {version} is new, and no build can be written for it: {reason}", err=True)
+        click.echo(f"torch {version} is new, and no build can be written for it: {reason}", err=True)
     for name, reason in found.yanked.items():
-        typer.echo(f"{name} was withdrawn from the index (yanked){f': {reason}' if reason else ''}", err=True)
+        click.echo(f"{name} was withdrawn from the index (yanked){f': {reason}' if reason else ''}", err=True)
     if found.older:
         more = "older releases that the catalogue leaves out (--since VERSION proposes them)"
-        typer.echo(f"{more}: {', '.join(found.older)}", err=True)
+        click.echo(f"{more}: {', '.join(found.older)}", err=True)
     if written and found.additions:
-        typer.echo(f"{len(found.additions)} added to {place}; `knowngood next` plans them", err=True)
+        click.echo(f"{len(found.additions)} added to {place}; `knowngood next` plans them", err=True)
     if not found.is_news:
-        typer.echo("nothing new: the catalogue has every release since its newest", err=True)
+        click.echo("nothing new: the catalogue has every release since its newest", err=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
 from knowngood.app.features.environments import conda_list
+from knowngood.app.features.environments.conda_env_yaml import read_environment_yml
 from knowngood.app.features.environments.lockfiles import (
     read_pdm_lock,
     read_pipfile_lock,
@@ -56,7 +57,7 @@ def _read(source: Source, python: str) -> StatedEnvironment:
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
     if base.endswith((".yml", ".yaml")):
-        return _read_environment_yml(source, python)
+        return read_environment_yml(source, python)
     if base == "pipfile.lock":
         return read_pipfile_lock(source, python)
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
@@ -73,12 +74,6 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
             0, "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock)"
         )
     return read_requirements(source, python)
-
-
-def _read_environment_yml(source: Source, python: str) -> StatedEnvironment:
-    from knowngood.app.features.environments.conda_env_yaml import read_environment_yml  # noqa: PLC0415 - PyYAML costs 40 ms
-
-    return read_environment_yml(source, python)
 
 
 def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
@@ -106,6 +101,6 @@ _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], Sta
         lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
         read_package_list,
     ),
-    (lambda source: _YAML.search(source.text), _read_environment_yml),
+    (lambda source: _YAML.search(source.text), read_environment_yml),
     (lambda source: conda_list.is_export(source.text), conda_list.read_export),
 )

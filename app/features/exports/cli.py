@@ -4,25 +4,23 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells
-
-if TYPE_CHECKING:
-    from knowngood.app.features.exports.extract import Extract
-    from knowngood.app.features.exports.formats import Format
-    from knowngood.app.store.engine import Engine
+from knowngood.app.features.exports.extract import Extract
+from knowngood.app.features.exports.formats import Format
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_builds, load_cells
 
 STDOUT = Path("-")
 
 
-def known_format(text: str) -> "Format":
+def known_format(text: str) -> Format:
     """Raises BadRequest for a name that is none, with those that are."""
-    from knowngood.app.features.exports.formats import Format
-
     try:
         return Format(text)
     except ValueError:
@@ -30,11 +28,8 @@ def known_format(text: str) -> "Format":
         raise BadRequest(f'--format "{text}" is not known; known: {known}') from None
 
 
-def as_the_matrix_lists(engine: "Engine") -> Callable[[Build], bool]:
+def as_the_matrix_lists(engine: Engine) -> Callable[[Build], bool]:
     """Which builds count where none are named: all, each with the other Pythons that it was measured with."""
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.queries import load_builds, load_cells
-
     with reading(engine) as s:
         builds, cells = load_builds(s), load_cells(s)
     measured = {cell.build for cell in cells if cell.measured_at is not None}
@@ -43,16 +38,12 @@ def as_the_matrix_lists(engine: "Engine") -> Callable[[Build], bool]:
 
 
 def extract_from(
-    engine: "Engine", issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], now: datetime
-) -> "Extract":
+    engine: Engine, issues: Sequence[Issue], builds: Sequence[Build], hardware: Sequence[str], now: datetime
+) -> Extract:
     """Every cell of these issues and builds, on these hardware classes (none: all that were measured).
 
     No server is known here, so that documents carry no addresses of ours.
     """
-    from knowngood.app.features.exports.extract import Extract
-    from knowngood.app.knowledge.loader import load_known
-    from knowngood.app.store.engine import reading
-
     with reading(engine) as s:
         known = load_known(s, now)
     measured = known.hardware

@@ -7,21 +7,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-from rich.console import Console
-
-from knowngood.app.cli.context import make_data_dir, read_settings, root
+from knowngood.app.cli.context import make_data_dir, root
+from knowngood.app.cli.output import err, out
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.worker_config import dump_worker_config
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.errors import BadRequest, FleetUnusable
-from knowngood.app.domain.measuring.placement import parse_condition
-
-if TYPE_CHECKING:
-    from knowngood.workers.ray.node import NodeProcess, RayNode
-    from knowngood.workers.ray.transport import RayTransport
+from knowngood.app.domain.measuring.placement import Member, parse_condition
+from knowngood.app.settings import read_settings
+from knowngood.workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
+from knowngood.workers.host.machine_info import describe_machine
+from knowngood.workers.ray.node import NODE, NodeProcess, RayNode, offer_machine, require_ray
+from knowngood.workers.ray.transport import Fleet, RayTransport
 
 LOCAL_HEAD = "local-head"
 _PORT = 6379
@@ -29,28 +27,8 @@ _OPEN_S = 10.0
 _JOIN_S = 180.0
 _AGAIN_S = 5.0
 
-_out = Console(highlight=False)
-_err = Console(stderr=True, highlight=False)
 
-NodeIp = Annotated[
-    str, typer.Option("--node-ip", help="This machine's address as the others reach it; found without it.")
-]
-
-
-def worker(
-    ray: Annotated[str, typer.Option("--ray", help="The head of the fleet: HOST:PORT.")],
-    node_ip: NodeIp = "",
-    cpu_jobs: Annotated[int, typer.Option(min=0, help="Jobs of the CPU class at once; 0 on a machine for GPUs.")] = 1,
-    *,
-    print_: Annotated[
-        bool, typer.Option("--print", help="Start nothing; print what `ray start` must be given here, for a shell.")
-    ] = False,
-    ray_options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTIONS", help="More for `ray start`.")] = None,
-) -> None:
-    """Join a fleet and measure for it, until asked to stop. No database and no token of the server is needed here."""
-    from knowngood.workers.host.machine_info import describe_machine
-    from knowngood.workers.ray.node import offer_machine, require_ray
-
+def worker(*, ray: str, node_ip: str, cpu_jobs: int, print_: bool, further: Sequence[str]) -> None:
     settings = read_settings()
     require_ray()
     _require_able()
@@ -63,7 +41,7 @@ def worker(
         release=version("knowngood"),
         cpu_jobs=cpu_jobs,
         ip=node_ip,
-        ray_options=ray_options or (),
+        ray_options=further,
     )
     if print_:
         _print_for_a_shell(node)
@@ -94,35 +72,29 @@ def _address(text: str) -> str:
 
 def _require_able() -> None:
     """Raises FleetUnusable with every reason why nothing could be measured here."""
-    from knowngood.workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
-
     checks = (check_uv(), check_interpreter(DEFAULT_PYTHON), check_compiler())
     bad = [f"{check.name}: {check.sentence}" for check in checks if check.state is State.BAD]
     if bad:
         raise FleetUnusable(f"this machine cannot measure: {'; '.join(bad)}. `knowngood doctor` tells more")
 
 
-def _print_for_a_shell(node: "RayNode") -> None:
-    from knowngood.workers.ray.node import NODE
-
+def _print_for_a_shell(node: RayNode) -> None:
     environment = node.environment(os.environ)
     told = {name: value for name, value in environment.items() if name == NODE or os.environ.get(name) != value}
     for name, value in sorted(told.items()):
-        _out.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
-    _out.print(f"export KNOWNGOOD_RAY_START={shlex.quote(shlex.join(node.offer))}", markup=False, soft_wrap=True)
+        out.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
+    out.print(f"export KNOWNGOOD_RAY_START={shlex.quote(shlex.join(node.offer))}", markup=False, soft_wrap=True)
 
 
-def _stay(node: "RayNode", stop: Callable[[], bool]) -> None:
+def _stay(node: RayNode, stop: Callable[[], bool]) -> None:
     """Be part of the fleet until asked to stop; join again whenever the head is lost. The first time must succeed."""
-    from knowngood.workers.ray.node import NodeProcess
-
     is_first = True
     while not stop():
         process = NodeProcess(node, os.environ)
         try:
             joined = _joined(process, stop)
             if joined:
-                _err.print(f"joined the fleet at {node.address}: {_in_words(node)}; Ctrl-C leaves it", markup=False)
+                err.print(f"joined the fleet at {node.address}: {_in_words(node)}; Ctrl-C leaves it", markup=False)
                 while process.is_alive() and not stop():
                     time.sleep(0.2)
             if stop():
@@ -134,13 +106,11 @@ def _stay(node: "RayNode", stop: Callable[[], bool]) -> None:
             process.end()
         is_first = False
         how = "is lost" if joined else f"could not be joined again ({process.reason})"
-        _err.print(
-            f"the fleet at {node.address} {how}; joining again in {_AGAIN_S:.0f} s", markup=False, soft_wrap=True
-        )
+        err.print(f"the fleet at {node.address} {how}; joining again in {_AGAIN_S:.0f} s", markup=False, soft_wrap=True)
         _wait(_AGAIN_S, stop)
 
 
-def _joined(process: "NodeProcess", stop: Callable[[], bool]) -> bool:
+def _joined(process: NodeProcess, stop: Callable[[], bool]) -> bool:
     until = time.monotonic() + _JOIN_S
     while process.is_alive() and not stop() and time.monotonic() < until:
         if process.wait_until_started(0.5):
@@ -154,22 +124,18 @@ def _wait(seconds: float, stop: Callable[[], bool]) -> None:
         time.sleep(0.2)
 
 
-def _in_words(node: "RayNode") -> str:
-    from knowngood.app.domain.measuring.placement import Member
-
+def _in_words(node: RayNode) -> str:
     gpus = len(node.launch_spec.gpus) if node.launch_spec else 0
     room = Member("", node.labels, node.cpu_jobs, gpus).room
     return ", ".join(f"{class_} ({n} {'job' if n == 1 else 'jobs'} at once)" for class_, n in room.items()) or "nothing"
 
 
 @contextmanager
-def leading(ray: str, node_ip: str, where: Sequence[str]) -> "Iterator[RayTransport]":
+def leading(ray: str, node_ip: str, where: Sequence[str]) -> Iterator[RayTransport]:
     """The fleet at `ray`, led from here: HOST:PORT of its head, or `local-head[:PORT]` for one that starts here.
 
     `where` are conditions on the labels of machines. Raises BadRequest, and FleetUnusable.
     """
-    from knowngood.workers.ray.transport import Fleet, RayTransport
-
     conditions = tuple(parse_condition(text) for text in where)
     release = version("knowngood")
     if ray.partition(":")[0] == LOCAL_HEAD:

@@ -10,15 +10,20 @@ from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Any
 
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.environments import read_environment
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Policy, filled
 from knowngood.app.knowledge.model import Knowledge
+
+# Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay. pydantic reads
+# policies, and takes longer than all else that a question of a snapshot without one needs.
+READ_ENVIRONMENT = "knowngood.app.features.environments.detect:read_environment"
+_PARSE_POLICY = "knowngood.app.features.gate.policy_file:parse_policy"
 
 _CLOCKS_DIFFER = timedelta(days=1)
 
@@ -129,18 +134,15 @@ def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resol
                 return resolve_build(asked.build, builds, knowledge.tested, python=python)
         with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
-            stated = read_environment(name, asked.environment.content.encode(), python=python)
+            stated = load(READ_ENVIRONMENT)(name, asked.environment.content.encode(), python=python)
             return resolve(stated, builds, knowledge.tested)
 
 
 def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     policy = Policy()
     if asked.policy:
-        # pydantic reads policies, and takes longer to import than all else that a question without one needs.
-        from knowngood.app.features.gate.policy_file import parse_policy  # noqa: PLC0415
-
         with about("policy"):
-            policy = parse_policy(asked.policy.content, asked.policy.name)
+            policy = load(_PARSE_POLICY)(asked.policy.content, asked.policy.name)
     with about("severity"):
         named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
     policy = replace(

@@ -119,7 +119,7 @@ def read_snapshot(data: bytes, keys: Iterable[str] = ()) -> Snapshot:
     _verify(key, signature, line + b"\n")
     try:
         body = json.loads(_unpacked(payload))
-        return Snapshot(_grounds(body, datetime.fromisoformat(header["made_at"])), key, is_trusted=bool(trusted))
+        return Snapshot(_knowledge(body, datetime.fromisoformat(header["made_at"])), key, is_trusted=bool(trusted))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadSnapshot(
             f"the snapshot was signed, but holds what this release cannot read ({error!r:.100})"
@@ -216,7 +216,7 @@ _LEFT_OUT: Mapping[str, Any] = {
 """Fields of an issue that no decision needs and that make up most of it, with what stands for them when it is read."""
 
 
-def _grounds(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
+def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
     cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in body["cells"]}
     known = Known(
         issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **fields}) for fields in body["issues"]},

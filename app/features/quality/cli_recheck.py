@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.planning import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
 from knowngood.app.domain.verdicts.false_changes import Again, Rate, Rechecked, recheck
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from knowngood.app.store.engine import Engine, Session
+from knowngood.app.store.engine import Engine, Session, reading
+from knowngood.app.store.evidence.quality import load_judged
+from knowngood.app.store.queries import load_cells, load_known_attempts
 
 _PLACE = tuple[str, str, str]  # issue, build, hardware class
 
@@ -28,11 +28,8 @@ class Drawn:
 
 
 def draw(
-    engine: "Engine", issues: Sequence[Issue], builds: Sequence[Build], hardware: Collection[str], sample: Sample
+    engine: Engine, issues: Sequence[Issue], builds: Sequence[Build], hardware: Collection[str], sample: Sample
 ) -> Drawn:
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.queries import load_known_attempts
-
     with reading(engine) as s:
         known = load_known_attempts(s)
     cells = recheck_cells(issues, builds, hardware, known, sample)
@@ -40,10 +37,8 @@ def draw(
     return Drawn(cells, twins, recheck_jobs(issues, twins, cells, known))
 
 
-def compare(engine: "Engine", issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
-    """What the attempts planned for each cell say by themselves; in the order of the draw."""
-    from knowngood.app.store.engine import reading
-
+def compare(engine: Engine, issues: Iterable[Issue], drawn: Drawn) -> tuple[Rechecked, ...]:
+    """The verdict on each cell by the attempts planned for it alone; in the order of the draw."""
     by_id = {issue.id: issue for issue in issues}
     asked = _asked(drawn.jobs)
     with reading(engine) as s:
@@ -61,10 +56,8 @@ def _asked(jobs: Iterable[PlannedJob]) -> dict[_PLACE, set[tuple[str, str, int, 
 
 
 def _compare(
-    s: "Session", issue: Issue, build: Build, cell: Cell, asked: dict[_PLACE, set[tuple[str, str, int, str]]]
+    s: Session, issue: Issue, build: Build, cell: Cell, asked: dict[_PLACE, set[tuple[str, str, int, str]]]
 ) -> Rechecked:
-    from knowngood.app.store.evidence.quality import load_judged
-
     if build.id != cell.build:
         return _on_another_python(s, issue, build, cell)
     wanted = asked[cell.issue, build.id, cell.hardware]
@@ -76,10 +69,8 @@ def _compare(
     return recheck(issue, build, cell, new, asked=len(wanted))
 
 
-def _on_another_python(s: "Session", issue: Issue, build: Build, cell: Cell) -> Rechecked:
+def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Rechecked:
     """All that was measured there, whenever it was."""
-    from knowngood.app.store.queries import load_cells
-
     found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
     after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, "not run yet")
     again = Again.STAYED if after.verdict is cell.verdict else Again.CHANGED
@@ -109,7 +100,7 @@ def as_json(found: Sequence[Rechecked], seed: str) -> dict[str, Any]:
     }
 
 
-def print_rechecked(console: "Console", found: Sequence[Rechecked], seed: str) -> None:
+def print_rechecked(console: Console, found: Sequence[Rechecked], seed: str) -> None:
     for one in found:
         if one.again is not Again.STAYED:
             how = f"{one.before} -> {one.after}" if one.again is Again.CHANGED else f"{one.before}, and now no answer"

@@ -3,57 +3,44 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from knowngood.app.cli.context import opened_with_catalogue, read_settings
+from knowngood.app.cli.catalogue import opened_with_catalogue
+from knowngood.app.cli.console import in_words
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext, appraise, sizes_as_json, tell_price
 from knowngood.app.features.scheduling.priority import ProposedJob, SchedulingState, propose, watched_by
-
-if TYPE_CHECKING:
-    from knowngood.app.settings import Settings
-    from knowngood.app.store.engine import Engine
-
-MINUTES = 60
-"""What is planned for where nobody says."""
-
-Names = list[str] | None
+from knowngood.app.settings import Settings, read_settings
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.jobs.durations import load_environment_s
+from knowngood.app.store.jobs.workers import load_waiting_cells
+from knowngood.app.store.queries import load_builds, load_durations, load_issues, load_known_attempts
+from knowngood.app.store.watch_lists import load_watch_lists
+from knowngood.workers.host.machine_info import describe_machine
 
 
-def next_(
-    minutes: Annotated[float, typer.Option(min=1, help="How long it may take.")] = MINUTES,
-    hardware: Annotated[Names, typer.Option("--hardware", help="Classes; this machine's own without.")] = None,
-    offline: Annotated[bool, typer.Option(help="Ask no package index: sizes as far as they are known here.")] = False,  # noqa: FBT002 - a flag
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Say what to measure next, in order and with reasons; `run --next` does it. docs/scheduling.md tells the rule."""
+def next_(*, minutes: float, hardware: Sequence[str], offline: bool, as_json: bool) -> None:
     settings = read_settings()
     engine = opened_with_catalogue(settings)
-    proposals = proposed(engine, settings, _split(hardware) or own_hardware(), minutes)
+    proposals = proposed(engine, settings, hardware or own_hardware(), minutes)
     planned, place = [one.job for one in proposals], PricingContext(settings, 0.0 if offline else SIZES_S)
     if as_json:
         *_, last = appraise(engine, place, planned)
-        typer.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(as_body(proposals) | sizes_as_json(last.estimate), indent=2, ensure_ascii=False))
     elif not proposals:
-        typer.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
+        click.echo("nothing is due: every cell that can be asked has a fresh answer, or waits in the queue")
     else:
         _print(proposals)
         tell_price(engine, place, planned)
 
 
 def proposed(
-    engine: "Engine", settings: "Settings", hardware: Sequence[str], minutes: float | None
+    engine: Engine, settings: Settings, hardware: Sequence[str], minutes: float | None
 ) -> tuple[ProposedJob, ...]:
     """Jobs in the order to run them, of at most so many minutes. Raises BadRequest for a class that is none."""
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.jobs.durations import load_environment_s
-    from knowngood.app.store.jobs.workers import load_waiting_cells
-    from knowngood.app.store.queries import load_builds, load_durations, load_issues, load_known_attempts
-    from knowngood.app.store.watch_lists import load_watch_lists
-
     for class_ in hardware:
         if not class_.startswith(("cpu-", "cuda-sm_")):
             raise BadRequest(f'"{class_}" is no hardware class; write for example cpu-x86_64 or cuda-sm_90')
@@ -75,8 +62,6 @@ def proposed(
 
 
 def own_hardware() -> tuple[str, ...]:
-    from knowngood.workers.host.machine_info import describe_machine
-
     return describe_machine().hardware
 
 
@@ -99,12 +84,6 @@ def as_body(proposals: Sequence[ProposedJob]) -> dict[str, Any]:
 
 
 def _print(proposals: Sequence[ProposedJob]) -> None:
-    from knowngood.app.cli.console import in_words
-
     for number, one in enumerate(proposals, 1):
         cells = f"{len(one.due)} cell{'s' if len(one.due) > 1 else ''}, {in_words(one.seconds)}"
-        typer.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")
-
-
-def _split(values: Names) -> tuple[str, ...]:
-    return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())
+        click.echo(f"{number:3} {one.job.request.name} on {one.job.hardware} ({cells})\n    {one.reason}")

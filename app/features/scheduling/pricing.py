@@ -8,30 +8,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
-import typer
-
+from knowngood.app.cli.console import in_words, many, print_price, print_sizes, to_do_in_words
 from knowngood.app.cli.context import root
+from knowngood.app.cli.output import err, out
+from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
-
-if TYPE_CHECKING:
-    from knowngood.app.domain.issue import EnvironmentRequest
-    from knowngood.app.settings import Settings
-    from knowngood.app.store.engine import Engine
-    from knowngood.workers.provision.download_estimate import Estimate
-    from knowngood.workers.provision.pylock import Lock
+from knowngood.app.settings import Settings
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.jobs.durations import load_environment_s, load_locks
+from knowngood.app.store.queries import load_builds, load_durations, load_issues
+from knowngood.workers.provision.download_estimate import Estimate
+from knowngood.workers.provision.provisioner import Provisioner
+from knowngood.workers.provision.pylock import Lock, read_lock
 
 SIZES_S = 20.0
 """How long the package index is asked. What it says is kept: the next time goes on from there."""
-
-Sizes = Annotated[
-    bool,
-    typer.Option(
-        "--sizes/--no-sizes",
-        help=f"With --dry-run: ask the package index, for {SIZES_S:.0f} s at most, for sizes that are not known here.",
-    ),
-]
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Appraisal:
 
 
 def appraise(
-    engine: "Engine",
+    engine: Engine,
     place: PricingContext,
     planned: Sequence[PlannedJob],
     on_asked: Callable[[int, int], None] = lambda _at, _of: None,
@@ -63,11 +56,6 @@ def appraise(
 
     No wheel is fetched.
     """
-    from knowngood.app.store.engine import reading
-    from knowngood.app.store.jobs.durations import load_environment_s, load_locks
-    from knowngood.app.store.queries import load_builds, load_durations, load_issues
-    from knowngood.workers.provision.provisioner import Provisioner
-
     settings = place.settings
     with reading(engine) as s:
         durations, environment_s = load_durations(s), load_environment_s(s) or ENVIRONMENT_S
@@ -77,7 +65,7 @@ def appraise(
     )
     pairs = [(job.build, job.request) for job in planned]
 
-    def told(estimate: "Estimate", *, is_final: bool) -> Appraisal:
+    def told(estimate: Estimate, *, is_final: bool) -> Appraisal:
         slots, ready = settings.slots, estimate.ready
         price = price_of(planned, durations, slots=slots, environment_s=environment_s, ready=ready)
         return Appraisal(price, estimate, is_final)
@@ -90,9 +78,7 @@ def appraise(
         yield told(provisioner.estimate(pairs, stored, troubles), is_final=True)
 
 
-def _readable(texts: "Mapping[EnvironmentRequest, str]") -> "dict[EnvironmentRequest, Lock]":
-    from knowngood.workers.provision.pylock import read_lock
-
+def _readable(texts: Mapping[EnvironmentRequest, str]) -> dict[EnvironmentRequest, Lock]:
     locks = {}
     for request, text in texts.items():
         with suppress(ValueError, KeyError):  # the list of what a machine had already
@@ -100,13 +86,8 @@ def _readable(texts: "Mapping[EnvironmentRequest, str]") -> "dict[EnvironmentReq
     return locks
 
 
-def tell_price(engine: "Engine", place: PricingContext, planned: Sequence[PlannedJob]) -> None:
+def tell_price(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> None:
     """Print what the jobs would cost: at once what is known here, then what the index adds to it."""
-    from rich.console import Console
-
-    from knowngood.app.cli.console import print_price, print_sizes, to_do_in_words
-
-    out = Console(highlight=False)
     if not planned:
         out.print("nothing to run: every cell asked for has its answer (--force runs it again)")
         return
@@ -118,7 +99,7 @@ def tell_price(engine: "Engine", place: PricingContext, planned: Sequence[Planne
             print_sizes(out, one.estimate, is_final=one.is_final)
 
 
-def price_as_json(engine: "Engine", place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
+def price_as_json(engine: Engine, place: PricingContext, planned: Sequence[PlannedJob]) -> dict[str, Any]:
     *_, one = appraise(engine, place, planned)
     return {**vars(one.price), **sizes_as_json(one.estimate)}
 
@@ -126,11 +107,6 @@ def price_as_json(engine: "Engine", place: PricingContext, planned: Sequence[Pla
 @contextmanager
 def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
     """A function that tells how far the index was asked: a line that goes away, or in a log one that stays."""
-    from rich.console import Console
-
-    from knowngood.app.cli.console import in_words, many
-
-    err = Console(stderr=True, highlight=False)
     status = err.status("")
 
     def tell(at: int, of: int) -> None:
@@ -148,7 +124,7 @@ def _asking(seconds: float) -> Iterator[Callable[[int, int], None]]:
         status.stop()
 
 
-def sizes_as_json(estimate: "Estimate") -> dict[str, Any]:
+def sizes_as_json(estimate: Estimate) -> dict[str, Any]:
     return {
         "ready": estimate.ready,
         "download_bytes": estimate.download_bytes,

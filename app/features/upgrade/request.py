@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.packages import concerns, named_by
@@ -13,10 +14,9 @@ from knowngood.app.domain.errors import OtherPython, UnknownBuild
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import Watch, canonical_package, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.app.features.environments import read_environment
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.app.features.gate.policy import Policy, filled
-from knowngood.app.features.gate.request import WATCHED, BadField, about
+from knowngood.app.features.gate.request import READ_ENVIRONMENT, WATCHED, BadField, about
 from knowngood.app.features.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -91,6 +91,7 @@ def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> Reso
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     """
+    read_environment = load(READ_ENVIRONMENT)
     builds = knowledge.known.builds
     with about("environment"):
         try:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.webhook import (
@@ -25,6 +24,7 @@ from knowngood.app.domain.webhook import (
 )
 from knowngood.app.features.webhooks.signing import SECRET_BYTES, written_secret
 from knowngood.app.store import audit_log
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.queries import load_last_event
 from knowngood.app.store.tables import deliveries, delivery_tries, watch_lists, webhooks

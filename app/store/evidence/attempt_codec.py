@@ -3,59 +3,24 @@
 import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
-from functools import lru_cache
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, binding, digest, environment_request, variants_of
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.timed_search import Searched, digest_of
 from knowngood.app.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log
-from knowngood.app.domain.verdicts.verdict import Cell, Judged, Verdict
+from knowngood.app.domain.verdicts.verdict import Judged
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
 from knowngood.app.store import bulk_insert, unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.tables import attempts, logs
 
 _CUT = "\n[... {} bytes left out ...]\n"
-
-
-@lru_cache(maxsize=4096)  # more than a catalogue has: pages ask for all of it, one after the other
-def parse_issue(doc: str) -> Issue:
-    return codec.ISSUE.validate_json(doc)
-
-
-@lru_cache(maxsize=512)
-def parse_build(doc: str) -> Build:
-    return codec.BUILD.validate_json(doc)
-
-
-@lru_cache(maxsize=65_536)
-def parse_cell(doc: str) -> Cell:
-    """Decoding takes most of a matrix read, and between two reads hardly a cell changes: equal text is decoded once.
-
-    Times come back in `datetime.UTC`, not in pydantic's own zone: two of these compare in 0.06 us, not in 1.
-    """
-    cell = codec.CELL.validate_json(doc)
-    return replace(cell, measured_at=cell.measured_at.astimezone(UTC)) if cell.measured_at else cell
-
-
-def read_cell(place: tuple[str, str, str], doc: str) -> Cell:
-    """The cell of this issue, build and hardware class. One that cannot be read is there all the same and says so: by
-    what is known elsewhere it would be taken for a cell that nobody measured.
-    """
-    try:
-        return parse_cell(doc)
-    except unreadable.FAULTS:
-        unreadable.tell("cells", " ".join(place))
-        return Cell(*place, Verdict.INCONCLUSIVE, _UNREADABLE_CELL)
-
-
-_UNREADABLE_CELL = "what was derived for this cell cannot be read; `knowngood reclassify` derives it anew"
 
 
 def parse_attempt(row: sa.RowMapping) -> Attempt:

@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.workaround_cost import Timed
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.statements import is_of
 from knowngood.app.store.tables import attempts, builds, environments
 

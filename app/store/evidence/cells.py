@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
@@ -17,7 +16,8 @@ from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Judged, derive_
 from knowngood.app.serialization import codec
 from knowngood.app.store import bulk_insert, unreadable
 from knowngood.app.store.counters import attempt_counter, count
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import attempt_codec, documents
 from knowngood.app.store.records import CellChange
 from knowngood.app.store.statements import insert_or, pieces, place_of
 from knowngood.app.store.tables import attempts, builds, cells, events, issues, meta, notes
@@ -54,7 +54,7 @@ def insert_missing(s: Session, table: sa.Table, rows: Sequence[Mapping[str, Any]
         return []
     key = next(iter(table.primary_key.columns))
     statement = insert_or(s, table).on_conflict_do_nothing().returning(key)
-    return list(s.connection().execute(statement, rows).scalars())
+    return list(s.execute(statement, rows).scalars())
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class IssueOnBuild:
 
 @lru_cache(maxsize=8192)  # of 93 issues on 88 builds; whoever takes in a large bundle asks for each again and again
 def _issue_on_build(docs: tuple[str, str]) -> IssueOnBuild:
-    issue, build = attempt_codec.parse_issue(docs[0]), attempt_codec.parse_build(docs[1])
+    issue, build = documents.parse_issue(docs[0]), documents.parse_build(docs[1])
     return IssueOnBuild(issue, build, attempt_codec.current_bindings(issue, build))
 
 
@@ -162,7 +162,7 @@ def _rederive_some(
 
 
 def _change(key: CellKey, before: str | None, derived: "_Derived") -> CellChange:
-    was = attempt_codec.read_cell(key, before) if before is not None else None
+    was = documents.read_cell(key, before) if before is not None else None
     return CellChange(*key, was, derived.cell)
 
 
@@ -361,9 +361,9 @@ def _load_docs(s: Session, keys: Sequence[CellKey]) -> dict[CellKey, str]:
 def _mark(s: Session, derived: Collection[_Derived]) -> None:
     update = sa.update(attempts).where(attempts.c.id == sa.bindparam("key"))
     if marks := [mark for one in derived for mark in one.marks]:
-        s.connection().execute(update.values(counts_as=sa.bindparam("outcome")), marks)
+        s.execute(update.values(counts_as=sa.bindparam("outcome")), marks)
     if searched := [each for one in derived for each in one.searched]:
-        s.connection().execute(update.values(searched=sa.bindparam("found")), searched)
+        s.execute(update.values(searched=sa.bindparam("found")), searched)
 
 
 def _delete(s: Session, keys: Sequence[CellKey]) -> None:

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.verdicts.changes import Cause, CellNews, Earlier, Place
 from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
 from knowngood.app.store import unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import CHANGED, IMPORTED, UNVOIDED, VOIDED
 from knowngood.app.store.tables import events
 
@@ -50,7 +50,7 @@ def load_cell_news(s: Session, issue: str, build: str, hardware: str, limit: int
 def _said(s: Session, name: str) -> sa.ColumnElement[str]:
     """The value that an event has under a name. SQLite gives the whole question up at the first row that is no JSON."""
     found: sa.ColumnElement[str] = events.c.data[name].as_string()
-    if s.get_bind().dialect.name != "sqlite":
+    if s.dialect.name != "sqlite":
         return found
     return sa.case((sa.func.json_valid(events.c.data) == 1, found))
 

@@ -10,13 +10,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
 from knowngood.app.store import bulk_insert
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.records import Clash
 from knowngood.app.store.statements import pieces

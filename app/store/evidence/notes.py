@@ -3,7 +3,6 @@
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadRequest
@@ -11,6 +10,7 @@ from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.domain.verdicts.voids import checked_reason
 from knowngood.app.store import audit_log
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import announce, load_notes, rederive, touch
 from knowngood.app.store.statements import is_of
 from knowngood.app.store.tables import cells, notes

@@ -7,7 +7,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
@@ -16,6 +15,7 @@ from knowngood.app.domain.verdicts.false_changes import AttemptTime, Provisionin
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome
 from knowngood.app.domain.verdicts.verdict import Judged, judge
 from knowngood.app.store import unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.statements import counted, is_of
 from knowngood.app.store.tables import attempts, events

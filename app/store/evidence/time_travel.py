@@ -11,10 +11,10 @@ from collections.abc import Collection
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.verdict import Cell, CellKey
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import derive_until
 from knowngood.app.store.queries import load_cells
 from knowngood.app.store.statements import among, place_of

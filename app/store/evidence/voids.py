@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadRequest
@@ -18,6 +17,7 @@ from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.domain.verdicts.voids import Clock, UnknownVoid, Void, VoidSpan, checked_reason, checked_span
 from knowngood.app.store import audit_log
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import UNVOIDED, VOIDED, announce, rederive, touch
 from knowngood.app.store.records import CellChange
 from knowngood.app.store.statements import among, number_of, place_of

@@ -4,8 +4,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.statements import insert_or
 from knowngood.app.store.tables import leases

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.tables import attempts, events, locks
 

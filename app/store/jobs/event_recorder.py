@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.issue import digest
@@ -25,6 +24,7 @@ from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import event_problem, record_problem
 from knowngood.app.store import audit_log, counters
+from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import attempt_codec, collisions
 from knowngood.app.store.evidence.cells import (
     StoredCatalogue,

@@ -12,14 +12,14 @@ from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.app.domain.issue import Issue, digest
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec, PlannedArm
 from knowngood.app.domain.measuring.planning import PlannedJob
 from knowngood.app.serialization import codec
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.engine import Session
+from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.cells import announce, touch
 from knowngood.app.store.records import ArmState, JobState, StaleEvent, UnknownRun
 from knowngood.app.store.statements import insert_or
@@ -81,7 +81,7 @@ def _queue(s: Session, run: str, planned: Sequence[PlannedJob], revisions: Mappi
     ]
     for table, rows in ((jobs, job_rows), (arms, arm_rows)):
         if rows:
-            s.connection().execute(sa.insert(table), rows)
+            s.execute(sa.insert(table), rows)
 
 
 def _job_row(run: str, position: int, job: PlannedJob, now: datetime) -> dict[str, Any]:
@@ -194,13 +194,13 @@ def _spec(s: Session, id_: str) -> JobSpec:
     scripts = {}
     specs = []
     for row in left:
-        issue = attempt_codec.parse_issue(row.doc)
+        issue = documents.parse_issue(row.doc)
         scripts[digest(issue.script)] = issue.script
         specs.append(_arm_spec(row, issue))
     return JobSpec(
         job=id_,
         try_no=job.try_no,
-        build=attempt_codec.parse_build(job.doc),
+        build=documents.parse_build(job.doc),
         hardware=job.hardware,
         request=codec.REQUEST.validate_json(job.request),
         scripts=scripts,

@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session
 
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.measuring.worker_stats import AttemptStay, HeldJobProgress, MachineTally
 from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
+from knowngood.app.store.engine import Session
 from knowngood.app.store.records import ArmState, JobState
 from knowngood.app.store.statements import counted
 from knowngood.app.store.tables import arms, attempts, issues, jobs, machines

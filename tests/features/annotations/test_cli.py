@@ -16,6 +16,7 @@ import pytest
 
 from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.features.bundles.store import export_bundle
+from knowngood.app.logging_setup import configure
 from knowngood.app.main import main
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.queries import load_cells
@@ -41,6 +42,7 @@ def call(filled: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     """The real command line, in this process, over a store that is filled."""
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", filled.url.render_as_string(hide_password=False))
+    configure("text", "warning")  # the server that is pushed to stands in this process too, and logs its requests
 
     def calling(*arguments: str) -> Done:
         monkeypatch.setattr(sys, "argv", ["knowngood", *arguments])

@@ -17,15 +17,15 @@ import pytest
 import sqlalchemy as sa
 from alembic import command
 
-from knowngood.app.cli.context import bring_up
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBackup, StoreUnusable
 from knowngood.app.features.backup.format import CheckedBackup, TableHead, check_backup, read_tables, write_backup
 from knowngood.app.features.backup.store import back_up, restore
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, migrate, reading, require_current, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.app.store.evidence.cells import announce, touch
+from knowngood.app.store.state.migrations import bring_up, migrate
 from knowngood.app.store.tables import cells, events, logs
 from tests.fixtures.databases import KINDS, NewStore
 from tests.make import NOON
@@ -431,7 +431,7 @@ def _peak_bytes(store_on: NewStore, kind: str, number: int, path: Path) -> int:
     with unit_of_work(engine) as s:
         for n in range(0, number, 100):
             rows = [{"digest": f"{m:08}", "zlib": os.urandom(8000)} for m in range(n, n + 100)]
-            s.connection().execute(sa.insert(logs), rows)
+            s.execute(sa.insert(logs), rows)
     tracemalloc.start()
     try:
         brought_back(other, saved(engine, path))

@@ -22,11 +22,12 @@ from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
 from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
 from knowngood.app.store import queries
 from knowngood.app.store.audit_log import load_audit
-from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.store.jobs.job_queue import release_job
 from knowngood.app.store.maintenance import prune, reclassify
 from knowngood.app.store.records import ExportSelection, ImportReport
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, locks, metadata
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import HOLDER, claim, finished, given_catalogue, given_results, given_run

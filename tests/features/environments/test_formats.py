@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from knowngood.app.catalogue.build_loader import read_builds
 from knowngood.app.domain.errors import BadEnvironment, OtherPython
-from knowngood.app.features.environments import read_environment
+from knowngood.app.features.environments.detect import read_environment
 from knowngood.app.features.environments.installed import state_here
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, resolve
 

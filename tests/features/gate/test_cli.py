@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+from knowngood.app.features.gate.cli.action import TEXTS
+from knowngood.app.features.gate.cli.asking import NAMES
 from knowngood.app.features.gate.snapshot import make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.store.engine import connect
 from tests.fixtures.databases import NewStore
@@ -161,15 +163,17 @@ def test_the_server_is_named_by_a_variable_too_and_no_store_is_opened(place: Pla
     assert server in told.stdout
 
 
-def test_asking_a_server_imports_nothing_but_the_standard_library(server: str) -> None:
+def test_the_action_asks_a_server_with_nothing_but_the_standard_library(server: str) -> None:
     code = (
-        "import sys; from knowngood.app.features.gate.cli import main; "
-        f"code = main(['--server', {server!r}, '--build', {BAD!r}, '--issues', 'xla-8464']); "
+        "import sys; from knowngood.app.features.gate.cli.action import main; code = main(); "
         "all_ = {name.partition('.')[0] for name in sys.modules}; "
         "ours = all_ - sys.stdlib_module_names - {'knowngood', '__main__'}; "
         "print(code, sorted(name for name in ours if not name.startswith('_')), file=sys.stderr)"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    inputs = {"GATE_SERVER": server, "GATE_BUILD": BAD, "GATE_ISSUES": "xla-8464", "GATE_ENFORCE": "true"}
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | inputs, capture_output=True, text=True, check=True
+    )
     assert told.stderr.strip() in {"1 []", "1 ['sitecustomize']"}, told.stderr
 
 
@@ -404,9 +408,9 @@ def test_the_action_tells_in_annotations_a_summary_and_an_output(
 
 
 def test_every_input_of_the_action_reaches_its_script() -> None:
-    action, script = ((ROOT / name).read_text() for name in ("action.yml", "ci/gate.sh"))
+    action = (ROOT / "action.yml").read_text()
     inputs = set(re.findall(r"inputs\.([a-z-]+)", action))
-    passed = set(re.findall(r"^for name in (.*); do$", script, re.MULTILINE)[0].split())
+    passed = {name.replace("_", "-") for name in (*TEXTS, *NAMES)}
     assert inputs == passed | {"token", "enforce"}
     for name in passed:
         assert f"GATE_{name.upper().replace('-', '_')}: ${{{{ inputs.{name} }}}}" in action

@@ -66,7 +66,7 @@ def test_an_environment_stands_for_its_build(call: Call, tmp_path: Path) -> None
         (("--from", "2.7.1", "--issues", "pytorch-1"), 'no issue is called "pytorch-1" here'),
         (("--from", "2.7.1", "--pin", "numpy<2"), "cannot be held against a build"),
         (("--from", "2.7.1", "--format", "markdown", "--to", "torch-9"), "is no candidate; candidates: "),
-        (("--from", "2.7.1", "--enough", "49"), "'--enough': Input should be greater than or equal to 50"),
+        (("--from", "2.7.1", "--enough", "49"), "'--enough': 49 is not in the range 50<=x<=100"),
         (("-r", "nowhere.txt"), "nowhere.txt cannot be read"),
     ],
 )

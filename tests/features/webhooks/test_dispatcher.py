@@ -346,7 +346,7 @@ def test_whoever_is_killed_between_sending_and_writing_it_down_has_it_sent_twice
         assert processes[0].returncode == -signal.SIGKILL
         assert deliveries(own_engine) == [(DeliveryState.WAITING, 0)]
         with unit_of_work(own_engine) as s:  # its lease runs out; the test does not wait for that
-            s.connection().exec_driver_sql("DELETE FROM leases")
+            s.exec_driver_sql("DELETE FROM leases")
         second = run_courier(url)
         assert second.communicate(timeout=PATIENCE_S)[0].endswith("\n1\n")
     assert deliveries(own_engine) == [(DeliveryState.DELIVERED, 1)]

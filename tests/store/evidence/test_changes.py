@@ -11,11 +11,12 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVerdict
 from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.evidence.changes import load_earlier, load_news, load_news_of_causes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.store.queries import load_last_event
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import events
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.store.given import claim, ended, finished, given_results, given_run

@@ -278,12 +278,12 @@ def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -
     names = attempts.columns.keys()
     kept = []
     for write in (
-        lambda s: s.connection().execute(sa.insert(attempts), rows),
+        lambda s: s.execute(sa.insert(attempts), rows),
         lambda s: bulk_insert.insert(s, attempts, [[row[name] for name in names] for row in rows]),
     ):
         with unit_of_work(engine) as s:
             write(s)
-            raw = s.connection().exec_driver_sql("SELECT * FROM attempts ORDER BY id").all()
+            raw = s.exec_driver_sql("SELECT * FROM attempts ORDER BY id").all()
             kept.append([tuple(row) for row in raw])
             s.execute(sa.delete(attempts))
     assert kept[0] == kept[1]

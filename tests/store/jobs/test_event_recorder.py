@@ -14,11 +14,12 @@ from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised
 from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE, Cell, Verdict
 from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
 from knowngood.app.store import queries
-from knowngood.app.store.engine import Engine, connect, migrate, reading, unit_of_work
+from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import lose_job, record_event
 from knowngood.app.store.jobs.job_queue import cancel_run, release_job
 from knowngood.app.store.maintenance import reclassify
 from knowngood.app.store.records import JobState, RunState, StaleEvent, UnfitEvent
+from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, logs, metadata
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_build, make_issue, make_record
 from tests.store.given import (

@@ -1,16 +1,11 @@
 """The forms that an answer of the gate comes in, and the media type of each."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from knowngood.app.cli.loading import load
 from knowngood.app.features.gate.decision import Ruling
-from knowngood.app.features.gate.renderers.github import answer_github, github_summary
-from knowngood.app.features.gate.renderers.json import dump_decision
-from knowngood.app.features.gate.renderers.junit import answer_junit
-from knowngood.app.features.gate.renderers.markdown import answer_markdown
-from knowngood.app.features.gate.renderers.sarif import answer_sarif
-from knowngood.app.features.gate.renderers.text import answer_text
 
 
 class Form(StrEnum):
@@ -34,6 +29,21 @@ MEDIA = {
 }
 
 
+_HERE = "knowngood.app.features.gate.renderers"
+_RENDERERS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
+    Form.TEXT: (f"{_HERE}.text:answer_text", ()),
+    Form.JSON: (f"{_HERE}.json:dump_decision", ()),
+    Form.JUNIT: (f"{_HERE}.junit:answer_junit", ()),
+    Form.SARIF: (f"{_HERE}.sarif:answer_sarif", ("where",)),
+    Form.GITHUB: (f"{_HERE}.github:answer_github", ("where", "advisory")),
+    Form.MARKDOWN: (f"{_HERE}.markdown:answer_markdown", ()),
+    Form.SUMMARY: (f"{_HERE}.github:github_summary", ()),
+}
+"""The function of each form, and the fields of `RenderOptions` that it takes beside the base. Imported when asked for:
+JUnit's and SARIF's parts take longer to import than the rest of an answer.
+"""
+
+
 @dataclass(frozen=True)
 class RenderOptions:
     """Options of an answer beside the ruling. `base` is the server's address, before the paths of evidence; `where` the
@@ -45,20 +55,8 @@ class RenderOptions:
     advisory: bool = False
 
 
-_RENDERERS: Mapping[Form, Callable[[Ruling, RenderOptions], str]] = {
-    Form.TEXT: lambda ruling, options: answer_text(ruling, options.base),
-    Form.JSON: lambda ruling, options: dump_decision(ruling, options.base),
-    Form.JUNIT: lambda ruling, options: answer_junit(ruling, options.base),
-    Form.SARIF: lambda ruling, options: answer_sarif(ruling, options.base, where=options.where),
-    Form.GITHUB: lambda ruling, options: answer_github(
-        ruling, options.base, where=options.where, advisory=options.advisory
-    ),
-    Form.MARKDOWN: lambda ruling, options: answer_markdown(ruling, options.base),
-    Form.SUMMARY: lambda ruling, options: github_summary(ruling, options.base),
-}
-
-
 def render(ruling: Ruling, form: Form, options: RenderOptions = RenderOptions()) -> str:
     """The answer as text that ends in a line end."""
-    text = _RENDERERS[form](ruling, options)
+    target, more = _RENDERERS[form]
+    text: str = load(target)(ruling, options.base, **{name: getattr(options, name) for name in more})
     return text if text.endswith("\n") else f"{text}\n"

@@ -4,28 +4,18 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from knowngood.app.cli.context import make_data_dir, read_settings, root
+from knowngood.app.cli.context import make_data_dir, root
+from knowngood.app.cli.knowledge import knowledge_here
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.gate.snapshot import make_key, public_key, write_snapshot
+from knowngood.app.settings import read_settings
 
 _KEY = "snapshot-key.pem"
 
 
-def snapshot(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    key: Annotated[
-        Path | None,
-        typer.Option(help="Signs it; one in the data folder unless said, made the first time.", dir_okay=False),
-    ] = None,
-) -> None:
-    """Write what the gate knows to a signed file; `gate --snapshot FILE` answers from it without a server."""
-    from knowngood.app.features.gate.cli_local import grounds_here
-    from knowngood.app.features.gate.snapshot import public_key, write_snapshot
-
-    knowledge = grounds_here()
+def snapshot(output: Path, key: Path | None) -> None:
+    knowledge = knowledge_here()
     private = _private_key(key)
     data = write_snapshot(knowledge, private)
     partial = output.with_name(output.name + ".partial")
@@ -57,8 +47,6 @@ def _private_key(named: Path | None) -> bytes:
 
 def _make(path: Path) -> None:
     """Nobody else may read it, not even for the moment in which it is written. Of two who make one, one counts."""
-    from knowngood.app.features.gate.snapshot import make_key
-
     partial = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(make_key())

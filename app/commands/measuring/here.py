@@ -8,23 +8,36 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import InvalidVersion, Version
 from rich.console import Console
 
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.cli.choice import Chosen, ended, verdicts
+from knowngood.app.cli.context import make_data_dir, opened, root
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.output import err, out, print_json
+from knowngood.app.cli.signals import stoppable
+from knowngood.app.cli.stored import known_now, pick_issues
+from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned
+from knowngood.app.dashboard.matrix.table import sign_in_colour
 from knowngood.app.domain.builds.build import Build, BuildId, difference
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue, digest
+from knowngood.app.domain.measuring.planning import PlanRequest
+from knowngood.app.domain.verdicts.matrix import complete
 from knowngood.app.domain.verdicts.status import partly_working, working
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.serialization.marks import mark_of
-
-if TYPE_CHECKING:
-    from knowngood.workers.provision.adopted_env import AdoptedEnvironment
+from knowngood.app.settings import read_settings
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import unit_of_work
+from knowngood.workers.provision.adopted_env import AdoptedEnvironment, inspect_interpreter
+from knowngood.workers.provision.resolver import ProvisionFailure
 
 LOCAL = "local"
 """The origin of a build that came from no index we know."""
@@ -41,11 +54,40 @@ class Here:
     is_column: bool
 
 
-def look(python: str, builds: Iterable[Build]) -> Here:
-    """What `python` holds; an empty text is the interpreter that runs this. Raises BadRequest where it has no torch."""
-    from knowngood.workers.provision.adopted_env import inspect_interpreter
-    from knowngood.workers.provision.resolver import ProvisionFailure
+def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail_on: Sequence[str]) -> Exit:
+    failing = verdicts(fail_on)
+    settings = read_settings()
+    catalogue = read_catalogue(settings.folders)
+    found = look(python, catalogue.builds)
+    make_data_dir(settings)
+    store = root(settings) / "here"
+    store.mkdir(exist_ok=True)
+    engine = opened(settings.model_copy(update={"data_dir": store / found.name, "database_url": ""}))
+    with unit_of_work(engine) as s:
+        save_catalogue(s, catalogue.issues, [found.build], now())
+    work = Work(settings, None, {found.build.id: found.python})
+    chosen = Chosen(pick_issues(engine, issues), (found.build,), own_hardware())
+    err.print(f"{found.python} holds {found.in_words}", markup=False, soft_wrap=True)
+    asked = {"builds": [found.build.id], "issues": [i.id for i in chosen.issues], "by": "here"}
+    wanted = PlanRequest(force=force, where_affected=True, now=now())
+    with stoppable() as stop:
+        for _ in range(1 + FURTHER):
+            planned = work.able(plan(engine, chosen, wanted))
+            if planned and not stop():
+                run_planned(engine, work, planned, asked, stop)
+            wanted = replace(wanted, force=False)
+    known = known_now(engine)
+    every = complete(chosen.issues, chosen.builds, chosen.hardware, known).values()
+    cells = [cell for cell in every if cell.verdict is not Verdict.NOT_RUN]
+    if as_json:
+        print_json(as_body(found, cells))
+    else:
+        print_found(out, found, chosen.issues, cells)
+    return ended(known, chosen, failing)
 
+
+def look(python: str, builds: Iterable[Build]) -> Here:
+    """The environment of `python`; empty is the interpreter that runs this. Raises BadRequest where it has no torch."""
     program = shutil.which(python) if python else sys.executable
     if program is None:
         raise BadRequest(f"--python {python} is no program here")
@@ -59,7 +101,7 @@ def look(python: str, builds: Iterable[Build]) -> Here:
     return Here(path, column or _build_of(found), found.in_words, _name(path, found), column is not None)
 
 
-def _build_of(found: "AdoptedEnvironment") -> Build:
+def _build_of(found: AdoptedEnvironment) -> Build:
     """A build that no catalogue has. Its Triton counts as its own pin: nobody has said otherwise."""
     said = found.imported
     try:
@@ -85,7 +127,7 @@ def _build_of(found: "AdoptedEnvironment") -> Build:
     )
 
 
-def _name(path: Path, found: "AdoptedEnvironment") -> str:
+def _name(path: Path, found: AdoptedEnvironment) -> str:
     return digest(f"{path} {found.imported} {found.lock}")[:16]
 
 
@@ -101,8 +143,6 @@ def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: It
 
 
 def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
-    from knowngood.app.cli.console import sign_in_colour
-
     silent = ", wrong numbers without an error" if issue.silent and cell.verdict is Verdict.AFFECTED else ""
     console.print("  ", sign_in_colour(cell), " ", sep="", end="")
     console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
@@ -117,7 +157,7 @@ def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
         console.print(f"      {issue.report.url}", markup=False, highlight=False, soft_wrap=True)
 
 
-def as_json(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
+def as_body(here: Here, cells: Iterable[Cell]) -> Mapping[str, Any]:
     rows = [
         {
             "issue": cell.issue,

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from knowngood.app.domain.errors import BadRequest, KnownGoodError, ServerUnusable
-from knowngood.app.features.gate.cli import CODES, Answer
+from knowngood.app.features.gate.cli.result import CODES, Answer
 
 _TIMEOUT_S = 30
 _TRIES = 4
@@ -31,7 +31,7 @@ class _Stay(HTTPRedirectHandler):
 _opener = build_opener(_Stay)
 
 
-def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool = False) -> Answer:
+def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
     """The answer in the first of `forms`, and in the second where there is one, which is the summary.
 
     Raises BadRequest where the server does not understand the question, and ServerUnusable.
@@ -96,7 +96,7 @@ def _refusal(address: str, error: HTTPError) -> KnownGoodError:
 
 
 def _told(error: HTTPError) -> str:
-    """What a problem says in its detail, and for anything else the status in words."""
+    """The detail of a problem, and for anything else the status in words."""
     try:
         problem = json.loads(error.read(100_000))
         return str(problem["detail"])

@@ -1,0 +1,24 @@
+"""Whether the catalogue's files are as they were: reading them takes 3 s of CPU, their digest 0.03 (90 issues)."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+_PRODUCT = Path(__file__).resolve().parents[1]
+SHIPPED = _PRODUCT / "repros"
+"""The folder of issues and builds that comes with this release."""
+
+# What an issue's stored form depends on beside its own files.
+_READERS = ("app/catalogue", "app/domain/builds", "app/domain/issue.py", "app/serialization/codec.py")
+_LEFT_OUT = frozenset({".gz", ".pyc"})
+
+
+def digest_of(folders: Sequence[Path]) -> bytes:
+    """Of everything that a stored catalogue is made from: the files, and the code that reads them."""
+    found = blake2b(digest_size=16)
+    for place in (*folders, *(_PRODUCT / name for name in _READERS)):
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if file.is_file() and file.suffix not in _LEFT_OUT:
+                found.update(f"{file}\0".encode())
+                found.update(file.read_bytes())
+    return found.digest()

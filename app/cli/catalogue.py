@@ -1,0 +1,34 @@
+"""The catalogue's files taken into the store, where they say something else than the store does."""
+
+import sys
+from datetime import UTC, datetime
+
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.catalogue_digest import digest_of
+from knowngood.app.cli.context import opened
+from knowngood.app.settings import Settings
+from knowngood.app.store.catalogue import save_catalogue
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.state.catalogue_state import is_taken_in, remember_taken_in
+
+
+def take_in_catalogue(engine: Engine, settings: Settings) -> None:
+    """Make the store's catalogue what the files say; says which verdicts that changed."""
+    digest = digest_of(settings.folders)
+    with reading(engine) as s:
+        if is_taken_in(s, digest):
+            return
+    catalogue = read_catalogue(settings.folders)
+    with unit_of_work(engine) as s:
+        changes = save_catalogue(s, catalogue.issues, catalogue.builds, datetime.now(UTC))
+        remember_taken_in(s, digest)
+    news = sum(change.is_news for change in changes)
+    if news:
+        sys.stderr.write(f"the catalogue changed: {news} cells read differently now\n")
+
+
+def opened_with_catalogue(settings: Settings) -> Engine:
+    """The store with the catalogue as its files have it, so that names are checked against what there is now."""
+    engine = opened(settings)
+    take_in_catalogue(engine, settings)
+    return engine

@@ -1,0 +1,58 @@
+"""The choice that a command is given: issues and builds by their names, and hardware classes."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.build_names import BuildNames
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue_selectors import find_issues
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import complete
+from knowngood.app.domain.verdicts.verdict import Verdict
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Issues and builds of the catalogue, and hardware classes."""
+
+    issues: tuple[Issue, ...]
+    builds: tuple[Build, ...]
+    hardware: tuple[str, ...]
+
+
+def issues_of(issues: Mapping[str, Issue], names: Sequence[str]) -> tuple[Issue, ...]:
+    """The issues that are named; without a word all."""
+    return find_issues(names, issues) if names else tuple(issues.values())
+
+
+def builds_of(builds: Collection[Build], names: Sequence[str], empty: Callable[[Build], bool]) -> tuple[Build, ...]:
+    """The builds that are named, `all`, `default`, or without a word those that `empty` says."""
+    if not names:
+        return tuple(build for build in builds if empty(build))
+    if "all" in names:
+        return tuple(builds)
+    known = BuildNames({build.id: build for build in builds})
+    ids = {known.find(name).id for name in names if name != "default"}
+    return tuple(build for build in builds if build.id in ids or (build.default and "default" in names))
+
+
+def verdicts(names: Sequence[str]) -> frozenset[str]:
+    """Of --fail-on. Raises BadRequest for what is none."""
+    return one_of(sorted(Verdict), names, "--fail-on", "verdict")
+
+
+def one_of(known: Iterable[str], names: Sequence[str], flag: str, kind: str) -> frozenset[str]:
+    """The names that an option was given. Raises BadRequest for one that is not known."""
+    for name in names:
+        if name not in set(known):
+            raise BadRequest(f'{flag} "{name}" is no {kind}; known: {", ".join(known)}')
+    return frozenset(names)
+
+
+def ended(known: Known, chosen: Chosen, failing: frozenset[str]) -> Exit:
+    """A finding where a chosen cell has one of these verdicts."""
+    cells = complete(chosen.issues, chosen.builds, chosen.hardware, known).values() if failing else ()
+    return Exit.FINDING if any(cell.verdict.value in failing for cell in cells) else Exit.OK

@@ -1,0 +1,51 @@
+"""Commands that show what is known."""
+
+from knowngood.app.cli.lazy import command
+from knowngood.app.cli.options import AS_JSON, BUILDS, FAIL_ON, HARDWARE, ISSUES, PATH, argument, flag, option, text
+
+MATRIX = command(
+    "knowngood.app.dashboard.matrix.cli:matrix",
+    "Print what is known now.",
+    ISSUES,
+    BUILDS,
+    HARDWARE,
+    text("--query", "Issues and columns, as in the box of the matrix page."),
+    AS_JSON,
+    FAIL_ON,
+    example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
+)
+EXPLAIN = command(
+    "knowngood.app.features.diagnose.cli:explain",
+    "Say which issue a pasted failure is, where it was seen, and what helps on your build.\n\n"
+    "Ends 0 where an issue is recognised, 3 where none is surely (the nearest are named), 2 where the text cannot be "
+    "read, 4 where the store cannot be used. The text is not stored.",
+    argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
+    text("--build", "Your build, where the text does not tell it.", "BUILD"),
+    flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
+    example="explain training.log --build 2.6.0+cu124",
+)
+HYGIENE = command(
+    "knowngood.app.features.coverage.cli:hygiene",
+    "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",
+    ISSUES,
+    AS_JSON,
+    example="hygiene --issues pytorch-151290",
+)
+EXPORT = command(
+    "knowngood.app.commands.export:export",
+    "Write evidence to a bundle that another installation imports, or the matrix in the words of other tools.",
+    option(
+        "-o",
+        "--output",
+        type=PATH,
+        required=True,
+        help="The file to write; - is the standard output, but not for a bundle.",
+    ),
+    text("--format", "bundle, osv, kcidb, csv, junit or markdown.", "FORM", "form", default="bundle"),
+    ISSUES,
+    BUILDS,
+    HARDWARE,
+    text("--origin", "How a bundle names this store to whoever imports it.", default="knowngood"),
+    flag("--all", "everything", help_="Into a bundle: superseded attempts too."),
+    example="export --format csv -o matrix.csv",
+)

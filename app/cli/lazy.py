@@ -1,0 +1,71 @@
+"""Commands whose options are known at once, and whose modules are imported when they run."""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import click
+from click.exceptions import NoSuchCommand
+
+from knowngood.app.cli.loading import load
+
+_SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
+_CONFIGURE = "knowngood.app.logging_setup:configure"
+
+
+def command(target: str, help_: str, *params: click.Parameter, example: str) -> click.Command:
+    """A command that is the function at `target`, called with its parameters by name; it gives the exit code."""
+    return click.Command(
+        None,
+        callback=partial(_call, target),
+        params=list(params),
+        help=help_,
+        epilog=f"\b\nExample:\n  knowngood {example}",
+        context_settings=_SETTINGS,
+    )
+
+
+def _call(target: str, /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
+    run = load(target)
+    if "structlog" in sys.modules:  # what may log imports it; unless told otherwise it would write among the answers
+        load(_CONFIGURE)("text", "warning")
+    code: int | None = run(**asked)
+    return code
+
+
+def group(help_: str, **commands: click.Command) -> click.Group:
+    """Commands below a command, all about one thing."""
+    for name, one in commands.items():
+        one.name = name
+    return click.Group(None, dict(commands), help=help_, context_settings=_SETTINGS)
+
+
+class LazyTable(click.Group):
+    """The root: heading -> name -> (where the command is declared, its one line). A declaration is imported for the
+    command that is run, or whose help is asked for.
+    """
+
+    def __init__(self, table: Mapping[str, Mapping[str, tuple[str, str]]], **more: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(context_settings=_SETTINGS, **more)
+        self._table = table
+        self._rows = {name: row for rows in table.values() for name, row in rows.items()}
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(self._rows)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self._rows and not name.startswith("-") and not ctx.resilient_parsing:
+            raise NoSuchCommand(name, possibilities=self._rows, ctx=ctx)
+        if name not in self._rows:
+            return None
+        target, line = self._rows[name]
+        found: click.Command = load(target)
+        found.name, found.short_help = name, line
+        return found
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self._rows))
+        for heading, rows in self._table.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in rows.items()])

@@ -1,0 +1,54 @@
+"""Knowledge from a store of any kind and in any state: brought up, and with the catalogue taken in."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from knowngood.app.cli.catalogue import opened_with_catalogue, take_in_catalogue
+from knowngood.app.cli.choice import builds_of, issues_of
+from knowngood.app.cli.context import opened
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.knowledge.loader import load_knowledge, load_known
+from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.settings import Settings
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.jobs.durations import load_environment_s
+from knowngood.app.store.queries import load_builds, load_durations, load_issues
+
+
+def stored_knowledge(settings: Settings, now: datetime) -> Knowledge:
+    """With the catalogue taken in where the store knows no issue yet."""
+    engine = opened(settings)
+    with reading(engine) as s:
+        found = load_knowledge(s, now).knowledge
+    if found.known.issues:
+        return found
+    take_in_catalogue(engine, settings)
+    with reading(engine) as s:
+        return load_knowledge(s, now).knowledge
+
+
+def stored_times(settings: Settings) -> tuple[dict[tuple[str, str, str], float], float | None]:
+    with reading(opened(settings)) as s:
+        return load_durations(s), load_environment_s(s)
+
+
+def current_known(settings: Settings, now: datetime) -> Known:
+    with reading(opened_with_catalogue(settings)) as s:
+        return load_known(s, now)
+
+
+def pick_issues(engine: Engine, names: Sequence[str]) -> tuple[Issue, ...]:
+    with reading(engine) as s:
+        return issues_of({issue.id: issue for issue in load_issues(s)}, names)
+
+
+def pick_builds(engine: Engine, names: Sequence[str], empty: Callable[[Build], bool]) -> tuple[Build, ...]:
+    with reading(engine) as s:
+        return builds_of(load_builds(s), names, empty)
+
+
+def known_now(engine: Engine) -> Known:
+    with reading(engine) as s:
+        return load_known(s, datetime.now(UTC))

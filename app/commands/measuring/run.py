@@ -1,0 +1,139 @@
+"""`knowngood run`: what is not known yet is run, stored and printed."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from knowngood.app.cli.catalogue import opened_with_catalogue
+from knowngood.app.cli.choice import Chosen, ended, verdicts
+from knowngood.app.cli.context import root
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.output import err, print_json
+from knowngood.app.cli.signals import stoppable
+from knowngood.app.cli.stored import known_now, pick_builds, pick_issues
+from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned
+from knowngood.app.commands.serve import log_as
+from knowngood.app.dashboard.matrix.cli import show
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest
+from knowngood.app.features.bundles.cli import write_bundle
+from knowngood.app.features.scheduling.cli import proposed
+from knowngood.app.features.scheduling.pricing import price_as_json, tell_price
+from knowngood.app.settings import Settings, read_settings
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_builds
+from knowngood.workers.pack.builder import OpenedPack, open_pack
+from knowngood.workers.provision.adopted_env import adopt
+
+Names = Sequence[str]
+
+
+def run(
+    *,
+    builds: Names,
+    issues: Names,
+    hardware: Names,
+    repeat: int,
+    confirm: bool,
+    force: bool,
+    where_affected: bool,
+    next_up: bool,
+    minutes: float,
+    dry_run: bool,
+    sizes: bool,
+    pack: Path | None,
+    python: Names,
+    output: Path | None,
+    as_json: bool,
+    fail_on: Names,
+) -> Exit:
+    failing = verdicts(fail_on)
+    if next_up and (builds or issues or pack or python or repeat > 1 or confirm or force or where_affected):
+        raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
+    settings = read_settings()
+    log_as(settings, "warning")
+    unpacked = _open_pack(settings, pack) if pack else None
+    settings = _with_catalogue_of(settings, unpacked)
+    engine = opened_with_catalogue(settings)
+    work = Work(settings, unpacked, _adopt(engine, python))
+    chosen = _chosen_for(engine, work, builds, issues, hardware)
+    wanted = PlanRequest(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=now())
+    if next_up:
+        planned, chosen = _proposed(engine, settings, chosen, minutes)
+    else:
+        planned = work.able(plan(engine, chosen, wanted))
+    if dry_run:
+        if as_json:
+            print_json(price_as_json(engine, work.place(asks=sizes), planned))
+        else:
+            tell_price(engine, work.place(asks=sizes), planned)
+        return Exit.OK
+    asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
+    with stoppable() as stop:
+        try:
+            run_planned(engine, work, planned, asked, stop)
+            for _ in range(FURTHER if confirm or where_affected else 0):
+                planned = work.able(plan(engine, chosen, replace(wanted, force=False)))
+                if planned and not stop():
+                    run_planned(engine, work, planned, asked, stop)
+        finally:
+            if unpacked or output:
+                _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
+    known = known_now(engine)
+    show(known, chosen, as_json=as_json)
+    return ended(known, chosen, failing)
+
+
+def _open_pack(settings: Settings, folder: Path) -> OpenedPack:
+    return open_pack(folder, root(settings), tell=lambda line: err.print(line, soft_wrap=True))
+
+
+def _with_catalogue_of(settings: Settings, pack: OpenedPack | None) -> Settings:
+    """A pack brings the catalogue it was made with; what is installed here may be another state of it."""
+    if pack is None:
+        return settings
+    return settings.model_copy(update={"shipped": False, "catalogue": os.pathsep.join(map(str, pack.catalogue))})
+
+
+def _adopt(engine: Engine, pythons: Sequence[str]) -> dict[str, Path]:
+    """The builds that these interpreters hold. Raises BadRequest for one that is no column."""
+    if not pythons:
+        return {}
+    with reading(engine) as s:
+        builds = load_builds(s)
+    found = dict(adopt(python, builds, os.environ) for python in pythons)
+    for id_, path in found.items():
+        err.print(f"{path} is {id_}: used as it is", soft_wrap=True)
+    return found
+
+
+def _chosen_for(engine: Engine, work: Work, builds: Names, issues: Names, hardware: Names) -> Chosen:
+    """Issues and builds that are named; else what the pack is for and what was adopted; else the default builds."""
+    ids = {*(work.pack.builds if work.pack else ()), *work.adopted}
+    if work.pack and not issues:
+        issues = list(work.pack.issues)
+    return Chosen(
+        pick_issues(engine, issues),
+        pick_builds(engine, builds, lambda build: build.id in ids if ids else build.default),
+        tuple(hardware) or own_hardware(),
+    )
+
+
+def _proposed(
+    engine: Engine, settings: Settings, chosen: Chosen, minutes: float
+) -> tuple[tuple[PlannedJob, ...], Chosen]:
+    """The jobs of `next` in its order, and what they are about."""
+    planned = tuple(one.job for one in proposed(engine, settings, chosen.hardware, minutes))
+    issues = {arm.issue for job in planned for arm in job.arms}
+    about = Chosen(
+        tuple(issue for issue in pick_issues(engine, ()) if issue.id in issues),
+        pick_builds(engine, (), lambda build: build.id in {job.build.id for job in planned}),
+        tuple(class_ for class_ in chosen.hardware if any(job.hardware == class_ for job in planned)),
+    )
+    return planned, about
+
+
+def _write_results(engine: Engine, chosen: Chosen, output: Path, pack: OpenedPack | None) -> None:
+    origin = f"pack {pack.id}" if pack else "knowngood"
+    write_bundle(engine, output, origin, issues={i.id for i in chosen.issues}, builds={b.id for b in chosen.builds})

@@ -1,0 +1,71 @@
+"""`knowngood up`: the dashboard over the shipped results, while the default set is measured here."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.cli.catalogue import opened_with_catalogue
+from knowngood.app.cli.choice import Chosen
+from knowngood.app.cli.output import err
+from knowngood.app.cli.signals import stoppable, wait
+from knowngood.app.cli.stored import pick_builds, pick_issues
+from knowngood.app.commands.measuring.jobs import (
+    UP,
+    Work,
+    is_led,
+    now,
+    own_hardware,
+    plan,
+    run_planned,
+    unfinished_ups,
+)
+from knowngood.app.commands.migrate import derive_anew
+from knowngood.app.commands.serve import Server, listen, log_as
+from knowngood.app.domain.measuring.planning import PlanRequest
+from knowngood.app.features.bundles.cli import import_bundle
+from knowngood.app.features.scheduling.pricing import tell_price
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.jobs.job_queue import cancel_run
+
+
+def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
+    settings = read_settings()
+    log_as(settings, "warning")
+    engine = opened_with_catalogue(settings)
+    derive_anew(engine)
+    for file in _shipped_evidence() if settings.shipped else ():
+        import_bundle(engine, file, alone=True)
+    listening, address = listen(host or settings.host, settings.port if port is None else port)
+    with stoppable() as stop, Server(engine, settings, listening).beside():
+        err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
+        if not is_led(engine):
+            _give_up_earlier(engine)
+        every = pick_issues(engine, ())
+        small = tuple(issue for issue in every if issue.default)
+        chosen = Chosen(small or every, pick_builds(engine, builds, lambda build: build.default), own_hardware())
+        work, seen = Work(settings), set[str]()
+        while "" not in seen:  # after what another `up` measured or cancelled, the rest
+            replan = partial(plan, engine, chosen, PlanRequest(), only_local=True)
+            planned = replan()
+            tell_price(engine, work.place(), planned)
+            asked = {"builds": [b.id for b in chosen.builds], "by": UP}
+            seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+        if once:
+            return
+        err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)
+        wait(stop)
+
+
+def _shipped_evidence() -> list[Path]:
+    return sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz"))
+
+
+def _give_up_earlier(engine: Engine) -> None:
+    """Cancel what an interrupted `up` left queued: its answers are known, and the rest is planned anew."""
+    with reading(engine) as s:
+        left = unfinished_ups(s)
+    for run_id in left:
+        with unit_of_work(engine) as s:
+            cancel_run(s, run_id, now())

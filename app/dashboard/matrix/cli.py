@@ -1,0 +1,59 @@
+"""`knowngood matrix`: what is known now, as a table or as JSON."""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+from knowngood.app.cli.choice import Chosen, builds_of, ended, issues_of, verdicts
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.knowledge import known_here
+from knowngood.app.cli.loading import load
+from knowngood.app.cli.output import out, print_json
+from knowngood.app.dashboard.matrix.table import print_matrix
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete
+from knowngood.app.query.cli import read_asked
+
+_OWN = "knowngood.workers.host.machine_info:describe_machine"
+_BODY = "knowngood.app.dashboard.matrix.schemas:matrix_body"
+
+
+def matrix(
+    *,
+    issues: Sequence[str],
+    builds: Sequence[str],
+    hardware: Sequence[str],
+    query: str,
+    as_json: bool,
+    fail_on: Sequence[str],
+) -> Exit:
+    failing = verdicts(fail_on)
+    asked = read_asked(query)
+    known = known_here()
+    classes = tuple(hardware) or known.hardware or load(_OWN)().hardware[:1]
+    is_shown = (lambda _: True) if builds else _measured_or_on_line(known)
+    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True), is_shown)
+    wanted = asked.issues(issues_of(known.issues, issues), columns, classes, lambda: known, datetime.now(UTC))
+    chosen = Chosen(wanted, columns, classes)
+    if query and not wanted and not as_json:
+        out.print("no issue matches the query")
+    else:
+        show(known, chosen, as_json=as_json)
+    return ended(known, chosen, failing)
+
+
+def _measured_or_on_line(known: Known) -> Callable[[Build], bool]:
+    measured = {build for _, build, _ in known.cells}
+    shown = {build.id for build in choose_columns(known.builds.values(), measured, Columns.RELEASES)}
+    return lambda build: build.id in shown
+
+
+def show(known: Known, chosen: Chosen, *, as_json: bool) -> None:
+    """The matrix of what is chosen; `run` ends with it too."""
+    if as_json:
+        cells = complete(chosen.issues, chosen.builds, chosen.hardware, known)
+        body = load(_BODY)(chosen.issues, chosen.builds, cells.values(), datetime.now(UTC))
+        print_json(body.model_dump(mode="json"))
+        return
+    for hardware in chosen.hardware:
+        print_matrix(out, chosen.issues, chosen.builds, hardware, known)

@@ -1,0 +1,128 @@
+"""The question to the gate, from options or from the inputs of the Action, and who answers it.
+
+This imports the standard library alone, and whoever answers when it is known who that is: the Action asks a server with
+a Python that has nothing installed, and with `--server` an answer comes ready in its form.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.loading import load
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.gate.cli.result import Answer, deliver, end
+
+_HERE = "knowngood.app.features.gate.cli"
+_FROM_SERVER = f"{_HERE}.from_server:ask_server"
+_FROM_SNAPSHOT = f"{_HERE}.from_snapshot:rule_from_snapshot"
+_FROM_STORE = f"{_HERE}.from_store:rule_here"
+_FREEZE = "knowngood.app.features.environments.installed:freeze"
+
+_SUMMARY = "summary"
+_PLAIN = ("build", "python", "severity", "base", "only_new")
+NAMES = ("issues", "component", "package", "watch", "hardware", "applied")
+_ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
+_FLAGS = {"requirements": "-r", "stdin": "-"}
+_POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
+
+
+def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
+    """Ask, print, and say how to end."""
+    answer = _answer(asked)
+    try:
+        deliver(answer, form=asked["form"], output=asked["output"])
+    except BrokenPipeError:
+        sys.stderr.close()
+        return Exit.UNUSABLE
+    return end(answer, is_advisory=asked["advisory"])
+
+
+def _answer(asked: Mapping[str, Any]) -> Answer:
+    fields = _fields(asked)
+    forms = [asked["form"]]
+    if asked["form"] == "github" and os.environ.get("GITHUB_STEP_SUMMARY"):
+        forms.append(_SUMMARY)
+    how: dict[str, Any] = {"forms": forms, "advisory": asked["advisory"]}
+    server = asked["server"] or os.environ.get("KNOWNGOOD_SERVER", "")
+    answer: Answer
+    if asked["snapshot"]:
+        keys = [_key(text) for text in asked["public_keys"]]
+        answer = load(_FROM_SNAPSHOT)(Path(asked["snapshot"]), keys, fields, **how)
+    elif server:
+        answer = load(_FROM_SERVER)(server, fields, **how)
+    else:
+        answer = load(_FROM_STORE)(fields, **how)
+    return answer
+
+
+def _fields(asked: Mapping[str, Any]) -> dict[str, object]:
+    """The question as the API takes it; what was not said is left out."""
+    _refuse_two(asked, _ENVIRONMENTS)
+    _refuse_two(asked, ("server", "snapshot"))
+    fields: dict[str, object] = {name: asked[name] for name in _PLAIN}
+    fields |= {name: list(asked[name]) for name in NAMES}
+    fields |= {"policy": _policy(asked["policy"]), **_environment(asked)}
+    return {name: value for name, value in fields.items() if value}
+
+
+def _refuse_two(asked: Mapping[str, Any], names: Sequence[str]) -> None:
+    given = [_FLAGS.get(name, f"--{name}") for name in names if asked[name]]
+    if given[1:]:
+        raise BadRequest(f"{' and '.join(given)} exclude each other; name one of them")
+
+
+def _environment(asked: Mapping[str, Any]) -> dict[str, object]:
+    file = asked["requirements"] or asked["lock"]
+    if asked["stdin"] or file == "-":
+        return {"environment": {"name": "", "content": _text(sys.stdin.buffer.read(), "standard input")}}
+    if file:
+        return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
+    if asked["here"]:
+        found: dict[str, object] = load(_FREEZE)(asked["python"])
+        return found
+    if not asked["build"]:
+        raise BadRequest("say which environment: --build, -r, --lock, --here, or - for standard input")
+    return {}
+
+
+def _shown(path: Path) -> str:
+    """As seen from here, where annotations point; the name alone of what lies elsewhere."""
+    here = Path.cwd()
+    full = path if path.is_absolute() else here / path
+    return full.relative_to(here).as_posix() if full.is_relative_to(here) else path.name
+
+
+def _policy(named: str) -> dict[str, str] | None:
+    if named:
+        return {"name": Path(named).name, "content": _read(Path(named))}
+    own, project = Path("knowngood.toml"), Path("pyproject.toml")
+    if own.is_file():
+        return {"name": own.name, "content": _read(own)}
+    if project.is_file() and _POLICY_TABLE.search(text := _read(project)):
+        return {"name": project.name, "content": text}
+    return None
+
+
+def _key(text: str) -> str:
+    """A public key, or the file that holds one."""
+    return text if text.startswith("ed25519:") else _read(Path(text)).strip()
+
+
+def _read(path: Path) -> str:
+    try:
+        return _text(path.read_bytes(), str(path))
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _text(data: bytes, name: str) -> str:
+    """PowerShell's `pip freeze > requirements.txt` writes UTF-16 with its mark."""
+    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        raise BadRequest(f"{name} is no text in UTF-8") from None

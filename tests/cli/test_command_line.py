@@ -1,0 +1,216 @@
+"""The table of commands: each is grouped, says what it takes, loads only what it needs, and is completed."""
+
+import ast
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import click
+import pytest
+
+from knowngood.app.cli.loading import load
+from knowngood.app.main import TABLE, cli
+from tests.forked_commands import run_command
+
+ROOT = Path(__file__).parents[2]
+CONTEXT = click.Context(cli)
+HEAVY = {"sqlalchemy", "alembic", "fastapi", "starlette", "pydantic", "rich", "structlog", "jinja2", "cryptography"}
+DOING = re.compile(r"knowngood\.(app\.(features|store|commands|catalogue|web)|workers)")
+GROUPS = ["Look", "Decide", "Measure", "Catalogue", "Serve and fleet", "Upkeep"]
+LOADS = re.compile(r"knowngood\.(?:app|workers)[\w.]*:\w+")
+# Where a name is imported when it is needed: what decides who answers, and what only some answers are made of.
+LOADERS = {
+    "app/cli/context.py",
+    "app/cli/knowledge.py",
+    "app/cli/lazy.py",
+    "app/dashboard/matrix/cli.py",
+    "app/features/compare/cli.py",
+    "app/features/gate/cli/asking.py",
+    "app/features/gate/renderers/__init__.py",
+    "app/features/gate/request.py",
+    "app/features/upgrade/cli.py",
+    "app/features/upgrade/request.py",
+}
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command with its words, those below a command too."""
+    for name in cli.list_commands(CONTEXT):
+        found = cli.get_command(CONTEXT, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from ((f"{name} {below}", one) for below, one in found.commands.items())
+        else:
+            yield name, found
+
+
+COMMANDS = dict(commands())
+
+
+def target_of(command: click.Command) -> str:
+    assert isinstance(command.callback, partial)
+    return str(command.callback.args[0])
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return run_command(arguments, {"PATH": os.environ["PATH"], "COLUMNS": "100", **settings}, timeout_s=300)
+
+
+def test_help_groups_every_command_under_a_heading_with_one_line() -> None:
+    told = run("--help").stdout
+    assert re.findall(r"^(\S.*):$", told, re.MULTILINE) == ["Options", *GROUPS]
+    for rows in TABLE.values():
+        for name, (_, line) in rows.items():
+            assert re.search(rf"^  {name} +{re.escape(line[:40])}", told, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_an_example_that_it_understands(name: str) -> None:
+    told = re.search(r"knowngood (.*)", COMMANDS[name].epilog or "")
+    assert told is not None
+    assert told[1].startswith(name)
+    words = subprocess.run(["sh", "-c", f'printf "%s\\n" {told[1]}'], capture_output=True, text=True, check=True).stdout
+    given = words.split("\n")[len(name.split()) : -1]
+    with click.Context(COMMANDS[name], resilient_parsing=True) as context:
+        assert COMMANDS[name].make_parser(context).parse_args(given)[1] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_command_takes_is_what_its_function_takes(name: str) -> None:
+    """They are bound by name when the command runs, where no type checker looks."""
+    taken = inspect.signature(load(target_of(COMMANDS[name]))).parameters
+    declared = {one.name for one in COMMANDS[name].params}
+    if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
+        assert declared == taken.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_are_written_alike(name: str) -> None:
+    for one in COMMANDS[name].params:
+        help_ = getattr(one, "help", "") or ""
+        assert help_.endswith((".", "80.")), f"{one.name}: {help_}"
+        assert all(flag == flag.lower() for flag in one.opts)
+        assert (one.metavar or "X").upper() == (one.metavar or "X"), one.metavar
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_loads_only_what_declares_the_command(name: str) -> None:
+    code = (
+        "import sys; from knowngood.app.main import main; sys.argv = ['knowngood', *sys.argv[1:], '--help']\n"
+        "try: main()\n"
+        "finally: print('\\n' + ' '.join(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *name.split()], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.rsplit("\n", 2)[1].split())
+    assert not {module.partition(".")[0] for module in loaded} & HEAVY
+    ours = {module for module in loaded if re.match(r"knowngood\.(app\.(features|store|commands|web)|workers)", module)}
+    assert not ours
+    declared = {module for module in loaded if module.startswith("knowngood.app.cli.declared.")}
+    assert len(declared) == (1 if name else 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("gaet",), ["No such command 'gaet'", "Did you mean 'gate'?", "knowngood --help"]),
+        (("upgrade", "--fron", "2.5.1"), ["No such option '--fron'", "--from", "knowngood upgrade --help"]),
+        (("upgrade", "2.5.1"), ["unexpected extra argument", "2.5.1", "knowngood upgrade --help"]),
+        (("gate", "--format", "yaml"), ["'yaml' is not one of 'text', 'json'", "knowngood gate --help"]),
+        (("serve", "--port", "70000"), ["70000 is not in the range 0<=x<=65535", "knowngood serve --help"]),
+        (("token", "create"), ["Missing option '--name'", "knowngood token create --help"]),
+        (("import", "nowhere.gz"), ["'nowhere.gz' does not exist", "knowngood import --help"]),
+        (("gate", "--build", "2.5.1", "--here"), ["--build and --here exclude each other; name one of them"]),
+        (("gate", "--server", "http://x", "--snapshot", "x", "--build", "1"), ["--server and --snapshot exclude"]),
+        (("matrix", "--fail-on", "broken"), ['--fail-on "broken" is no verdict; known: affected,']),
+    ],
+)
+def test_wrong_input_ends_in_2_with_what_was_found_and_what_to_do(arguments: tuple[str, ...], words: list[str]) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("knowngood: ")
+    assert [word for word in words if word not in done.stderr] == []
+
+
+def test_without_a_word_it_shows_its_help_and_ends_in_2() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert "Usage: knowngood" in done.stderr
+
+
+# -- shells ------------------------------------------------------------------------------------------------------------
+
+
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    """In a real bash that has sourced what `knowngood completion bash` prints."""
+    program = tmp_path / "knowngood"
+    program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m knowngood "$@"\n')
+    program.chmod(0o755)
+    asked = "COMPREPLY=() COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _knowngood_completion knowngood"
+    script = "source <(knowngood completion bash)\n" + "".join(
+        f"{asked.format(words)}; echo ${{COMPREPLY[@]}}\n"
+        for words in ("knowngood upg", "knowngood token cre", "knowngood gate --adv")
+    )
+    bash = shutil.which("bash")
+    assert bash is not None
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [bash, "--norc", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["upgrade", "create", "--advisory"], done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_each_shell_is_given_a_script_and_asks_the_command(shell: str) -> None:
+    script = run("completion", shell)
+    assert (script.returncode, script.stderr) == (0, "")
+    assert "_KNOWNGOOD_COMPLETE" in script.stdout
+    if interpreter := shutil.which(shell):
+        subprocess.run([interpreter, "-n"], input=script.stdout, text=True, check=True)
+    asked = {"_KNOWNGOOD_COMPLETE": f"{shell}_complete", "COMP_WORDS": "knowngood comp", "COMP_CWORD": "1"}
+    if shell == "fish":
+        asked["COMP_CWORD"] = "comp"
+    told = run(**asked)
+    assert "compare" in told.stdout
+    assert "completion" in told.stdout
+    assert "matrix" not in told.stdout
+
+
+# -- imports -----------------------------------------------------------------------------------------------------------
+
+
+def function_level_imports() -> Iterator[str]:
+    for path in sorted([*(ROOT / "app").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield from (
+                    f"{path.relative_to(ROOT)}: {ast.unparse(node)}"
+                    for node in ast.walk(function)
+                    if isinstance(node, ast.Import | ast.ImportFrom)
+                )
+
+
+def test_no_function_imports_but_an_optional_extra() -> None:
+    assert set(function_level_imports()) == {"workers/ray/task.py: import ray"}
+
+
+def test_names_are_loaded_late_in_few_places_and_every_one_of_them_is_there() -> None:
+    sources = {path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "app").rglob("*.py")}
+    loading = {place for place, text in sources.items() if "cli.loading import load" in text}
+    assert loading == LOADERS
+    late = {place for place, text in sources.items() if "import import_module" in text}
+    assert late == {"app/cli/loading.py"}
+    for place in LOADERS:
+        constants = import_module("knowngood." + place.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+        for target in LOADS.findall(json.dumps(vars(constants), default=str)):
+            assert callable(load(target)), target
