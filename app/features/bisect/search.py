@@ -148,7 +148,7 @@ class SearchResult:
     search: Search
 
     @property
-    def silent_ends(self) -> tuple[Point, ...]:
+    def ends_without_answer(self) -> tuple[Point, ...]:
         """Points outside everything that tells: the ends that were asked for, where they give no answer."""
         told = [at for at, point in enumerate(self.search.points) if point.fails is not None]
         if not told:
@@ -276,10 +276,12 @@ def sentences(answer: SearchResult) -> tuple[str, ...]:
     """The answer for people: first what was found, then what limits it, then what to do."""
     said = _said(answer)
     where = "" if answer.kind is SearchOutcome.CANNOT_SAY else " outside it"
-    silent = _silent(answer.silent_ends, where, answer.search, is_wanted=answer.kind is not SearchOutcome.FOUND)
+    unanswered = _without_answer(
+        answer.ends_without_answer, where, answer.search, is_wanted=answer.kind is not SearchOutcome.FOUND
+    )
     old = [point.label for point in answer.search.points if point.is_stale and point.fails is not None]
     stale = [f"the evidence of {', '.join(old)} is old"] if old else []
-    return (*said, *silent, *stale)
+    return (*said, *unanswered, *stale)
 
 
 def _said(answer: SearchResult) -> list[str]:
@@ -314,13 +316,13 @@ def _limits(change: ChangePoint, search: Search) -> list[str]:
     if not change.between:
         first = "first bad" if change.breaks else "first fixed"
         said.append(f"{first} build: {change.after.build.id}; no known build lies between the two")
-    said += _silent(change.between, " in between", search, is_wanted=True)
+    said += _without_answer(change.between, " in between", search, is_wanted=True)
     if change.missing:
         said.append(f"not confirmed: {change.missing}; --confirm asks for them")
     return said
 
 
-def _silent(points: Sequence[Point], where: str, search: Search, *, is_wanted: bool) -> list[str]:
+def _without_answer(points: Sequence[Point], where: str, search: Search, *, is_wanted: bool) -> list[str]:
     """Sentences on points without an answer: asked in vain, each with its reason, or not asked. With `is_wanted` they
     would have been asked.
     """

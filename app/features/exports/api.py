@@ -53,7 +53,7 @@ def export(
 
     def load(session: Session) -> Response | Selection:
         classes = known_classes(query.hardware, load_hardware(session))
-        folded = form is Format.MARKDOWN
+        folded = FORMATS[form].folded
         selection = select(
             session, query, classes, query.columns, kept=context.state.cells, now=context.now, folded=folded
         )

@@ -25,8 +25,11 @@ class Format(StrEnum):
 
 @dataclass(frozen=True)
 class FormatInfo:
+    """`folded` where Pythons that agree share a line."""
+
     media: str
     ending: str
+    folded: bool = False
 
 
 FORMATS = {
@@ -34,7 +37,7 @@ FORMATS = {
     Format.KCIDB: FormatInfo("application/json", "kcidb.json"),
     Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv"),
     Format.JUNIT: FormatInfo("application/xml", "junit.xml"),
-    Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md"),
+    Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md", folded=True),
     Format.BUNDLE: FormatInfo("application/gzip", "jsonl.gz"),
 }
 

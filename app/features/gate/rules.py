@@ -2,7 +2,8 @@
 function here.
 
 A rule gets what the rules before it made of the cell and makes it milder or more severe, with a few words for the
-reason. No rule makes an unknown milder but an ignore, and `unknown` itself.
+reason. No rule makes an unknown milder but an ignore, and `unknown` itself. What decides whether a cell is an answer at
+all (`accept`, `refuse_assumed`, `accept_variant`) is no rule of this kind: it stands in decision.py.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -45,6 +45,14 @@ def test_a_strict_policy_takes_no_inferred_answer(letter: str) -> None:
     assert only(ruling).why.endswith("the policy takes measured answers only")
 
 
+@pytest.mark.parametrize("unknown", Effect)
+@pytest.mark.parametrize("letter", list("xo~!"))
+def test_an_answer_that_is_not_accepted_decides_what_no_answer_decides(letter: str, unknown: Effect) -> None:
+    policy = {"accept": Accept.MEASURED, "unknown": unknown}
+    refused = ask(store([made(ROW.id, PLAIN, letter)]), NEW, **policy)
+    assert refused.decision is ask(store([]), NEW, **policy).decision is not Decision.PASS
+
+
 def test_a_strict_policy_takes_a_measured_one() -> None:
     assert ask(store([made(ROW.id, PLAIN, "o")]), PLAIN, accept=Accept.MEASURED).decision is Decision.PASS
 
