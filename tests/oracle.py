@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, Judged
 from knowngood.app.features.gate.policy import Effect, Policy
 
 CPU = "cpu-x86_64"
@@ -41,12 +41,16 @@ class Store:
 
 @dataclass(frozen=True)
 class Claim:
-    """`ground` is the stored cell that it rests on, `rule` what leads from there to here (empty: it is that cell)."""
+    """`ground` is the stored cell that it rests on, `rule` what leads from there to here (empty: it is that cell).
+
+    `is_flaky`: the issue was seen to do now this and now that, on some build of the ground's class.
+    """
 
     verdict: str
     assurance: str = "not_known"
     ground: Cell | None = None
     rule: str = ""
+    is_flaky: bool = False
 
     @property
     def runs(self) -> int:
@@ -55,7 +59,9 @@ class Claim:
     def workaround(self, id_: str) -> str:
         """The workaround's verdict where the claim is made; "unverified" where nothing was tried."""
         found = self.ground.workarounds.get(id_) if self.ground else None
-        return found.verdict.value if found else "unverified"
+        if found is None or (self.is_flaky and found.verdict in {"effective", "partial"} and found.runs == 1):
+            return "unverified"
+        return found.verdict.value
 
 
 def runs_of(cell: Cell) -> int:
@@ -72,14 +78,29 @@ def runs_of(cell: Cell) -> int:
 def claim(store: Store, issue: Issue, build: Build, class_: str) -> Claim:
     own = store.cells.get((issue.id, build.id, class_))
     if own is not None and own.verdict != "not_run":
-        return Claim(own.verdict.value, "measured" if own.verdict in ANSWERS else "not_known", own)
+        assurance = "measured" if own.verdict in ANSWERS else "not_known"
+        return Claim(own.verdict.value, assurance, own, is_flaky=is_flaky(store, own))
     if not applies(issue, build, class_):
         return Claim("not_applicable")
     if issue.requires.device == "any" and class_ != CPU:
         ground, rule = _on_the_cpu(store, issue, build), "device"
     else:
         ground, rule = _on_another_python(store, issue, build, class_), "python"
-    return Claim(ground.verdict.value, "inferred", ground, rule) if ground else Claim("not_run")
+    if ground is None:
+        return Claim("not_run")
+    return Claim(ground.verdict.value, "inferred", ground, rule, is_flaky=is_flaky(store, ground))
+
+
+def is_flaky(store: Store, cell: Cell) -> bool:
+    """Whether any variant of this issue, on any build of this class, both passed and failed with nothing changed."""
+    for (issue, _, class_), other in store.cells.items():
+        if issue == cell.issue and class_ == cell.hardware:
+            for one in other.variants:
+                if one.verdict == "flaky" or one.reason.removeprefix("varies by machine: ").startswith(
+                    "passed and failed"
+                ):
+                    return True
+    return False
 
 
 def applies(issue: Issue, build: Build, class_: str) -> bool:
@@ -195,6 +216,20 @@ def workaround(
         return "unverified"
     tried = {did[variant] for variant, verdict in baseline.items() if verdict == "not_affected" and tries.get(variant)}
     return "unnecessary" if tried == {"passes"} else "unverified"
+
+
+def outcome(attempts: Iterable[Judged], one: Judged) -> str:
+    """What an attempt ended with; `differs` for a pass of which no control with its variant tells the same.
+
+    The values of these stores are single words: the same is the same text.
+    """
+    if one.outcome != "pass" or one.arm == "control":
+        return one.outcome.value
+    controls = [other for other in attempts if other.arm == "control"]
+    own = [other for other in controls if other.variant == one.variant]
+    told = [other.observed for other in own if other.outcome == "pass"]
+    is_alone = bool(controls) and not own
+    return "differs" if is_alone or (told and dict(one.observed) not in [dict(other) for other in told]) else "pass"
 
 
 def with_one(outcomes: Iterable[str]) -> str:
@@ -406,8 +441,10 @@ def _weighed(  # noqa: PLR0913, C901 - the policy's fine print, from the first l
     declared = policy.applied.get(issue.id, ())
     if verdict in FAILS:
         rank = ["low", "medium", "high", "critical"]
+        ground = told.ground
+        is_silent = issue.silent if ground is None or ground.silent is None else ground.silent
         is_grave = rank.index(issue.severity) >= rank.index(policy.minimum)
-        if not is_grave and not (policy.silent_always and issue.silent and verdict in SEEN):
+        if not is_grave and not (policy.silent_always and is_silent and verdict in SEEN):
             effect = _eased(effect)
         if policy.remedy != "any":
             remedy = bool(helps) or bool(passes_again(store, issue.id, store.builds[ids[0]], class_))
@@ -517,7 +554,7 @@ def _may_be_luck(failing: Claim, passing: Claim) -> bool:
 def helps(one: Claim) -> bool:
     """Whether it fails with the issue's own signature, and a workaround helps with all of it."""
     found = one.ground.workarounds if one.ground else {}
-    return one.verdict in SEEN and any(finding.verdict == "effective" for finding in found.values())
+    return one.verdict in SEEN and any(one.workaround(id_) == "effective" for id_ in found)
 
 
 @dataclass(frozen=True)

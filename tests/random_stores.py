@@ -176,7 +176,7 @@ def attempts_of(issue: Issue, pattern: int) -> tuple[Judged, ...]:
     made: list[Judged] = []
     mood = chance.choice("ooooxxxx~!?e")
     control = chance.choices(["pass", "other_failure", "env_error"], [20, 1, 1])[0]
-    made.append(_attempt(chance, CONTROL, "default", control))
+    made += _of_every_variant(issue, _attempt(chance, CONTROL, "default", control))
     for variant in variants_of(issue, BASELINE):
         end = mood if chance.random() < 0.7 else chance.choice("oox~!?et- ")
         made += _ending(chance, BASELINE, variant.id, end)
@@ -184,6 +184,13 @@ def attempts_of(issue: Issue, pattern: int) -> tuple[Judged, ...]:
         for variant in variants_of(issue, workaround.id):
             made += _ending(chance, workaround.id, variant.id, chance.choice("oooooxx~!?e-  "))
     return tuple(made)
+
+
+def _of_every_variant(issue: Issue, control: Judged) -> list[Judged]:
+    return [
+        replace(control, variant=variant.id, attempt=f"{control.attempt}-{variant.id}")
+        for variant in variants_of(issue, CONTROL)
+    ]
 
 
 def _ending(chance: random.Random, arm: str, variant: str, end: str) -> list[Judged]:
@@ -195,9 +202,9 @@ def _attempt(chance: random.Random, arm: str, variant: str, outcome: str) -> Jud
     marked = "wrong_result" if outcome == "other_failure" and chance.random() < 0.3 else ""
     at = NOON - timedelta(days=chance.choice([1, 5, 30, 170, 190, 300]), hours=6)
     number = chance.randrange(10**9)
-    return replace(
-        make_judged(Outcome(outcome), arm, variant), attempt=f"a{number}", measured_at=at, marked=marked, line=""
-    )
+    observed = {"sum": "2.0" if number % 20 == 0 else "1.0"}  # a few differ from their control
+    judged = make_judged(Outcome(outcome), arm, variant, observed=observed)
+    return replace(judged, attempt=f"a{number}", measured_at=at, marked=marked, line="")
 
 
 @dataclass(frozen=True)

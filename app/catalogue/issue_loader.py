@@ -6,18 +6,27 @@ from pathlib import Path
 
 from knowngood.app.catalogue.issue_rules import document_findings
 from knowngood.app.catalogue.lenient_reader import outline_of
-from knowngood.app.catalogue.models import IssueFile, PackagesTable, RequiresTable, WorkaroundTable, read_document
+from knowngood.app.catalogue.models import (
+    IssueFile,
+    ObservedTable,
+    PackagesTable,
+    RequiresTable,
+    WorkaroundTable,
+    read_document,
+)
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem, collected
 from knowngood.app.catalogue.script_analysis import Script, UnreadableScriptError, arm_code, parse_script
 from knowngood.app.catalogue.script_rules import findings_beside, script_findings, workarounds_without_function
 from knowngood.app.catalogue.text_files import Toml, placeholders, read_text, read_toml
 from knowngood.app.domain.issue import (
+    AS_A_RULE,
     BASELINE,
     CONTROL,
     Arm,
     Claim,
     Issue,
     Link,
+    Observed,
     Packages,
     Requires,
     Signature,
@@ -125,6 +134,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         timeout_s=float(document.timeout_s),
         default=document.default,
         is_smoke=document.smoke,
+        observed={key: _observed(table) for key, table in document.observed.items()},
         script=script.text,
         title_zh=document.title_zh,
         summary_zh=document.summary_zh,
@@ -151,6 +161,16 @@ def _packages(table: PackagesTable) -> Packages:
         per_release={release: tuple(inner.requires) for release, inner in table.per_release.items()},
         no_deps=tuple(table.no_deps),
         mutates=table.mutates,
+    )
+
+
+def _observed(table: ObservedTable) -> Observed:
+    return Observed(
+        compare=table.compare,
+        rtol=AS_A_RULE.rtol if table.rtol is None else table.rtol,
+        atol=AS_A_RULE.atol if table.atol is None else table.atol,
+        reason=table.reason,
+        arms=tuple(table.arms),
     )
 
 

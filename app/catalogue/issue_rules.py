@@ -11,7 +11,7 @@ import regex
 from packaging.utils import canonicalize_name
 
 from knowngood.app.catalogue.lenient_reader import Outline, VariantOutline
-from knowngood.app.domain.issue import BASELINE, CONTROL, Device, SignatureKind
+from knowngood.app.domain.issue import BASELINE, CONTROL, Comparison, Device, SignatureKind
 from knowngood.app.domain.timed_search import search
 from knowngood.app.serialization.toml_models import Finding
 from knowngood.app.serialization.toml_positions import KeyPath
@@ -35,6 +35,7 @@ def document_findings(data: Mapping[str, Any], outline: Outline) -> Iterator[Fin
     yield from _ids(data, outline)
     yield from _variants(outline)
     yield from _cures(data, outline)
+    yield from _observed(data, outline)
     yield from _packages(outline)
     yield from _requires(data, outline)
     yield from _smoke(data)
@@ -143,6 +144,22 @@ def _cures(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
         if isinstance(cure, str) and cure and cure not in outline.workarounds:
             known = ", ".join(outline.workarounds) or "none"
             yield ("claim", at, "workaround"), f'no workaround is called "{cure}"; known: {known}'
+
+
+def _observed(data: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
+    tables = data.get("observed")
+    for key, table in tables.items() if isinstance(tables, dict) else ():
+        if not isinstance(table, dict):
+            continue
+        for name in ("rtol", "atol"):
+            if name in table and table.get("compare", Comparison.CLOSE) != Comparison.CLOSE:
+                yield ("observed", key, name), f'"{name}" has no meaning with compare = "{table["compare"]}"'
+        arms = table.get("arms")
+        for place, arm in enumerate(arms if isinstance(arms, list) else []):
+            if arm not in outline.arms or arm == CONTROL:
+                others = ", ".join(known for known in outline.arms if known != CONTROL)
+                words = f'"{arm}" is no arm to compare with the control; known: {others}'
+                yield ("observed", key, "arms", place), words
 
 
 def _packages(outline: Outline) -> Iterator[Finding]:

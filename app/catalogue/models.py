@@ -36,7 +36,17 @@ from knowngood.app.catalogue.field_types import (
     VersionText,
 )
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
-from knowngood.app.domain.issue import Culprit, Device, Fidelity, LinkKind, Severity, SignatureKind, Status
+from knowngood.app.domain.issue import (
+    AS_A_RULE,
+    Comparison,
+    Culprit,
+    Device,
+    Fidelity,
+    LinkKind,
+    Severity,
+    SignatureKind,
+    Status,
+)
 from knowngood.app.serialization import toml_models
 from knowngood.app.serialization.toml_models import STRICT, Document, Finding
 
@@ -152,6 +162,19 @@ class VariantTable(_Table):
     """This variant is what the report itself ran; at most one is."""
 
 
+class ObservedTable(_Table):
+    compare: _Word[Comparison] = AS_A_RULE.compare
+    """How it is held against the control's: "equal" text, "close" numbers in equal words, or not at all ("ignore")."""
+    rtol: Annotated[float, Field(ge=0, le=1)] | None = None
+    """For "close": how far a number may be from the control's, as a part of that; whole numbers have no such room."""
+    atol: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """For "close": how far it may be besides, whole numbers too."""
+    reason: Text
+    """Why it is compared so, for whoever reads the result."""
+    arms: list[str] = []
+    """The arms that this is for, where a workaround changes the value by design; none named means all of them."""
+
+
 class WorkaroundTable(_Table):
     id: FunctionName
     """The arm's id: the script defines a function of this name."""
@@ -200,6 +223,8 @@ class IssueFile(_Table):
     signature: SignatureTable
     variant: list[VariantTable] = []
     workaround: list[WorkaroundTable] = []
+    observed: dict[Line, ObservedTable] = {}
+    """By its name in what arms return: a value that is not compared as usual, which is close within 0.001 of itself."""
     title_zh: str = ""
     summary_zh: str = ""
     default: bool = False

@@ -9,6 +9,7 @@ from knowngood.app.catalogue.loader import read_catalogue
 from knowngood.app.catalogue.problems import CatalogueProblems
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import out
+from knowngood.app.domain.issue import Comparison
 from knowngood.app.settings import read_settings
 
 
@@ -23,6 +24,11 @@ def check(folders: Sequence[Path]) -> Exit:
         out.print(f"{len(found.problems)} problems")
         return Exit.FINDING
     out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems")
+    told = [rule.compare for issue in catalogue.issues for rule in issue.observed.values()]
+    if told:
+        ignored = told.count(Comparison.IGNORE)
+        others = f"{len(told) - ignored} in a way of their own"
+        out.print(f"{ignored} observed values are not compared with the control's, {others}", soft_wrap=True)
     return Exit.OK
 
 

@@ -69,6 +69,14 @@ class SignatureKind(StrEnum):
     HANG = "hang"
 
 
+class Comparison(StrEnum):
+    """How a value that an arm reports is held against the control's."""
+
+    EQUAL = "equal"
+    CLOSE = "close"
+    IGNORE = "ignore"
+
+
 CONTROL = "control"
 BASELINE = "baseline"
 
@@ -157,6 +165,23 @@ class Arm:
 
 
 @dataclass(frozen=True)
+class Observed:
+    """How one value that arms report is compared. `close` lets each number of the text lie `atol + rtol * |control's|`
+    from the control's; `arms` names those that the rule is for (empty: all of them), `reason` says why it is so.
+    """
+
+    compare: Comparison = Comparison.CLOSE
+    rtol: float = 1e-3
+    atol: float = 1e-6
+    reason: str = ""
+    arms: tuple[str, ...] = ()
+
+
+AS_A_RULE = Observed()
+"""How a value is compared of which the issue says nothing."""
+
+
+@dataclass(frozen=True)
 class Workaround:
     """A way around the issue for users of an affected build; `body` holds the snippet to paste. Its arm has the same
     id.
@@ -233,6 +258,7 @@ class Issue:
     summary_zh: str = ""
     default: bool = False
     is_smoke: bool = False
+    observed: Mapping[str, Observed] = field(default_factory=dict)
     # Where it was read, which is nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
 
@@ -241,6 +267,11 @@ class Issue:
 
     def workaround(self, id_: str) -> Workaround:
         return next(one for one in self.workarounds if one.id == id_)
+
+    def comparison(self, key: str, arm: str) -> Observed:
+        """How the value that `arm` reports as `key` is compared with the control's."""
+        found = self.observed.get(key, AS_A_RULE)
+        return found if not found.arms or arm in found.arms else AS_A_RULE
 
     @property
     def caveat(self) -> str:

@@ -32,6 +32,7 @@ class KnowledgeSnapshot:
     revisions: Mapping[str, str]
     cells: LazyCells[str]
     known_at: datetime
+    flaky: frozenset[CellPlace] = frozenset()
 
 
 def load_knowledge(
@@ -48,7 +49,7 @@ def load_knowledge(
         return before
     if before is not None and before.generation > generation:
         before = None
-    found = _cells(s, before)
+    found, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
     known = Known(
         issues=known_issues,
@@ -56,9 +57,10 @@ def load_knowledge(
         cells=found,
         hardware=tuple(sorted({hardware for _, _, hardware in found})),
         as_of=now,
+        flaky=flaky,
     )
     tested = frozenset(build for _, build, _ in found)
-    return KnowledgeSnapshot(generation, Knowledge(known, tested, load_watch_lists(s)), revisions, found, now)
+    return KnowledgeSnapshot(generation, Knowledge(known, tested, load_watch_lists(s)), revisions, found, now, flaky)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:
@@ -77,13 +79,17 @@ def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tup
     return revisions, {id_: found[id_] for id_ in revisions if id_ in found}
 
 
-def _cells(s: Session, before: KnowledgeSnapshot | None) -> LazyCells[str]:
-    """A cell that is gone leaves no trace but in the number of them; then all are read anew."""
+def _cells(s: Session, before: KnowledgeSnapshot | None) -> tuple[LazyCells[str], frozenset[CellPlace]]:
+    """The cells, and which of them are flaky. A cell that is gone leaves no trace but in the number of them; then all
+    are read anew.
+    """
+    texts = _texts(s, since=before.generation if before else None)
+    flaky = documents.flaky_places(texts)
     if before is None:
-        return LazyCells(documents.read_cell, _texts(s, since=None))
-    found = before.cells.with_changes(_texts(s, since=before.generation))
+        return LazyCells(documents.read_cell, texts), flaky
+    found = before.cells.with_changes(texts)
     number = s.execute(sa.select(sa.func.count()).select_from(cells)).scalar_one()
-    return found if len(found) == number else _cells(s, None)
+    return (found, (before.flaky - texts.keys()) | flaky) if len(found) == number else _cells(s, None)
 
 
 def _texts(s: Session, *, since: int | None) -> dict[CellPlace, str]:

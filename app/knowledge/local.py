@@ -15,7 +15,7 @@ from knowngood.app.domain.verdicts.verdict import RULES
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.store.evidence.documents import CONTENT, parse_build, parse_issue, read_cell
+from knowngood.app.store.evidence.documents import CONTENT, flaky_places, parse_build, parse_issue, read_cell
 from knowngood.app.store.state.revisions import CATALOGUE_IN_META, RULES_IN_META, head, state_of
 from knowngood.app.store.unreadable import FAULTS
 
@@ -76,6 +76,7 @@ def _knowledge(db: sqlite3.Connection, now: datetime, source: bytes | None) -> K
         cells=LazyCells(read_cell, cells),
         hardware=tuple(sorted({hardware for _, _, hardware in cells})),
         as_of=now,
+        flaky=flaky_places(cells),
     )
     return Knowledge(known, frozenset(build for _, build, _ in cells), _lists(db))
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownIssue
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.measuring.job import LOCAL
+from knowngood.app.domain.measuring.job import LOCAL, Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.measuring.planning import ArmKey, KnownAttempts
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Difference
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
@@ -227,12 +227,14 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
             environments.c.packages,
             machines.c.doc,
             tokens.c.name.label("token_name"),
+            cells.c.doc.label("cell"),
         )
         .join(logs, logs.c.digest == attempts.c.log_digest, isouter=True)
         .join(locks, locks.c.digest == attempts.c.lock_digest, isouter=True)
         .join(environments, environments.c.lock_digest == attempts.c.lock_digest, isouter=True)
         .join(machines, machines.c.digest == attempts.c.machine, isouter=True)
         .join(tokens, tokens.c.id == attempts.c.token, isouter=True)
+        .join(cells, sa.and_(*map(eq, place_of(cells), place_of(attempts))), isouter=True)
         .where(attempts.c.id == id_)
     ).mappings()
     found = row.one_or_none()
@@ -252,7 +254,15 @@ def load_attempt(s: Session, id_: str) -> AttemptDetail:
         packages=found["packages"] or {},
         machine=_machine(found["machine"], found["doc"]),
         reception=ReceptionDetail(found["received_at"], found["token"], found["token_name"] or ""),
+        difference=_difference(attempt, found["cell"]),
     )
+
+
+def _difference(attempt: Attempt, cell: str | None) -> Difference | None:
+    """The cell's word on it: what an attempt is held against are others."""
+    place = (attempt.issue, attempt.build, attempt.hardware)
+    told = documents.read_cell(place, cell).differences if cell else ()
+    return next((one for one in told if one.attempt == attempt.id), None)
 
 
 def _issue_and_build(s: Session, issue: str, build: str) -> tuple[Issue, Build] | None:

@@ -9,7 +9,7 @@ from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.outcome import Judgement
-from knowngood.app.domain.verdicts.verdict import Cell, OfCell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import Cell, Difference, OfCell, Verdict, WorkaroundVerdict
 from knowngood.app.domain.verdicts.voids import Void
 
 
@@ -76,13 +76,17 @@ class ReceptionDetail:
 
 @dataclass(frozen=True)
 class AttemptDetail(AttemptRow):
-    """All there is of one attempt. Texts are empty where a bundle left them out or pruning removed them."""
+    """All there is of one attempt. Texts are empty where a bundle left them out or pruning removed them.
+
+    `difference` is what keeps a pass from counting as one (None: nothing does).
+    """
 
     log: str
     lock: str
     packages: Mapping[str, str]
     machine: Machine | None
     reception: ReceptionDetail
+    difference: Difference | None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
-from knowngood.app.domain.issue import Device, SignatureKind
+from knowngood.app.domain.issue import Comparison, Device, Observed, SignatureKind
 from tests.catalogue.given import Example
 
 
@@ -41,6 +41,27 @@ def test_the_example_of_the_readme_is_sound_and_becomes_an_issue(example: Exampl
     ]
     assert issue.script == example.script
     assert catalogue.builds == ()
+
+
+def test_how_a_value_is_compared_is_read_and_what_is_not_said_is_as_usual(example: Example, tmp_path: Path) -> None:
+    tables = """[observed.first]
+atol = 2
+reason = "a random number"
+arms = ["two_dimensional"]
+
+[observed."a name in words"]
+compare = "ignore"
+reason = "names the machine"
+
+[requires]
+"""
+    (issue,) = read_catalogue([example.changed(document=("[requires]\n", tables)).write(tmp_path)]).issues
+    assert issue.observed == {
+        "first": Observed(Comparison.CLOSE, 1e-3, 2.0, "a random number", ("two_dimensional",)),
+        "a name in words": Observed(Comparison.IGNORE, reason="names the machine"),
+    }
+    assert issue.comparison("first", "two_dimensional").atol == 2.0
+    assert issue.comparison("first", "baseline") == issue.comparison("unheard of", "baseline") == Observed()
 
 
 PATTERN = r"'''expected dtype torch\.int8, got torch\.int\d+'''"
@@ -136,6 +157,31 @@ DOCUMENTS = {
         '[requires]\npackage = "torch_xla"\n',
         "torch_xla",
         "canonical name",
+    ),
+    "a comparison of no kind": (
+        REQUIRES,
+        '[observed.first]\ncompare = "near"\nreason = "x"\n',
+        "compare =",
+        "is 'near'; write 'equal', 'close' or 'ignore'",
+    ),
+    "a comparison without a reason": (
+        REQUIRES,
+        '[observed.first]\ncompare = "ignore"\n',
+        "[observed.first]",
+        '"reason" is missing',
+    ),
+    "room where nothing is measured": (
+        REQUIRES,
+        '[observed.first]\ncompare = "ignore"\natol = 1\nreason = "x"\n',
+        "atol =",
+        '"atol" has no meaning with compare = "ignore"',
+    ),
+    "room without an end": (REQUIRES, '[observed.first]\natol = inf\nreason = "x"\n', "atol =", "finite number"),
+    "a comparison of no arm": (
+        REQUIRES,
+        '[observed.first]\nreason = "x"\narms = ["control"]\n',
+        "arms =",
+        '"control" is no arm to compare with the control; known: baseline, two_dimensional',
     ),
     "a package that the script does not have": (
         REQUIRES,

@@ -8,7 +8,7 @@ from operator import is_
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
 from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import create_run
@@ -70,14 +70,29 @@ def test_what_is_written_is_seen_and_the_other_issues_stay_the_very_same(engine:
     measured(engine)
     kept = KnownCache()
     before = found(engine, kept)
-    measured(engine, Outcome.PASS, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
+    measured(engine, Outcome.OTHER_FAILURE, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
     after = found(engine, kept)
     assert after == stored(engine)
-    assert [cell.verdict for cell in after["toy-1"]] == [Verdict.AFFECTED, Verdict.FLAKY]
+    assert [cell.runs for cell in after["toy-1"]] == [1, 3]
     assert all(map(is_, after["toy-2"], before["toy-2"]))
     assert after["toy-1"][0] is before["toy-1"][0]
     assert after["toy-1"][1] is not before["toy-1"][1]
-    assert [cell.verdict for cell in before["toy-1"]] == [Verdict.AFFECTED, Verdict.AFFECTED]
+    assert [cell.runs for cell in before["toy-1"]] == [1, 1]
+
+
+def test_a_cell_that_becomes_flaky_makes_its_whole_row_flaky_and_no_other(engine: Engine) -> None:
+    measured(engine)
+    kept = KnownCache()
+    cures = [cell.workarounds["aot_eager"].verdict for cells in found(engine, kept).values() for cell in cells]
+    assert set(cures) == {WorkaroundVerdict.EFFECTIVE}
+    measured(engine, Outcome.PASS, issues=ISSUES[:1], builds=BUILDS[1:], repeat=2)
+    after = found(engine, kept)
+    assert [cell.verdict for cell in after["toy-1"]] == [Verdict.AFFECTED, Verdict.FLAKY]
+    (cured, _), (other, _) = after["toy-1"], after["toy-2"]
+    assert cured.workarounds["aot_eager"].verdict is WorkaroundVerdict.UNVERIFIED
+    assert cured.workarounds["aot_eager"].note == "one run; this issue is flaky: 2 more would say"
+    assert other.workarounds["aot_eager"].verdict is WorkaroundVerdict.EFFECTIVE
+    assert found(engine, KnownCache()) == after, "read anew it is the same"
 
 
 def test_a_build_that_was_not_measured_before_takes_its_place(engine: Engine) -> None:

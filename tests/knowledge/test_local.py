@@ -52,6 +52,7 @@ def test_both_ways_know_the_same(engine: Engine, file: Path) -> None:
     assert dict(found.known.cells) == dict(expected.known.cells)
     assert (found.known.issues, found.known.builds) == (expected.known.issues, expected.known.builds)
     assert list(found.known.builds) == list(expected.known.builds), "in release order"
+    assert found.known.flaky == expected.known.flaky
     assert (found.known.hardware, found.known.as_of) == (expected.known.hardware, expected.known.as_of)
     assert (found.tested, found.lists) == (expected.tested, expected.lists)
 

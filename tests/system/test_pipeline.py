@@ -96,6 +96,7 @@ def cell_of(matrix: dict[str, Any], issue: str, build: str = "torch-0.0.1+mini")
         ("toy-silent-return-1", "torch-0.0.1+mini", "proves nothing"),
         ("toy-unproven-1", "torch-0.0.1+mini", "nothing shows that it exercised"),
         ("toy-control-fails-1", "torch-0.0.1+mini", "control failed"),
+        ("toy-differs-1", "torch-0.0.1+mini", "its values differ from the control's: total is 7, the control's 6"),
         ("toy-missing-package-1", "torch-0.0.1+mini", "not in the environment"),
     ],
 )

@@ -29,6 +29,7 @@ CELL_KEYS = [
     "grounds",
     "runs",
     "as_reported",
+    "silent",
 ]
 
 

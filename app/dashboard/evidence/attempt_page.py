@@ -28,12 +28,17 @@ router = APIRouter(include_in_schema=False)
 
 @dataclass(frozen=True)
 class AttemptPage:
-    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it."""
+    """`log` and `traceback` are marked where the telling line stands; `traceback` is empty where the log has it.
+
+    `differs` says why it does not count as the pass that it was (empty: it does); `controls` are the control's values
+    that are others.
+    """
 
     attempt: Attempt
     record: RunRecord
     judgement: Judgement
     is_counted: bool
+    differs: str
     void: Void | None
     reception: ReceptionDetail
     sign: str
@@ -42,6 +47,7 @@ class AttemptPage:
     issue_address: str
     build_address: str
     cell_address: str
+    controls: Mapping[str, str]
     machine: Machine | None
     packages: Mapping[str, str]
     log: Markup
@@ -110,6 +116,7 @@ def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, b
         record=record,
         judgement=judgement,
         is_counted=detail.counted,
+        differs=detail.difference.in_words if detail.difference else "",
         void=detail.void,
         reception=detail.reception,
         sign=OUTCOMES[judgement.outcome].label,
@@ -118,6 +125,7 @@ def attempt_page(context: RequestContext, detail: AttemptDetail, issue: Issue, b
         issue_address=issue_address(issue.id),
         build_address=build_address(build.id, one.hardware),
         cell_address=cell_address(one.issue, one.build, one.hardware),
+        controls={one.key: one.control for one in detail.difference.values} if detail.difference else {},
         machine=detail.machine.brief if detail.machine else None,
         packages=dict(sorted(detail.packages.items())),
         log=marked(detail.log, judgement.line),

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.app.domain.measuring.isolation import Isolation
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, Trouble
+from knowngood.app.domain.verdicts.verdict import Difference
 from knowngood.app.web.json_body import AttemptUrl, Body, read_from
 
 
@@ -78,7 +79,8 @@ class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_require
     """All evidence of one attempt, as measured, with today's judgement of it.
 
     `void`, `received_at` (null: before that was kept) and `received_through` (the name of a token; empty: none) are
-    this server's own words; what else there is the worker said.
+    this server's own words; what else there is the worker said. `differs` is what a pass observed otherwise than every
+    control, for which it does not count as one (null: nothing).
     """
 
     issue: str = read_from("attempt", "issue")
@@ -88,6 +90,7 @@ class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_require
     exit_code: int | None = read_from("attempt", "record", "exit_code")
     signal: str = read_from("attempt", "record", "signal")
     observed: dict[str, str] = read_from("attempt", "record", "observed")
+    differs: Difference | None = read_from("difference")
     probes: dict[str, int] = read_from("attempt", "record", "probes")
     raised: Raised | None = read_from("attempt", "record", "raised")
     trouble: Trouble | None = read_from("attempt", "record", "trouble")

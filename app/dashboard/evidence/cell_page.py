@@ -25,11 +25,12 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, OPERATOR_PROBE, Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.app.domain.verdicts.changes import CellNews
+from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, is_stale
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
 from knowngood.app.domain.vocabulary import WORKAROUNDS, StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import load_notes
@@ -58,6 +59,9 @@ NOTE_WORDS = {
     NoteKind.VOID: "voided",
     NoteKind.RESTORE: "restored",
 }
+
+
+_FAILS = FAILING | {Verdict.DIFFERENT_FAILURE}
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ class CellPage:
     cell: Cell
     sign: StatusLabel
     word: str
+    silence: str
     known: str
     ground: Cell | None
     ground_address: str
@@ -161,6 +166,7 @@ def cell_page(
         cell=cell,
         sign=status_of(cell),
         word=bare_word(cell, context.language),
+        silence=_silence(context, issue, cell),
         known=how_known(cell.basis, context.language) if cell.basis else "",
         ground=evidence.ground,
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
@@ -191,6 +197,15 @@ def cell_page(
         commands=commands(subject, context.base),
         json_address=f"{API}{own}",
     )
+
+
+def _silence(context: RequestContext, issue: Issue, cell: Cell) -> str:
+    """Whether a failure is seen here without looking for it; nothing of a loud one of a loud issue."""
+    if cell.silent is None or (cell.verdict not in _FAILS and not cell.differences):
+        return ""
+    if cell.silent:
+        return context.say("wrong numbers without an error")
+    return context.say("ends with an error here") if issue.silent else ""
 
 
 def _telling_first(issue: Issue, attempts: Iterable[AttemptRow]) -> list[AttemptRow]:

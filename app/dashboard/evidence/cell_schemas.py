@@ -16,6 +16,7 @@ from knowngood.app.domain.verdicts.verdict import (
     Assurance,
     Basis,
     Cell,
+    Difference,
     VariantFinding,
     Verdict,
     WorkaroundFinding,
@@ -58,7 +59,8 @@ class CellBody(Body):
 
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
     how many attempts the verdict rests on. `as_reported` is the verdict with the variant that the report ran, where
-    it is another one.
+    it is another one. `silent` says of what fails whether it gives wrong numbers without an error here (null: nothing
+    fails, or it is as the issue says of itself).
     """
 
     issue: str
@@ -78,6 +80,7 @@ class CellBody(Body):
     grounds: list[GroundBody]
     runs: int
     as_reported: Verdict | None
+    silent: bool | None
 
 
 class SpentBody(Body):
@@ -123,7 +126,8 @@ class CellStepBody(Body):
 
 class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True):
     """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
-    in `evidence`, the newest 100 attempts, and do not count.
+    in `evidence`, the newest 100 attempts, and do not count. `differences` are passes that do not count as such: their
+    values are not those of any control; without values no control was run with their variant.
 
     `changes` are the newest 20 steps, the newest first.
     """
@@ -134,6 +138,7 @@ class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True)
     findings: list[WorkaroundFindingBody]
     superseded: int
     voided: int
+    differences: list[Difference]
     changes: list[CellStepBody]
     evidence: list[AttemptSummaryBody]
 
@@ -163,6 +168,7 @@ def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) ->
         ],
         superseded=cell.superseded,
         voided=cell.voided,
+        differences=list(cell.differences),
         changes=[CellStepBody.of(one) for one in reversed(list(news))],
         evidence=[AttemptSummaryBody.of(row) for row in found.attempts],
     )
@@ -187,6 +193,7 @@ def _fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "grounds": [_ground(cell, cell.basis)] if cell.basis else [],
         "runs": cell.runs,
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
+        "silent": cell.silent,
     }
 
 

@@ -26,10 +26,20 @@ from knowngood.app.domain.issue import (
 from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, FAILURES, INFRASTRUCTURE, Cell, Verdict, is_stale
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    FAILURES,
+    FLAKY_RUNS,
+    INFRASTRUCTURE,
+    Cell,
+    CellPlace,
+    Verdict,
+    is_flaky,
+    is_stale,
+)
 
 REPEATED = 2  # attempts that a recommendation may rest on
-CONFIRMING = 3  # attempts on both sides of a change
+CONFIRMING = FLAKY_RUNS  # attempts on both sides of a change, and of what is in doubt
 SETTLING = 10  # attempts of what both failed and passed
 
 _Finding = tuple[str, str, str, str]  # issue, build, hardware class, variant
@@ -89,6 +99,23 @@ class PlannedJob:
     arms: tuple[PlannedArm, ...]
 
 
+@dataclass(frozen=True)
+class Doubts:
+    """Cells that answer otherwise than the measured releases before and after them, and flaky issues by class."""
+
+    odd: Collection[CellPlace] = frozenset()
+    flaky: Collection[tuple[str, str]] = frozenset()
+
+    def concern(self, arm: Arm, key: ArmKey) -> bool:
+        """Whether one settled attempt is too few. A single control supports all that was measured beside it."""
+        if arm.id == CONTROL:
+            return False
+        is_odd = arm.id == BASELINE and (key.issue, key.build, key.hardware) in self.odd
+        return is_odd or (key.issue, key.hardware) in self.flaky
+
+
+_NO_DOUBTS = Doubts()
+
 _Grouped = dict[tuple[EnvironmentRequest, str], list[PlannedArm]]
 
 
@@ -115,9 +142,11 @@ def plan_jobs(
 
     Outcomes that say nothing (infrastructure, cancelled) are never counted as done, so the same question asks again.
     Controls run before baselines and these before workarounds, so that an interrupted job has said what matters most.
-    Changes are looked for along `line`, in release order; without it among `builds`.
+    Changes are looked for along `line`, in release order; without it among `builds`. So are answers in doubt: such a
+    cell gets up to three attempts without being asked for more than one.
     """
     issues = tuple(issues)
+    doubts = find_doubts(issues, line or builds, hardware, known)
     changes = find_changes(issues, line or builds, hardware, known) if wanted.confirm else frozenset[_Finding]()
     jobs = []
     for build in builds:
@@ -125,7 +154,7 @@ def plan_jobs(
             grouped: _Grouped = {}
             for issue in issues:
                 if is_measured_on(issue, build, class_):
-                    arms = missing_arms(issue, build, class_, known, wanted, changes)
+                    arms = missing_arms(issue, build, class_, known, wanted, changes, doubts)
                     grouped.setdefault(_shared(issue, build), []).extend(arms)
             jobs += _in_jobs(build, class_, grouped)
     return tuple(jobs)
@@ -210,18 +239,19 @@ def _once_more(
             yield PlannedArm(issue.id, id_, variant.id, known.ordinals.get(key, 0) + 1, key.binding)
 
 
-def missing_arms(
+def missing_arms(  # noqa: PLR0913 - a plan is made of what is known and of what is in doubt
     issue: Issue,
     build: Build,
     hardware: str,
     known: KnownAttempts,
     wanted: PlanRequest,
     changes: Collection[_Finding] = (),
+    doubts: Doubts = _NO_DOUBTS,
 ) -> list[PlannedArm]:
     """The arms that one cell still needs, controls first; none where it has its answer. The issue must apply to the
     build.
 
-    `changes` are what `find_changes` gives, for whoever confirms.
+    `changes` are what `find_changes` gives, for whoever confirms, and `doubts` what `find_doubts` does.
     """
     cell = known.cells.get((issue.id, build.id, hardware))
     is_confirmed = wanted.confirm and not wanted.force
@@ -235,6 +265,8 @@ def missing_arms(
         key = ArmKey(issue.id, build.id, hardware, arm.id, variant.id, binding(arm, variant, request))
         settled = [outcome for outcome in known.outcomes.get(key, ()) if outcome not in INFRASTRUCTURE]
         target = _asked(arm, wanted)
+        if settled and not is_confirmed and doubts.concern(arm, key):
+            target = max(target, CONFIRMING)
         if is_confirmed:
             is_side = (issue.id, build.id, hardware, variant.id) in changes
             confirming = _confirming(arm, said.get(variant.id, Verdict.NOT_RUN), settled, is_side=is_side)
@@ -304,14 +336,31 @@ def find_changes(
     A change lies between a pass and a failure (flaky ones too) with neither between them, whatever else does. Where a
     cell changes, each of its variants that says what the cell says is a side of it: a pass rests on all of them.
     """
-    releases = grouped(filter(is_release, line), lambda build: build.python).values()
-    rows = (
-        [cell for build in builds if (cell := known.cells.get((issue.id, build.id, class_))) is not None]
-        for issue in issues
-        for class_ in hardware
-        for builds in releases
-    )
+    rows = (row for issue in issues for class_ in hardware for row in _rows(issue, class_, line, known))
     return frozenset(finding for row in rows for finding in _changes(row))
+
+
+def find_doubts(
+    issues: Iterable[Issue], line: Sequence[Build], hardware: Collection[str], known: KnownAttempts
+) -> Doubts:
+    """The first answers that are worth a second look, along the releases of one Python on one hardware class."""
+    rows = [row for issue in issues for class_ in hardware for row in _rows(issue, class_, line, known)]
+    odd = frozenset(cell.key for row in rows for cell in _odd(row))
+    flaky = frozenset((key[0], key[2]) for key, cell in known.cells.items() if is_flaky(cell))
+    return Doubts(odd, flaky)
+
+
+def _rows(issue: Issue, hardware: str, line: Sequence[Build], known: KnownAttempts) -> Iterator[list[Cell]]:
+    for builds in grouped(filter(is_release, line), lambda build: build.python).values():
+        yield [cell for build in builds if (cell := known.cells.get((issue.id, build.id, hardware))) is not None]
+
+
+def _odd(cells: Sequence[Cell]) -> Iterator[Cell]:
+    """A pass between two failures, or a failure between two passes."""
+    said = [(fails, cell) for cell in cells if (fails := _fails(cell.verdict)) is not None]
+    for before, one, after in zip(said, said[1:], said[2:], strict=False):
+        if before[0] is after[0] is not one[0]:
+            yield one[1]
 
 
 def _changes(cells: Sequence[Cell]) -> set[_Finding]:

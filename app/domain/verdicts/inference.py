@@ -18,7 +18,16 @@ from knowngood.app.domain.identity_key import IdentityKey
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.false_changes import Rate
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Basis, Cell, CellPlace, Verdict
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    Basis,
+    Cell,
+    CellPlace,
+    Verdict,
+    beside_flaky,
+    is_flaky,
+    rests_on_one_run,
+)
 
 Pythons = tuple[str, str]
 
@@ -33,24 +42,53 @@ class Claims:
     """Claims about every cell of a store: `cells` are all that it holds.
 
     A function of the store: which builds, classes or issues somebody asks for changes no answer. What follows from the
-    store alone is worked out once; keep one of these for as long as the store stands still.
+    store alone is worked out once; keep one of these for as long as the store stands still. `flaky` are the places of
+    its flaky cells, where they are known without looking at each (None: each is looked at).
     """
 
     issues: Mapping[str, Issue]
     builds: Mapping[str, Build]
     cells: Mapping[CellPlace, Cell]
     infers: bool = True
+    flaky: frozenset[CellPlace] | None = None
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
         key = (issue.id, build.id, hardware)
-        stored = self.cells.get(key)
+        stored = self.stored(key)
         if stored is not None and stored.verdict is not Verdict.NOT_RUN:
             return stored
         if key not in self._made:
             self._made[key] = self._unmeasured(issue, build, hardware, stored)
         return self._made[key]
+
+    def stored(self, place: CellPlace) -> Cell | None:
+        """What was measured there, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
+        cell = self.cells.get(place)
+        if cell is None or not rests_on_one_run(cell) or not self._is_flaky(place[0], place[2]):
+            return cell
+        return _beside_flaky(IdentityKey(cell))
+
+    def _is_flaky(self, issue: str, hardware: str) -> bool:
+        if self.flaky is not None:
+            return (issue, hardware) in self._flaky_rows
+        row = (issue, hardware)
+        if row not in self._looked_at:
+            self._looked_at[row] = any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
+        return self._looked_at[row]
+
+    @cached_property
+    def _flaky_rows(self) -> frozenset[tuple[str, str]]:
+        return frozenset((issue, hardware) for issue, _, hardware in self.flaky or ())
+
+    @cached_property
+    def _rows(self) -> Mapping[tuple[str, str], Sequence[CellPlace]]:
+        return grouped(self.cells, lambda place: (place[0], place[2]))
+
+    @cached_property
+    def _looked_at(self) -> dict[tuple[str, str], bool]:
+        return {}
 
     def _unmeasured(self, issue: Issue, build: Build, hardware: str, stored: Cell | None) -> Cell:
         blank = _blank(issue.id, issue.requires, build, hardware)
@@ -62,7 +100,7 @@ class Claims:
     def _inferred(self, issue: Issue, build: Build, hardware: str) -> Cell | None:
         """At most one rule: a cell of the CPU class that itself would have to be inferred stands in for nothing."""
         if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
-            ground = self.cells.get((issue.id, build.id, CPU_CLASS))
+            ground = self.stored((issue.id, build.id, CPU_CLASS))
             if ground is not None and ground.verdict in CONCLUSIVE:
                 return _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
             return None
@@ -74,7 +112,7 @@ class Claims:
         grounds = [
             cell
             for one in self._wheels_alike(build)
-            if (cell := self.cells.get((issue.id, one.id, hardware))) is not None and cell.verdict in CONCLUSIVE
+            if (cell := self.stored((issue.id, one.id, hardware))) is not None and cell.verdict in CONCLUSIVE
         ]
         if len({cell.verdict for cell in grounds}) > 1:
             return None
@@ -211,8 +249,15 @@ def _standing_in(same: IdentityKey[Cell], build: Build, hardware: str, rule: str
         attempts={},
         superseded=0,
         voided=0,
+        differences=(),
         basis=basis,
     )
+
+
+# As with `_blank`: the same cell stays the same object.
+@lru_cache(maxsize=65_536)
+def _beside_flaky(same: IdentityKey[Cell]) -> Cell:
+    return beside_flaky(same.it)
 
 
 def ground_of(basis: Basis) -> str:

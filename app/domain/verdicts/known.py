@@ -24,7 +24,7 @@ class Known:
 
     `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
     once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
-    known but what was measured: of a past moment the evidence of the rules is not at hand.
+    known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` is as in `Claims`.
     """
 
     issues: Mapping[str, Issue]
@@ -33,6 +33,7 @@ class Known:
     hardware: tuple[str, ...]
     as_of: datetime
     infers: bool = True
+    flaky: frozenset[CellPlace] | None = None
 
     @cached_property
     def names(self) -> Names:
@@ -40,7 +41,7 @@ class Known:
 
     @cached_property
     def claims(self) -> Claims:
-        return Claims(self.issues, self.builds, self.cells, infers=self.infers)
+        return Claims(self.issues, self.builds, self.cells, infers=self.infers, flaky=self.flaky)
 
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The claim about a cell: measured, inferred, or not known."""
@@ -55,8 +56,8 @@ class Known:
         key = (issue, hardware)
         found = self._stored.get(key)
         if found is None:
-            builds, cells = self.builds, self.cells
-            found = tuple([(builds[id_], cells[issue, id_, hardware]) for id_ in self._places[key]])
+            places = ((id_, self.claims.stored((issue, id_, hardware))) for id_ in self._places[key])
+            found = tuple([(self.builds[id_], cell) for id_, cell in places if cell is not None])
             self._stored[key] = found
         return found
 

@@ -4,7 +4,7 @@ The mixture table stands in GLOSSARY.md and is read back by a test. Nothing here
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -22,6 +22,7 @@ from knowngood.app.domain.issue import (
     variants_of,
 )
 from knowngood.app.domain.measuring.job import Attempt
+from knowngood.app.domain.observations import DifferentValue, different_values
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import Outcome, TroubleCode, classify
 from knowngood.app.domain.vocabulary import VERDICTS
@@ -43,7 +44,7 @@ CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFEREN
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 
-RULES = 3
+RULES = 4
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
 """
@@ -77,7 +78,8 @@ class Judged:
     """One attempt with its outcome: what verdicts are made of. `marked` and `wall_s` are the record's own.
 
     `unserved` says that the host turned it away although another host of the same class may serve it; `machine` is
-    the digest of that host; `searched` what looking for the signature came to, where somebody had to.
+    the digest of that host; `observed` what the arm reported; `searched` what looking for the signature came to, where
+    somebody had to.
     """
 
     attempt: str
@@ -92,6 +94,7 @@ class Judged:
     marked: str = ""
     unserved: bool = False
     machine: str = ""
+    observed: Mapping[str, str] = field(default_factory=dict)
     searched: Searched | None = field(default=None, compare=False)
 
 
@@ -123,6 +126,30 @@ class VariantFinding:
     reason: str
     k: int = 0
     n: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An attempt that passed with other values than every control that passed with its variant.
+
+    Without `values` there was no such control to hold it against.
+    """
+
+    attempt: str
+    arm: str
+    variant: str
+    values: tuple[DifferentValue, ...]
+
+    @property
+    def in_words(self) -> str:
+        if not self.values:
+            return f"ran, but nothing stands beside its values: the control was not run with {self.variant}"
+        told = "; ".join(one.in_words for one in self.values[:_TOLD])
+        more = f" (and {len(self.values) - _TOLD} more)" if len(self.values) > _TOLD else ""
+        return f"ran, but its values differ from the control's: {told}{more}"
+
+
+_TOLD = 2  # values in a sentence; the others stand beside it
 
 
 @dataclass(frozen=True)
@@ -173,7 +200,9 @@ class Cell(OfCell):
     where there is no other (None: not run); `line` is the newest line that matched the signature; `superseded` counts
     attempts bound to an older repro, `voided` those of a worker that somebody said not to count; `evidence` is the id
     of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
-    it is inferred from (None: it is what was measured here); a stored cell never has one.
+    it is inferred from (None: it is what was measured here); a stored cell never has one. `silent` says of what fails
+    whether it gives wrong numbers without an error here (None: nothing fails, or nothing tells that from what the issue
+    says of itself). `differences` are the passes whose values are not the control's.
     """
 
     verdict: Verdict
@@ -189,6 +218,8 @@ class Cell(OfCell):
     evidence: str = ""
     reported: str = ""
     basis: Basis | None = None
+    silent: bool | None = None
+    differences: tuple[Difference, ...] = ()
 
     @property
     def assurance(self) -> Assurance:
@@ -228,6 +259,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched
         marked=raised.marked if raised else "",
         unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
         machine=attempt.machine,
+        observed=attempt.record.observed,
         searched=judgement.searched,
     )
 
@@ -248,7 +280,9 @@ def derive_cell(
         cell = Cell(issue.id, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
         return replace(cell, superseded=superseded, voided=voided)
     made = _in_stable_order(judged)
-    attempts = [one for one in made if not one.unserved]
+    served = [one for one in made if not one.unserved]
+    differences = tuple(_differences(issue, served))
+    attempts = _weighed(served, differences)
     baseline = [one for one in attempts if one.arm == BASELINE]
     control = [one for one in attempts if one.arm == CONTROL]
     findings = tuple(
@@ -272,7 +306,7 @@ def derive_cell(
         reason=reason,
         measured_at=max((one.measured_at for one in baseline or attempts), default=None),
         control=_worst(control),
-        attempts=dict(Counter(one.outcome.value for one in baseline)),
+        attempts=dict(Counter(one.outcome.value for one in served if one.arm == BASELINE)),
         line=next((one.line for one in reversed(baseline) if one.line), ""),
         variants=findings,
         workarounds={
@@ -284,12 +318,60 @@ def derive_cell(
         voided=voided,
         evidence=telling.attempt if telling else "",
         reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
+        silent=_is_silent(issue, baseline, differences),
+        differences=differences,
     )
 
 
 def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:
     unique = {one.attempt: one for one in judged}
     return sorted(unique.values(), key=lambda one: (one.measured_at, one.attempt))
+
+
+_DIFFERS = Outcome.TIMEOUT
+"""The weight in the mixture of a pass with other values than the control's: it ended, and nobody can say what it means.
+It is weighed so and no more; counted and shown it is the pass that it was.
+"""
+
+
+def _differences(issue: Issue, attempts: Sequence[Judged]) -> Iterator[Difference]:
+    """Each pass that observed something else than every control that passed with its variant.
+
+    One that agrees is enough, on whichever machine: were the nearest preferred, its loss could make a pass of what
+    differs from it. For the same reason a variant that the control has, and was not tried with, leaves nothing proven.
+    """
+    observed = [one for one in attempts if one.outcome is Outcome.PASS and one.observed]
+    controls = grouped((one for one in attempts if one.arm == CONTROL), lambda one: one.variant)
+    lacking = {variant.id for variant in variants_of(issue, CONTROL)} - controls.keys() if controls else set()
+    for one in observed:
+        if one.arm == CONTROL:
+            continue
+        passed = [beside.observed for beside in controls.get(one.variant, []) if beside.outcome is Outcome.PASS]
+        values = different_values(issue, one.arm, one.observed, passed)
+        if values or one.variant in lacking:
+            yield Difference(one.attempt, one.arm, one.variant, values)
+
+
+def _weighed(attempts: Sequence[Judged], differences: Iterable[Difference]) -> list[Judged]:
+    """The attempts as they weigh in the mixture: a pass that differs from the control is none."""
+    why = {one.attempt: one.in_words for one in differences}
+    return [replace(one, outcome=_DIFFERS, reason=why[one.attempt]) if one.attempt in why else one for one in attempts]
+
+
+def _is_silent(issue: Issue, baseline: Sequence[Judged], differences: Iterable[Difference]) -> bool | None:
+    """Whether what fails here gives wrong numbers without an error; with any variant is enough.
+
+    Of an issue whose very signature is a wrong result, its matches are what it says of itself: the result may be wrong
+    otherwise than in its numbers.
+    """
+    failures = [one for one in baseline if one.outcome in FAILURES]
+    by_word = issue.signature.kind is SignatureKind.WRONG_RESULT
+    wrong = [one for one in failures if one.marked == "wrong_result"]
+    if any(one.arm == BASELINE and one.values for one in differences) or (wrong and not by_word):
+        return True
+    if not failures:
+        return None
+    return issue.silent if wrong else False
 
 
 def mixture(outcomes: Collection[Outcome]) -> Verdict:
@@ -317,7 +399,7 @@ def judge_variant(issue: Issue, variant: str, baseline: Sequence[Judged], contro
     baseline = _hangs_only_beside_a_quick_control(issue, baseline, own)
     verdict = mixture([one.outcome for one in baseline])
     k, n = _counts(baseline)
-    reason = ("varies by machine: " if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
+    reason = (_VARIES if _varies_by_machine(baseline) else "") + _reason(verdict, baseline)
     if verdict is Verdict.NOT_APPLICABLE and all(one.no_build for one in baseline):
         return VariantFinding(variant, Verdict.NO_BUILD, reason)
     if verdict not in CONCLUSIVE:
@@ -382,13 +464,57 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
         case Verdict.DIFFERENT_FAILURE:
             return newest(Outcome.OTHER_FAILURE, Outcome.CRASH)
         case Verdict.INCONCLUSIVE if any(one.outcome is Outcome.PASS for one in attempts):
-            return f"passed and failed: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
+            return f"{_PASSED_AND_FAILED}: {newest(Outcome.OTHER_FAILURE, Outcome.CRASH, Outcome.TIMEOUT)}"
         case Verdict.INCONCLUSIVE:
             return newest(Outcome.TIMEOUT) or newest(*INFRASTRUCTURE)
         case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
             return "not run yet"
+
+
+_PASSED_AND_FAILED, _VARIES = "passed and failed", "varies by machine: "
+FLAKY_RUNS = 3
+"""Runs that a pass rests on where the issue is known to be flaky."""
+
+
+FLAKY_WORDS = (Verdict.FLAKY.value, _PASSED_AND_FAILED)
+"""Without one of these in its words no cell is flaky."""
+
+
+def is_flaky(cell: Cell) -> bool:
+    """Whether the same baseline was seen here to do now this and now that, with any variant, be it on two machines."""
+    return any(one.verdict is Verdict.FLAKY or _is_mixed(one.reason) for one in cell.variants)
+
+
+def _is_mixed(reason: str) -> bool:
+    return reason.removeprefix(_VARIES).startswith(_PASSED_AND_FAILED)
+
+
+def beside_flaky(cell: Cell) -> Cell:
+    """The cell as it is claimed of an issue that is flaky on its class: a single pass is no cure, and is marked."""
+    reason = cell.reason
+    if cell.verdict is Verdict.NOT_AFFECTED and cell.runs == 1:
+        reason = f"{reason}; {_ONE_RUN}"
+    workarounds = {id_: _on_one_run(found) for id_, found in cell.workarounds.items()}
+    return replace(cell, reason=reason, workarounds=workarounds)
+
+
+_ONE_RUN = f"one run; this issue is flaky: {FLAKY_RUNS - 1} more would say"
+_CURES = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
+
+
+def rests_on_one_run(cell: Cell) -> bool:
+    """Whether a pass that is claimed of it was seen once."""
+    cures = (found for found in cell.workarounds.values() if found.verdict in _CURES)
+    return (cell.verdict is Verdict.NOT_AFFECTED and cell.runs == 1) or any(found.runs == 1 for found in cures)
+
+
+def _on_one_run(found: WorkaroundFinding) -> WorkaroundFinding:
+    if found.verdict not in _CURES or found.runs != 1:
+        return found
+    untried = (*found.helped, *found.untried)
+    return replace(found, verdict=WorkaroundVerdict.UNVERIFIED, note=_ONE_RUN, helped=(), untried=untried)
 
 
 def _varies_by_machine(attempts: Sequence[Judged]) -> bool:
@@ -584,6 +710,11 @@ def _still_failing(issue: Issue, baseline: VariantFinding, failing: Judged) -> _
     if quiet and failing.marked != "wrong_result":
         return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
     return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+
+
+def is_silent(issue: Issue, cell: Cell) -> bool:
+    """Whether it gives wrong numbers without an error here; as the issue says of itself where the cell cannot tell."""
+    return issue.silent if cell.silent is None else cell.silent
 
 
 def is_stale(cell: Cell, build: Build, now: datetime) -> bool:

@@ -16,7 +16,15 @@ from knowngood.app.domain.issue_selectors import SEVERITY_RANK, canonical_packag
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Basis, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    Assurance,
+    Basis,
+    Cell,
+    Verdict,
+    WorkaroundVerdict,
+    is_silent,
+)
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
 from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy
 from knowngood.app.features.gate.rules import (
@@ -385,7 +393,7 @@ def _reason(case: Case, policy: Policy, known: Known) -> Reason:
         title=case.issue.title,
         component=case.issue.component,
         severity=case.issue.severity,
-        silent=case.issue.silent,
+        silent=is_silent(case.issue, cell),
         build=case.build.id,
         hardware=hardware,
         verdict=cell.verdict,

@@ -16,7 +16,14 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import CONCERNS, Issue
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.verdicts.history import FAILING, Fix
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import (
+    CONCLUSIVE,
+    Cell,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    is_silent,
+)
 from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.gate.policy import Effect, Ignore, Policy, RemedyFilter
 
@@ -152,7 +159,7 @@ def _by_severity(case: Case, policy: Policy, weighed: WeighedCell) -> WeighedCel
     severity = case.issue.severity
     if is_at_least(severity, policy.minimum):
         return weighed
-    if policy.silent_always and case.issue.silent and case.verdict in FAILING:
+    if policy.silent_always and is_silent(case.issue, case.cell) and case.verdict in FAILING:
         return weighed.become(
             weighed.effect, f"its severity is {severity}, but silent wrong results count whatever it is"
         )

@@ -212,6 +212,7 @@ _LEFT_OUT: Mapping[str, Any] = {
     "signature": {"kind": SignatureKind.MESSAGE},
     "arms": (),
     "variants": (),
+    "observed": {},
 }
 """Fields of an issue that no decision needs and that make up most of it, with what stands for them when it is read."""
 
@@ -222,7 +223,7 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
         issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **fields}) for fields in body["issues"]},
         builds={fields["id"]: read_value(Build, fields) for fields in body["builds"]},
         cells=LazyCells(
-            lambda _place, values: read_value(Cell, dict(zip(Cell.__dataclass_fields__, values, strict=True))), cells
+            lambda _place, values: read_value(Cell, dict(zip(Cell.__dataclass_fields__, values, strict=False))), cells
         ),
         hardware=tuple(body["hardware"]),
         as_of=as_of,

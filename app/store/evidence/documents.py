@@ -1,5 +1,6 @@
 """Issues, builds and cells as the store keeps them: JSON read back, whatever the database. Nothing here knows SQL."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC
 from functools import lru_cache
@@ -8,7 +9,7 @@ from pydantic import TypeAdapter
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import FLAKY_WORDS, Cell, CellPlace, Verdict, is_flaky
 from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
@@ -46,6 +47,12 @@ def read_cell(place: tuple[str, str, str], doc: str) -> Cell:
     except unreadable.FAULTS:
         unreadable.tell("cells", " ".join(place))
         return Cell(*place, Verdict.INCONCLUSIVE, _UNREADABLE_CELL)
+
+
+def flaky_places(docs: Mapping[CellPlace, str]) -> frozenset[CellPlace]:
+    """The places of flaky cells. Only texts that speak of it are decoded: all of them take seconds in a large store."""
+    told = ((place, doc) for place, doc in docs.items() if any(word in doc for word in FLAKY_WORDS))
+    return frozenset(place for place, doc in told if is_flaky(read_cell(place, doc)))
 
 
 _UNREADABLE_CELL = "what was derived for this cell cannot be read; `knowngood reclassify` derives it anew"

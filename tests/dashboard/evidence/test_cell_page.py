@@ -208,3 +208,34 @@ def test_a_cell_page_takes_ten_queries_where_all_that_is_known_is_kept(
     with count_statements(notebook) as said:
         client.get(address("pytorch-151290", BAD.id))
     assert len(said) == 10, said  # generation twice, issue, builds, attempts (2), telling attempt (2), notes, changes
+
+
+def other_sum(_spec: JobSpec, arm: ArmSpec, outcome: Outcome) -> RunRecord:
+    """The baseline observes another value than the control."""
+    return make_record(outcome, BAD, observed={"sum": "36.0" if arm.arm == "baseline" else "1.0"})
+
+
+def test_what_differs_from_the_control_is_shown_with_both_values(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, [DYNAMO], [BAD])
+    given.run(own_engine, Asked([BAD], NOON, issues=[DYNAMO]), lambda _spec, _arm: Outcome.PASS, other_sum)
+    where = address("fla-160", BAD.id)
+    page = page_of(own, where)
+    assert page.cell.verdict is Verdict.INCONCLUSIVE
+    assert page.silence == "wrong numbers without an error"
+    text = " ".join(own.get(where).text.split())
+    assert "Not what the control observed" in text
+    assert '<td class="mono">sum</td><td class="mono why">36.0</td><td class="mono why">1.0</td>' in text
+    told = own.get(f"/api/v1{where}").json()
+    (difference,) = told["differences"]
+    assert difference["values"] == [{"key": "sum", "value": "36.0", "control": "1.0"}]
+    assert (told["silent"], told["attempts"]) == (True, {"pass": 1})
+    attempt = own.get(f"/attempts/{difference['attempt']}").text
+    assert "It does not count as a pass: ran, but its values differ from the control&#39;s: sum is 36.0" in attempt
+    assert "<mark>The control&#39;s: 1.0</mark>" in attempt
+    assert own.get(f"/api/v1/attempts/{difference['attempt']}").json()["differs"] == difference
+
+
+def test_an_attempt_that_agrees_with_the_control_differs_in_nothing(client: TestClient) -> None:
+    page = page_of(client, address("pytorch-151290", OLD.id))
+    told = client.get(f"/api/v1/attempts/{page.attempts[0].attempt.id}").json()
+    assert told["differs"] is None

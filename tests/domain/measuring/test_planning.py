@@ -422,3 +422,37 @@ def test_issues_that_edit_their_packages_share_no_job() -> None:
         ["edits-2"],
         ["plain-1", "plain-2"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "again"),
+    [
+        pytest.param([[M], [P], [M]], {(1, BASELINE): 2}, id="a pass between two failures is asked up to three times"),
+        pytest.param([[P], [M], [P]], {(1, BASELINE): 2}, id="so is a failure between two passes"),
+        pytest.param([[P], [M, M], [P]], {(1, BASELINE): 1}, id="what was asked twice is asked once more"),
+        pytest.param([[P], [M] * 3, [P]], {}, id="and three times is enough"),
+        pytest.param([[M], [P], [P]], {}, id="a change is no doubt"),
+        pytest.param([[P], [F], [P]], {}, id="another failure is no answer to this"),
+        pytest.param([[M], None, [P], None], {}, id="an end has one neighbour"),
+        pytest.param(
+            [[M], None, [P], [M]],
+            {(2, BASELINE): 2, (1, CONTROL): 1, (1, BASELINE): 1, (1, "aot_eager"): 1},
+            id="neighbours are those that were measured",
+        ),
+        pytest.param(
+            [[M, P], [M]],
+            {(0, BASELINE): 1, (0, "aot_eager"): 2, (1, BASELINE): 2, (1, "aot_eager"): 2},
+            id="of a flaky issue everything but the control is asked three times",
+        ),
+    ],
+)
+def test_a_first_answer_in_doubt_is_repeated(
+    outcomes: list[list[Outcome] | None], again: Mapping[tuple[int, str], int]
+) -> None:
+    builds = BUILDS[: len(outcomes)]
+    state = known({build.torch: seen for build, seen in zip(builds, outcomes, strict=True) if seen is not None})
+    if len(outcomes) == 4 and outcomes[3] is None:
+        builds = [build for build, seen in zip(builds, outcomes, strict=True) if seen is not None]
+    jobs = plan_jobs([ISSUE], builds, [HARDWARE], state, ONCE, line=BUILDS)
+    found = Counter((BUILDS.index(job.build), arm.arm) for job in jobs for arm in job.arms)
+    assert found == Counter(again)

@@ -16,11 +16,22 @@ from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.packages import concerns
-from knowngood.app.domain.issue import BASELINE, CPU_PATH, Device, Issue, Requires, Severity, SignatureKind, variants_of
+from knowngood.app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    CPU_PATH,
+    Device,
+    Issue,
+    Requires,
+    Severity,
+    SignatureKind,
+    variants_of,
+)
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import complete, rows_of, unfolded
+from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Assurance, Cell, Judged, Verdict, derive_cell
 from knowngood.app.features.compare.comparison import Group, compare
 from knowngood.app.features.environments.resolve import ResolvedBuild
@@ -303,7 +314,9 @@ def test_measured_is_what_attempts_of_that_very_cell_concluded(
         concluded = place in attempted and cell_of(*place, attempted[place]).verdict in CONCLUSIVE
         assert (cell.assurance is Assurance.MEASURED) is concluded
         if concluded:
-            assert cell == cell_of(*place, attempted[place])
+            derived = cell_of(*place, attempted[place])
+            assert replace(cell, reason="", workarounds={}) == replace(derived, reason="", workarounds={})
+            assert cell.reason.startswith(derived.reason)
 
 
 @given(stores)
@@ -313,7 +326,8 @@ def test_an_inferred_claim_names_a_measured_ground_that_says_the_same(known: Kno
             assert cell.basis is None
             continue
         assert cell.basis is not None
-        ground = known.cells[issue.id, cell.basis.build, cell.basis.hardware]
+        ground = known.claims.stored((issue.id, cell.basis.build, cell.basis.hardware))
+        assert ground is not None
         assert ground.verdict in CONCLUSIVE
         assert ground.basis is None
         alike = ("verdict", "measured_at", "variants", "workarounds", "evidence", "line", "reported", "control")
@@ -329,6 +343,11 @@ def test_what_is_claimed_is_what_the_rules_text_says(known: Known) -> None:
     for issue, build, cell in claims_of(known):
         true = oracle.claim(store, issue, build, cell.hardware)
         assert (cell.verdict, cell.assurance, cell.runs) == (true.verdict, true.assurance, true.runs)
+        assert {id_: one.verdict for id_, one in cell.workarounds.items()} == {
+            id_: true.workaround(id_) for id_ in cell.workarounds
+        }
+        is_marked = "this issue is flaky" in cell.reason
+        assert is_marked is (true.is_flaky and true.verdict == "not_affected" and true.runs == 1)
         rule, ground = (cell.basis.rule, (cell.basis.build, cell.basis.hardware)) if cell.basis else ("", None)
         assert rule == true.rule
         assert ground == ((true.ground.build, true.ground.hardware) if true.ground and true.rule else None)
@@ -383,7 +402,7 @@ def test_a_workaround_is_judged_by_the_variants_that_fail(row: str, drawn: list[
         tries: dict[str, list[str]] = {}
         for one in attempts:
             if one.arm == workaround:
-                tries.setdefault(one.variant, []).append(one.outcome.value)
+                tries.setdefault(one.variant, []).append(oracle.outcome(attempts, one))
         silent = {variant: is_loud and last_failure(attempts, workaround, variant) for variant in baseline}
         assert finding.verdict.value == oracle.workaround(baseline, tries, silent)
         failing = [variant for variant, verdict in baseline.items() if verdict in oracle.SEEN]
@@ -391,6 +410,42 @@ def test_a_workaround_is_judged_by_the_variants_that_fail(row: str, drawn: list[
         assert [one for one in failing if oracle.with_one(tries.get(one, ())) == "passes"] == list(finding.helped)
         if finding.helped:
             assert finding.runs == min(tries[one].count("pass") for one in finding.helped)
+
+
+@given(st.sampled_from(list(ISSUES)), st.lists(patterns, min_size=1, max_size=3, unique=True))
+def test_a_pass_stands_beside_a_control_that_observed_the_same(row: str, drawn: list[int]) -> None:
+    issue = ISSUES[row]
+    attempts = [one for pattern in drawn for one in attempts_of(issue, pattern)]
+    cell = derive_cell(issue, BUILDS["torch-2.7.1+cu126~py312"], class_of(issue), attempts)
+    assume(cell.verdict is not Verdict.NOT_APPLICABLE)
+    differing = {one.attempt for one in attempts if oracle.outcome(attempts, one) == "differs"}
+    assert {one.attempt for one in cell.differences} == differing
+    for finding in cell.variants:
+        own = [one for one in attempts if (one.arm, one.variant) == (BASELINE, finding.variant)]
+        passes = [one for one in own if one.outcome is Outcome.PASS]
+        if finding.verdict in {Verdict.NOT_AFFECTED, Verdict.FLAKY}:
+            assert {one.attempt for one in passes} - differing
+        if finding.verdict is Verdict.NOT_AFFECTED:
+            assert differing.isdisjoint(one.attempt for one in passes)
+        if not passes:
+            assert differing.isdisjoint(one.attempt for one in own)
+
+
+@given(st.sampled_from(list(ISSUES)), st.lists(patterns, min_size=1, max_size=3, unique=True), st.data())
+def test_taking_passes_of_the_control_away_never_makes_a_pass(row: str, drawn: list[int], data: st.DataObject) -> None:
+    issue = ISSUES[row]
+    attempts = [one for pattern in drawn for one in attempts_of(issue, pattern)]
+    controls = [one.attempt for one in attempts if one.arm == CONTROL and one.outcome is Outcome.PASS]
+    gone = data.draw(st.sets(st.sampled_from(controls)) if controls else st.just(set()))
+    build, class_ = BUILDS["torch-2.7.1+cu126~py312"], class_of(issue)
+    before = derive_cell(issue, build, class_, attempts)
+    after = derive_cell(issue, build, class_, [one for one in attempts if one.attempt not in gone])
+    was = {one.variant: one.verdict for one in before.variants}
+    for finding in after.variants:
+        if finding.verdict in {Verdict.NOT_AFFECTED, Verdict.FLAKY}:
+            assert was[finding.variant] is finding.verdict
+    for id_, found in after.workarounds.items():
+        assert set(found.helped) <= set(before.workarounds[id_].helped)
 
 
 def class_of(issue: Issue) -> str:

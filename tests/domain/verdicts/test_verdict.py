@@ -12,22 +12,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowngood.app.domain.issue import BASELINE, CONTROL, Device, Issue, Requires, Signature, SignatureKind, Variant
+from knowngood.app.domain.issue import (
+    BASELINE,
+    CONTROL,
+    Comparison,
+    Device,
+    Issue,
+    Observed,
+    Requires,
+    Signature,
+    SignatureKind,
+    Variant,
+)
+from knowngood.app.domain.observations import DifferentValue
 from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
 from knowngood.app.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Assurance,
     Basis,
     Cell,
+    Difference,
     Judged,
     VariantFinding,
     Verdict,
     WorkaroundFinding,
     WorkaroundVerdict,
+    beside_flaky,
     derive_cell,
+    is_flaky,
+    is_silent,
     is_stale,
     judge,
     mixture,
+    rests_on_one_run,
 )
 from tests.make import HARDWARE, NOON, SIGNATURE_TEXT, make_attempt, make_build, make_issue, make_judged, make_record
 
@@ -241,7 +258,16 @@ def test_an_attempt_is_judged_by_its_own_record_and_log(record: RunRecord, log: 
     attempt = make_attempt(record=record, machine="m1")
     found = judge(attempt, ISSUE, BUILD, log)
     as_recorded = Judged(
-        attempt.id, BASELINE, "default", found.outcome, found.reason, "", attempt.finished_at, 5.0, machine="m1"
+        attempt.id,
+        BASELINE,
+        "default",
+        found.outcome,
+        found.reason,
+        "",
+        attempt.finished_at,
+        5.0,
+        machine="m1",
+        observed=record.observed,
     )
     assert found == replace(as_recorded, **expected)
     assert found.reason
@@ -609,6 +635,7 @@ def test_a_cell_holds_all_that_is_known_of_it() -> None:
         voided=2,
         evidence="baseline-n1-match-2",
         reported="n2",
+        silent=False,
     )
 
 
@@ -646,6 +673,156 @@ def test_results_that_were_voided_are_the_reason_where_there_are_no_others(
     judged: list[Judged], voided: int, reason: str
 ) -> None:
     assert derive_cell(ISSUE, BUILD, HARDWARE, judged, voided=voided).reason == reason
+
+
+def saw(value: str, arm: str = BASELINE, variant: str = "default", n: int = 1) -> Judged:
+    """A pass that observed this sum; with no value one that observed another thing."""
+    return make_judged(P, arm, variant, n, observed={"sum": value} if value else {"other": "1"})
+
+
+DIFFERS = "ran, but its values differ from the control's: sum is 5.0, the control's 1.0"
+
+
+@pytest.mark.parametrize(
+    ("judged", "verdict", "reason"),
+    [
+        pytest.param([saw("1.0", CONTROL), saw("1.0")], Verdict.NOT_AFFECTED, "1 of 1 attempt because pass", id="same"),
+        pytest.param([saw("1.0", CONTROL), saw("5.0")], Verdict.INCONCLUSIVE, DIFFERS, id="a wrong gradient"),
+        pytest.param(
+            [saw("1.0", CONTROL), saw("nan")],
+            Verdict.INCONCLUSIVE,
+            DIFFERS.replace("5.0", "nan"),
+            id="nan where the control has a number",
+        ),
+        pytest.param(
+            [saw("1.0", CONTROL), saw("")],
+            Verdict.INCONCLUSIVE,
+            DIFFERS.replace("is 5.0", "is not reported"),
+            id="a key that is missing",
+        ),
+        pytest.param(
+            [saw("1.0", CONTROL), saw("5.0", CONTROL, n=2), saw("5.0")],
+            Verdict.NOT_AFFECTED,
+            "1 of 1 attempt because pass",
+            id="a control that agrees, of two that do not with each other",
+        ),
+        pytest.param(
+            [saw("1.0", CONTROL), saw("1.0"), saw("5.0", n=2)],
+            Verdict.INCONCLUSIVE,
+            f"passed and failed: {DIFFERS}",
+            id="now the same, now not",
+        ),
+        pytest.param(
+            [saw("1.0", CONTROL), make_judged(M), saw("5.0", n=2)],
+            Verdict.AFFECTED,
+            f"1 of 2 attempts ended with the issue's own signature; 1 ended otherwise: {DIFFERS}",
+            id="a failure is one whatever else",
+        ),
+        pytest.param(
+            [make_judged(Outcome.CRASH, CONTROL), saw("5.0")],
+            Verdict.INCONCLUSIVE,
+            "control failed: because crash",
+            id="no control that passed",
+        ),
+    ],
+)
+def test_a_pass_with_other_values_than_the_controls_proves_nothing(
+    judged: list[Judged], verdict: Verdict, reason: str
+) -> None:
+    found = cell(*judged)
+    assert (found.verdict, found.reason) == (verdict, reason)
+    passes = sum(one.outcome is P for one in judged if one.arm == BASELINE)
+    assert found.attempts.get("pass", 0) == passes, "it is counted as the pass that it was"
+
+
+def test_both_values_are_kept_with_the_cell_and_the_row_says_what_is_compared() -> None:
+    judged = [saw("1.0", CONTROL), saw("5.0"), saw("6.0", "aot_eager", n=2)]
+    found = cell(*judged)
+    assert found.differences == (
+        Difference(judged[1].attempt, BASELINE, "default", (DifferentValue("sum", "5.0", "1.0"),)),
+        Difference(judged[2].attempt, "aot_eager", "default", (DifferentValue("sum", "6.0", "1.0"),)),
+    )
+    ignoring = make_issue(observed={"sum": Observed(Comparison.IGNORE, reason="a random number")})
+    assert cell(*judged, issue=ignoring).verdict is Verdict.NOT_AFFECTED
+    assert not cell(*judged, issue=ignoring).differences
+
+
+def test_a_variant_that_the_control_was_not_run_with_has_nothing_to_be_held_against() -> None:
+    found = cell(saw("1.0", CONTROL, "n1"), saw("1.0", variant="n1"), saw("1.0", variant="n2"), issue=THREE)
+    assert [one.verdict for one in found.variants[:2]] == [Verdict.NOT_AFFECTED, Verdict.INCONCLUSIVE]
+    words = "ran, but nothing stands beside its values: the control was not run with n2"
+    assert found.silent is None
+    assert found.variants[1].reason == words
+
+
+@pytest.mark.parametrize(
+    ("baseline", "value", "verdict", "note"),
+    [
+        (make_judged(M), "1.0", WorkaroundVerdict.EFFECTIVE, ""),
+        (make_judged(M), "5.0", WorkaroundVerdict.UNVERIFIED, DIFFERS),
+        (saw("1.0"), "1.0", WorkaroundVerdict.UNNECESSARY, ""),
+        (saw("1.0"), "5.0", WorkaroundVerdict.UNVERIFIED, DIFFERS),
+    ],
+)
+def test_a_workaround_that_changes_the_values_is_no_cure(
+    baseline: Judged, value: str, verdict: WorkaroundVerdict, note: str
+) -> None:
+    found = cell(saw("1.0", CONTROL), baseline, saw(value, "aot_eager")).workarounds["aot_eager"]
+    assert (found.verdict, found.note) == (verdict, note)
+
+
+WRONG = make_judged(Outcome.OTHER_FAILURE, marked="wrong_result")
+
+
+@pytest.mark.parametrize(
+    ("issue", "judged", "told"),
+    [
+        pytest.param(ISSUE, [make_judged(M)], False, id="an error is loud"),
+        pytest.param(ISSUE, [make_judged(Outcome.CRASH)], False, id="a crash is"),
+        pytest.param(ISSUE, [make_judged(M, marked="wrong_result")], True, id="wrong numbers of a loud issue"),
+        pytest.param(ISSUE, [WRONG], True, id="other wrong numbers of a loud issue"),
+        pytest.param(ISSUE, [make_judged(M), WRONG], True, id="now loud, now silent"),
+        pytest.param(ISSUE, [saw("5.0")], True, id="values that are not the control's"),
+        pytest.param(ISSUE, [saw("1.0")], None, id="nothing fails"),
+        pytest.param(ISSUE, [make_judged(T)], None, id="nothing is known"),
+        pytest.param(replace(SILENT, silent=True), [WRONG], True, id="the wrong result of a silent issue"),
+        pytest.param(SILENT, [WRONG], False, id="a wrong result that is no wrong number"),
+        pytest.param(replace(SILENT, silent=True), [make_judged(F)], False, id="an error of a silent issue"),
+    ],
+)
+def test_a_cell_says_whether_it_is_silent_there(issue: Issue, judged: list[Judged], told: bool | None) -> None:
+    found = cell(saw("1.0", CONTROL), *judged, issue=issue)
+    assert found.silent is told
+    assert is_silent(issue, found) is (issue.silent if told is None else told)
+
+
+ONE_RUN = "one run; this issue is flaky: 2 more would say"
+
+
+def test_beside_a_flaky_cell_a_single_run_cures_nothing_and_a_single_pass_is_marked() -> None:
+    flaky = cell(control(), make_judged(M), make_judged(P, n=2))
+    mixed = cell(control(), make_judged(F), make_judged(P, n=2))
+    cured = cell(control(), make_judged(M), make_judged(P, "aot_eager"))
+    assert [is_flaky(one) for one in (flaky, mixed, cured)] == [True, True, False]
+    found = beside_flaky(cured).workarounds["aot_eager"]
+    assert (found.verdict, found.note, found.helped, found.untried) == (
+        WorkaroundVerdict.UNVERIFIED,
+        ONE_RUN,
+        (),
+        ("default",),
+    )
+    twice = cell(control(), make_judged(M), make_judged(P, "aot_eager"), make_judged(P, "aot_eager", n=2))
+    assert not rests_on_one_run(twice)
+    assert beside_flaky(twice) == twice
+    passed = cell(control(), make_judged(P))
+    assert rests_on_one_run(passed)
+    assert beside_flaky(passed) == replace(passed, reason=f"{passed.reason}; {ONE_RUN}")
+
+
+def test_what_passed_on_one_machine_and_failed_on_another_is_as_little_to_be_called_cured_by_one_run() -> None:
+    apart = cell(control(), make_judged(P, machine="m1"), make_judged(F, n=2, machine="m2"))
+    assert apart.reason.startswith("varies by machine: ")
+    assert is_flaky(apart)
 
 
 def test_old_evidence_is_marked_stale_by_the_kind_of_build() -> None:
