@@ -74,7 +74,7 @@ def make_issue(id_: str = "toy-1", *, workarounds: tuple[str, ...] = ("aot_eager
         "claims": (),
         "requires": Requires(),
         "packages": Packages(),
-        "signature": Signature(SignatureKind.MESSAGE, r"conflicting declaration .*tmp_acc\d+"),
+        "signature": Signature(SignatureKind.MESSAGE, r"conflicting declaration .*tmp_acc\d+", log=True),
         "variants": (),
         "arms": arms,
         "workarounds": tuple(Workaround(name, name, "```python\nx\n```", "slower") for name in workarounds),

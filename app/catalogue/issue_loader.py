@@ -117,6 +117,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
             kind=document.signature.kind,
             pattern=document.signature.pattern,
             signals=tuple(document.signature.signals),
+            log=document.signature.log,
         ),
         variants=tuple(
             Variant(

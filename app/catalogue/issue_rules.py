@@ -47,6 +47,8 @@ def _signature(outline: Outline) -> Iterator[Finding]:
         yield ("signature",), '"signals" is missing: kind "signal" names what ends the process, such as ["SIGABRT"]'
     if outline.kind not in {SignatureKind.SIGNAL, None} and outline.signals:
         yield ("signature", "signals"), f'"signals" has no meaning with kind "{outline.kind}"'
+    if outline.searches_log and outline.kind not in {SignatureKind.MESSAGE, None}:
+        yield ("signature", "log"), f'"log" has no meaning with kind "{outline.kind}"; leave it out'
     if outline.pattern is None:
         return
     path = ("signature", "pattern")

@@ -37,6 +37,7 @@ class Outline:
     kind: SignatureKind | None = None
     pattern: str | None = None
     signals: tuple[str, ...] = ()
+    searches_log: bool = False
     requirements: Mapping[tuple[str, ...], tuple[str, ...]] = field(default_factory=dict)
     no_deps: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
         kind=next((known for known in SignatureKind if known == kind), None),
         pattern=pattern if isinstance(pattern, str) and signature else None,
         signals=_texts(signature.get("signals")),
+        searches_log=signature.get("log") is True,
         requirements={path: _texts(table.get("requires")) for path, table in lists.items()},
         no_deps=_texts(packages.get("no_deps")),
         imports=_texts(packages.get("imports")),

@@ -19,10 +19,11 @@ _NO_ISSUES = frozenset({"evidence"})
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Issues by id, builds from oldest to newest."""
+    """Issues by id, builds from oldest to newest; `drafts` are folders of issues that were left out."""
 
     issues: tuple[Issue, ...]
     builds: tuple[Build, ...]
+    drafts: tuple[Path, ...] = ()
 
 
 def shipped_catalogue() -> Path:
@@ -30,20 +31,24 @@ def shipped_catalogue() -> Path:
     return SHIPPED
 
 
-def read_catalogue(folders: Sequence[Path]) -> Catalogue:
+def read_catalogue(folders: Sequence[Path], *, with_drafts: bool = True) -> Catalogue:
     """Read the folders: one issue a folder, and one `builds.toml` where there is one.
 
     All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
-    team's own. Raises CatalogueProblems, which holds all that is wrong.
+    team's own. Raises CatalogueProblems, which holds all that is wrong. Without `with_drafts`, an issue that has places
+    to fill in is left out: while somebody writes it, the others can be measured and looked at.
     """
     problems: list[FileProblem] = []
     issues = _read_issues(folders, problems)
+    drafts = () if with_drafts else tuple(sorted({one.file.parent for one in problems if one.is_placeholder}))
+    problems = [one for one in problems if one.file.parent not in drafts]
     builds = _read_builds(folders, problems)
     if problems:
         raise CatalogueProblems(problems)
     return Catalogue(
         issues=tuple(sorted(issues, key=lambda issue: issue.id)),
         builds=tuple(sorted(builds, key=lambda build: build.build_id)),
+        drafts=drafts,
     )
 
 

@@ -35,6 +35,7 @@ from knowngood.app.catalogue.field_types import (
     Url,
     VersionText,
 )
+from knowngood.app.catalogue.warnings.codes import WarningCode
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.issue import (
     AS_A_RULE,
@@ -144,9 +145,20 @@ class SignatureTable(_Table):
     kind: _Word[SignatureKind]
     """How the issue fails: by a message, a wrong result, a signal, or a hang."""
     pattern: str = ""
-    """A regular expression searched in the failure's text; the same as SIGNATURE in the script."""
+    """A regular expression searched in what was raised, causes included; the same as SIGNATURE in the script."""
+    log: bool = False
+    """For kind `message`: it is searched in the log too, because only the log has it."""
     signals: list[SignalName] = []
     """For kind `signal`: the signals that end the process."""
+
+
+class WaiverTable(_Table):
+    warning: _Word[WarningCode]
+    """The warning of `knowngood check` that this row is right in spite of, such as "broad-except"."""
+    reason: Text
+    """Why it cannot fool a verdict here."""
+    about: str = ""
+    """Words of the warning that are meant; empty means every warning of this kind."""
 
 
 class VariantTable(_Table):
@@ -225,6 +237,8 @@ class IssueFile(_Table):
     workaround: list[WorkaroundTable] = []
     observed: dict[Line, ObservedTable] = {}
     """By its name in what arms return: a value that is not compared as usual, which is close within 0.001 of itself."""
+    waiver: list[WaiverTable] = []
+    """Warnings of `knowngood check` that the row is right in spite of, each with a reason."""
     title_zh: str = ""
     summary_zh: str = ""
     default: bool = False

@@ -1,7 +1,7 @@
 """Problems of a catalogue: file, line, sentence. Every problem is found at once, none is raised alone."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,11 +12,12 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, order=True)
 class FileProblem:
-    """One thing to mend. `line` counts from 1."""
+    """One thing to mend. `line` counts from 1; `is_placeholder` says that nobody has written it yet."""
 
     file: Path
     line: int
     message: str
+    is_placeholder: bool = field(default=False, kw_only=True, compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.message}"

@@ -1,6 +1,6 @@
 """A new issue's folder: all that can be written before anybody has thought, and a mark at each place where one must.
 
-`knowngood check` refuses every mark, so that nobody ships a stub.
+`knowngood check` refuses every mark, so that nobody ships a stub, and warns of nothing once they are filled in.
 """
 
 import json

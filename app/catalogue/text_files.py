@@ -72,4 +72,5 @@ def placeholders(file: Path, text: str) -> Iterator[FileProblem]:
     for number, line in enumerate(text.split("\n"), 1):
         found = PLACEHOLDER.search(line)
         if found:
-            yield FileProblem(file, number, f"is still to be filled in: {found['what'].strip() or line.strip()}")
+            words = f"is still to be filled in: {found['what'].strip() or line.strip()}"
+            yield FileProblem(file, number, words, is_placeholder=True)

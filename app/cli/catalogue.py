@@ -3,7 +3,7 @@
 import sys
 from datetime import UTC, datetime
 
-from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.catalogue.loader import Catalogue, read_catalogue
 from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.context import opened
 from knowngood.app.settings import Settings
@@ -18,13 +18,22 @@ def take_in_catalogue(engine: Engine, settings: Settings) -> None:
     with reading(engine) as s:
         if is_taken_in(s, digest):
             return
-    catalogue = read_catalogue(settings.folders)
+    catalogue = read_catalogue(settings.folders, with_drafts=False)
+    tell_of_drafts(catalogue)
     with unit_of_work(engine) as s:
         changes = save_catalogue(s, catalogue.issues, catalogue.builds, datetime.now(UTC))
         remember_taken_in(s, digest)
     news = sum(change.is_news for change in changes)
     if news:
         sys.stderr.write(f"the catalogue changed: {news} cells read differently now\n")
+
+
+def tell_of_drafts(catalogue: Catalogue) -> None:
+    """Say which issues were left out, and who says what is left to write."""
+    for draft in catalogue.drafts:
+        sys.stderr.write(
+            f"{draft.name} is left out: `knowngood check {draft.parent}` says what is still to be filled in\n"
+        )
 
 
 def opened_with_catalogue(settings: Settings) -> Engine:

@@ -125,14 +125,20 @@ class Claim:
 class Signature:
     """How a failure of this issue looks.
 
-    `pattern` is a regular expression searched in the failure's text (exception with traceback, then the log); for
-    `hang` it is searched in the dumped stacks. `signals` are names (`SIGABRT`) for kind `signal`. For `wrong_result`
-    the arm raises a class named WrongResult; `pattern`, where not empty, must then match its text too.
+    `pattern` is a regular expression searched in what was raised (its message and those of its causes, without source
+    that a traceback quotes) and, with `log`, in what the process wrote; for `signal` and `hang` in that alone, where
+    the stacks are. `signals` are names (`SIGABRT`) for kind `signal`. For `wrong_result` the arm raises a class named
+    WrongResult; `pattern`, where not empty, must then match its text too.
     """
 
     kind: SignatureKind
     pattern: str = ""
     signals: tuple[str, ...] = ()
+    log: bool = False
+
+    @property
+    def searches_log(self) -> bool:
+        return self.log or self.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}
 
 
 @dataclass(frozen=True)

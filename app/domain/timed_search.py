@@ -6,8 +6,6 @@ from functools import lru_cache
 
 import regex
 
-from knowngood.app.domain.issue import digest
-
 LIMIT_S = 1.0
 """How long one text may be looked through, in seconds of this process's processors."""
 
@@ -19,8 +17,8 @@ LINE_CHARACTERS = 400
 class Searched:
     """The result of a search, fit to be stored with the text that was searched.
 
-    `of` is the digest of the pattern; `line` the line that carries it, at most 400 characters (None: there is none).
-    With `is_late` nobody knows: it took longer than it may.
+    `of` is the key of what was looked for, and where; `line` the line that carries it, at most 400 characters (None:
+    there is none). With `is_late` nobody knows: it took longer than it may.
     """
 
     of: str
@@ -28,19 +26,12 @@ class Searched:
     is_late: bool = False
 
 
-def search(pattern: str, texts: Iterable[str], limit_s: float = LIMIT_S) -> Searched:
+def search(pattern: str, texts: Iterable[str], limit_s: float = LIMIT_S, of: str = "") -> Searched:
     """Look through the texts in their order until one carries the pattern. Never raises TimeoutError."""
-    of = digest_of(pattern)
     try:
         return Searched(of, next((line for text in texts if (line := _line(pattern, text, limit_s)) is not None), None))
     except TimeoutError:
         return Searched(of, is_late=True)
-
-
-@lru_cache(maxsize=4096)
-def digest_of(pattern: str) -> str:
-    """The key that a search's result is kept under: with another pattern it says nothing."""
-    return digest(pattern)
 
 
 def _line(pattern: str, text: str, limit_s: float) -> str | None:

@@ -10,7 +10,7 @@ from knowngood.app.catalogue.scaffold import new_issue
 from knowngood.app.domain.errors import BadRequest
 
 
-def _fill_in(text: str) -> str:
+def fill_in(text: str) -> str:
     """Do as an author does, in short: text for each mark in a text, and the mark of a comment taken away."""
     text = re.sub(r"  # FILL IN:.*", "", text)
     return re.sub(r"FILL[ -]IN[^\"'\n]*", "words-of-the-author-" * 5, text)
@@ -38,7 +38,7 @@ def test_a_new_issue_is_refused_at_each_mark_and_nowhere_else(tmp_path: Path, id
 def test_a_new_issue_is_sound_once_it_is_filled_in(tmp_path: Path, title: str) -> None:
     place = new_issue(tmp_path, "ours-7", title)
     for file in place.iterdir():
-        file.write_text(_fill_in(file.read_text()))
+        file.write_text(fill_in(file.read_text()))
 
     (issue,) = read_catalogue([tmp_path]).issues
 

@@ -1,14 +1,13 @@
 """Commands about the files of issues and builds."""
 
-from pathlib import Path
-
 from knowngood.app.cli.lazy import command
 from knowngood.app.cli.options import AS_JSON, PATH, argument, flag, option, text
 
 CHECK = command(
     "knowngood.app.commands.catalogue:check",
-    "Validate the whole catalogue at once; every problem comes with file and line.",
+    "Validate the whole catalogue at once; problems and warnings come with file and line.",
     argument("folders", "Folders of issues; the shipped ones without a word.", nargs=-1, type=PATH),
+    flag("--strict", help_="End in 1 where there are warnings that no waiver answers, too."),
     example="check repros",
 )
 NEW_ISSUE = command(
@@ -16,7 +15,7 @@ NEW_ISSUE = command(
     "Scaffold an issue; `check` then says what is left to write.",
     argument("id_", "<project>-<number>, such as pytorch-151290.", metavar="ID"),
     option("--title", required=True, help="What breaks, in one line."),
-    option("--folder", type=PATH, default=Path("repros"), help="Where the issue's folder goes."),
+    option("--folder", type=PATH, help="Where the issue's folder goes; the first of KNOWNGOOD_CATALOGUE, else repros."),
     example='new-issue pytorch-151290 --title "Softmax over a mask dies"',
 )
 DISCOVER = command(

@@ -57,7 +57,7 @@ class Here:
 def here(*, python: str, issues: Sequence[str], force: bool, as_json: bool, fail_on: Sequence[str]) -> Exit:
     failing = verdicts(fail_on)
     settings = read_settings()
-    catalogue = read_catalogue(settings.folders)
+    catalogue = read_catalogue(settings.folders, with_drafts=False)
     found = look(python, catalogue.builds)
     make_data_dir(settings)
     store = root(settings) / "here"

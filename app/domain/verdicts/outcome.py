@@ -1,14 +1,16 @@
 """From one attempt's record to its outcome. `classify` is the only place where a record becomes an outcome."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from knowngood.app.domain.builds.build import Build, difference
-from knowngood.app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, environment_request
+from knowngood.app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, digest, environment_request
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
-from knowngood.app.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, digest_of, search
+from knowngood.app.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, search
+from knowngood.app.domain.verdicts.failure_text import raised_text, without_source
 
 
 class Outcome(StrEnum):
@@ -154,16 +156,17 @@ def classify(  # noqa: PLR0913 - what an outcome rests on
         or _wrong_environment(record, issue, build)
         or _returned(record, issue, arm)
         or _trouble(record)
-        or _failed(record, issue, _searched(record, issue.signature, log, kept, limit_s))
+        or _failed(record, issue, _searched(record, issue, log, kept, limit_s))
     )
 
 
+_SEARCH = "2"  # raise it where a signature is looked for in other texts than before: kept results are of no use then
 _DECIDED_WITHOUT_LOG = frozenset({Ending.RETURNED, Ending.CANCELLED, Ending.NOT_STARTED})
 
 
-def heeds_log(record: RunRecord) -> bool:
+def heeds_log(record: RunRecord, signature: Signature) -> bool:
     """Whether `classify` may look at the log; where not, it says the same whatever the process wrote."""
-    return record.ending not in _DECIDED_WITHOUT_LOG
+    return signature.searches_log and record.ending not in _DECIDED_WITHOUT_LOG
 
 
 def _never_measured(record: RunRecord) -> Judgement | None:
@@ -233,21 +236,41 @@ def _trouble(record: RunRecord) -> Judgement | None:
     return None
 
 
-def _searched(
-    record: RunRecord, signature: Signature, log: str, kept: Searched | None, limit_s: float
-) -> Searched | None:
+def search_key(issue: Issue) -> str:
+    """The key that the result of looking for an issue's signature is kept under: of all that decides where it is looked
+    for, beside the attempt.
+    """
+    signature = issue.signature
+    return _search_key(signature.kind, signature.pattern, issue.script, log=signature.log)
+
+
+@lru_cache(maxsize=4096)
+def _search_key(kind: SignatureKind, pattern: str, script: str, *, log: bool) -> str:
+    return digest("\0".join((_SEARCH, kind, pattern, str(log), script)))
+
+
+def _searched(record: RunRecord, issue: Issue, log: str, kept: Searched | None, limit_s: float) -> Searched | None:
     """The result of the search for the signature; None where this failure cannot be the issue's.
 
     An empty pattern (allowed for wrong results and signals) is carried by the failure itself.
     """
+    signature = issue.signature
     if not _is_of_its_kind(record, signature):
         return None
     raised = record.raised
     if not signature.pattern:
         return Searched("", _first_line(raised.message) if raised else record.signal)
-    if kept and kept.of == digest_of(signature.pattern):
+    key = search_key(issue)
+    if kept and kept.of == key:
         return kept
-    return search(signature.pattern, (f"{raised.message}\n{raised.text}" if raised else "", log), limit_s)
+    return search(signature.pattern, _texts(record, issue, log), limit_s, key)
+
+
+def _texts(record: RunRecord, issue: Issue, log: str) -> Iterator[str]:
+    if record.raised:
+        yield raised_text(record.raised.message, record.raised.text, issue.script)
+    if issue.signature.searches_log:
+        yield without_source(log, issue.script)
 
 
 def _is_of_its_kind(record: RunRecord, signature: Signature) -> bool:

@@ -15,7 +15,6 @@ from knowngood.app.domain.errors import BadBundle, BadRequest
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.timed_search import Searched
-from knowngood.app.domain.verdicts.outcome import heeds_log
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.features.bundles import format as bundles_format
 from knowngood.app.serialization import codec
@@ -404,7 +403,7 @@ class _Intake:
 
     def _attempt_rows(self, came: Sequence[Attempt]) -> list[bulk_insert.Row]:
         """Of so few that their logs can be held together, unpacked."""
-        texts = self._logs.find({one.log_digest for one in came if heeds_log(one.record)})
+        texts = self._logs.find({one.log_digest for one in came if self.arrivals.wants_log(one)})
         return [self._attempt_row(attempt, texts) for attempt in came]
 
     def _attempt_row(self, attempt: Attempt, texts: Mapping[str, str]) -> bulk_insert.Row:

@@ -37,7 +37,7 @@ SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it
 _SHELVES = {
     "use": ("start", "query", "upgrade", "bisect", "scheduling", "api", "ci", "access", "results", "fleet", "slurm"),
     "understand": ("history", "architecture", "glossary", "decisions", "threat-model", "changelog"),
-    "add": ("writing-issues", "contributing"),
+    "add": ("writing-a-row", "writing-issues", "contributing"),
 }
 _OTHERS = "use"  # a new file of docs/ is about use until somebody says otherwise
 

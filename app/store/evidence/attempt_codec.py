@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, binding, digest, environment_request, variants_of
 from knowngood.app.domain.measuring.job import Attempt
-from knowngood.app.domain.timed_search import Searched, digest_of
-from knowngood.app.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log
+from knowngood.app.domain.timed_search import Searched
+from knowngood.app.domain.verdicts.outcome import Judgement, Outcome, classify, heeds_log, search_key
 from knowngood.app.domain.verdicts.verdict import Judged
 from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import LOG_LIMIT_BYTES
@@ -161,22 +161,24 @@ def _stored(row: sa.RowMapping) -> StoredAttempt:
     return StoredAttempt(parse_attempt(row), unpack(row["zlib"]), parse_searched(row["searched"]), row["void"])
 
 
-def load_told(s: Session, ids: Sequence[str], patterns: Mapping[str, str]) -> dict[str, StoredAttempt]:
-    """These attempts by id as far as verdicts rest on them, less those that cannot be read. `patterns` are those of
-    their issues today: where one was looked for already, the log is left out.
+def load_told(s: Session, ids: Sequence[str], issues: Mapping[str, Issue]) -> dict[str, StoredAttempt]:
+    """These attempts by id as far as verdicts rest on them, less those that cannot be read. `issues` are
+    theirs as they stand today: where the signature was looked for already, the log is left out.
     """
     if not ids:
         return {}
     given = bulk_insert.given(s, ["id"], [(id_,) for id_ in ids])
     query = sa.select(*TOLD).join_from(given, attempts, attempts.c.id == given.c.id)
     told = list(unreadable.readable("attempts", ((row.id, row) for row in s.execute(query)), parse_told))
-    texts = load_texts(s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, patterns)} - {""}))
+    texts = load_texts(
+        s, logs, sorted({one.attempt.log_digest for one in told if _wants_log(one, issues[one.attempt.issue])} - {""})
+    )
     return {one.attempt.id: one._replace(log=texts.get(one.attempt.log_digest, "")) for one in told}
 
 
-def _wants_log(one: StoredAttempt, patterns: Mapping[str, str]) -> bool:
-    kept = one.searched and one.searched.of == digest_of(patterns[one.attempt.issue])
-    return not kept and heeds_log(one.attempt.record)
+def _wants_log(one: StoredAttempt, issue: Issue) -> bool:
+    kept = one.searched and one.searched.of == search_key(issue)
+    return not kept and heeds_log(one.attempt.record, issue.signature)
 
 
 def load_texts(s: Session, table: sa.Table, digests: Collection[str]) -> dict[str, str]:
@@ -199,11 +201,13 @@ def judgement_of(attempt: Attempt, issue: Issue, build: Build, log: str, searche
     if attempt.arm not in {arm.id for arm in issue.arms}:
         return Judgement(Outcome.NOT_APPLICABLE, f"{attempt.arm} is no longer an arm of this issue; not judged")
     judged = classify(attempt.record, issue, attempt.arm, build, log, searched, limit_s=_SHOWN_LIMIT_S)
-    if attempt.log_digest and not log and judged.searched is not searched:
+    is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
+    if is_missed and judged.searched is not searched:
         return replace(judged, reason=f"{judged.reason} (judged without its log, which is not kept any more)")
     return judged
 
 
-def searched_whole(attempt: Attempt, log: str, judged: Judged) -> str | None:
+def searched_whole(attempt: Attempt, issue: Issue, log: str, judged: Judged) -> str | None:
     """The search's result to keep: nothing where the log that the attempt names was not there to be looked through."""
-    return dump_searched(judged.searched) if log or not attempt.log_digest else None
+    is_missed = attempt.log_digest and not log and heeds_log(attempt.record, issue.signature)
+    return None if is_missed else dump_searched(judged.searched)

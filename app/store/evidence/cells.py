@@ -255,7 +255,7 @@ def _derive(
             for one in held.listed
             if outcomes.get(one.id) != one.counts_as
         ),
-        searched=tuple(_new_searches(held, judged)),
+        searched=tuple(_new_searches(place.issue, held, judged)),
         counters=_new_counters(held, judged),
     )
 
@@ -266,9 +266,9 @@ def _new_counters(held: _Held, judged: Sequence[Judged]) -> tuple[str, ...]:
     return tuple(attempt_counter(told.attempt, one.outcome) for told, one in pairs if told.attempt.id in new)
 
 
-def _new_searches(held: _Held, judged: Sequence[Judged]) -> Iterator[dict[str, str | None]]:
+def _new_searches(issue: Issue, held: _Held, judged: Sequence[Judged]) -> Iterator[dict[str, str | None]]:
     for told, one in zip(held.counted, judged, strict=True):
-        found = attempt_codec.searched_whole(told.attempt, told.log, one)
+        found = attempt_codec.searched_whole(told.attempt, issue, told.log, one)
         if one.searched is not told.searched and found:
             yield {"key": told.attempt.id, "found": found}
 
@@ -306,8 +306,8 @@ def _load_held(
         bindings = place.bindings if place else {}
         counting[key] = [one.id for one in listed[key] if one.void is None and attempt_codec.counts(one, bindings)]
     places = [place for place in map(catalogue.find, keys) if place]
-    patterns = {place.issue.id: place.issue.signature.pattern for place in places}
-    told = attempt_codec.load_told(s, [id_ for ids in counting.values() for id_ in ids], patterns)
+    issues = {place.issue.id: place.issue for place in places}
+    told = attempt_codec.load_told(s, [id_ for ids in counting.values() for id_ in ids], issues)
     return {key: _Held(listed[key], [told[id_] for id_ in counting[key] if id_ in told]) for key in keys}
 
 

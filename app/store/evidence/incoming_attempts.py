@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import heeds_log
@@ -41,13 +42,18 @@ def look(
     for attempt in coming:
         key = (attempt.id, attempt.log_digest)
         place = catalogue.find(cell_of(attempt))
-        is_at_hand = heeds_log(attempt.record) and (not attempt.log_digest or attempt.log_digest in logs)
-        if place is None or not is_at_hand or key in found or not attempt_codec.counts(attempt, place.bindings):
+        if place is None or key in found or not attempt_codec.counts(attempt, place.bindings):
+            continue
+        if attempt.log_digest not in logs and _wants_log(attempt, place.issue):
             continue
         searched = judge(attempt, place.issue, place.build, logs.get(attempt.log_digest, "")).searched
         if searched is not None:
             found[key] = searched
     return found
+
+
+def _wants_log(attempt: Attempt, issue: Issue) -> bool:
+    return bool(attempt.log_digest) and heeds_log(attempt.record, issue.signature)
 
 
 class IncomingAttempts:
@@ -87,7 +93,7 @@ class IncomingAttempts:
             arrived.voided += is_voided
             arrived.superseded += not is_voided
             return CountedAs()
-        if attempt.log_digest not in logs and attempt.log_digest and heeds_log(attempt.record):
+        if attempt.log_digest not in logs and _wants_log(attempt, place.issue):
             self.arrived.pop(key, None)
             self._left_out.add(key)
             return CountedAs()
@@ -97,7 +103,12 @@ class IncomingAttempts:
             judged = replace(judged, measured_at=judged.measured_at.astimezone(UTC))  # as it comes back from the store
         arrived.judged.append(judged)
         self.counters[attempt_counter(attempt, judged.outcome)] += 1
-        return CountedAs(judged.outcome.value, attempt_codec.searched_whole(attempt, log, judged))
+        return CountedAs(judged.outcome.value, attempt_codec.searched_whole(attempt, place.issue, log, judged))
+
+    def wants_log(self, attempt: Attempt) -> bool:
+        """Whether what an attempt means may rest on its log."""
+        place = self._catalogue.find(cell_of(attempt))
+        return place is not None and _wants_log(attempt, place.issue)
 
     def _arrived(self, key: CellKey) -> IncomingForCell:
         """Where to note what is said of a cell; of one that is left out, where nobody looks."""

@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 from knowngood.app.domain.issue import BASELINE, Signature, SignatureKind
-from knowngood.app.domain.timed_search import Searched, digest_of
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode, classify
+from knowngood.app.domain.timed_search import Searched
+from knowngood.app.domain.verdicts.outcome import (
+    Ending,
+    Outcome,
+    Raised,
+    RunRecord,
+    Trouble,
+    TroubleCode,
+    classify,
+    search_key,
+)
 from tests.make import SIGNATURE_TEXT, make_build, make_issue, make_record
 
 WRONG = Raised("WrongResult", "expected 1, got 2", "Traceback", marked="wrong_result")
@@ -20,6 +29,7 @@ def judged(signature: Signature, record: RunRecord, log: str = "") -> Outcome:
 
 
 MESSAGE = Signature(SignatureKind.MESSAGE, r"conflicting declaration .*tmp_acc\d+")
+LOGGED = replace(MESSAGE, log=True)
 NUMBERS = Signature(SignatureKind.WRONG_RESULT)
 ABORT = Signature(SignatureKind.SIGNAL, "deleted or donated buffer", ("SIGABRT",))
 HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
@@ -44,10 +54,19 @@ HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
         ),
         pytest.param(Outcome.MATCH, MESSAGE, Outcome.MATCH, {}, "", id="the message"),
         pytest.param(Outcome.MATCH, MESSAGE, Outcome.MATCH, {"raised": TYPED}, "", id="the message, other class"),
-        pytest.param(Outcome.MATCH, MESSAGE, Outcome.CRASH, {}, SIGNATURE_TEXT, id="the message, then a crash"),
+        pytest.param(Outcome.MATCH, LOGGED, Outcome.CRASH, {}, SIGNATURE_TEXT, id="the message, then a crash"),
+        pytest.param(Outcome.CRASH, MESSAGE, Outcome.CRASH, {}, SIGNATURE_TEXT, id="the row does not trust its log"),
+        pytest.param(
+            Outcome.OTHER_FAILURE,
+            MESSAGE,
+            Outcome.OTHER_FAILURE,
+            {},
+            f"{SIGNATURE_TEXT}\n",
+            id="a benign print, then an unrelated error",
+        ),
         pytest.param(
             Outcome.MATCH,
-            MESSAGE,
+            LOGGED,
             Outcome.PASS,
             {"ending": Ending.EXITED, "exit_code": 1},
             SIGNATURE_TEXT,
@@ -55,7 +74,7 @@ HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
         ),
         pytest.param(
             Outcome.HARNESS_ERROR,
-            MESSAGE,
+            LOGGED,
             Outcome.PASS,
             {"ending": Ending.EXITED, "exit_code": 0},
             SIGNATURE_TEXT,
@@ -76,10 +95,10 @@ HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
             "",
             id="trouble outweighs a matching text",
         ),
-        pytest.param(Outcome.TIMEOUT, MESSAGE, Outcome.TIMEOUT, {}, SIGNATURE_TEXT, id="a timeout is no message"),
+        pytest.param(Outcome.TIMEOUT, LOGGED, Outcome.TIMEOUT, {}, SIGNATURE_TEXT, id="a timeout is no message"),
         pytest.param(Outcome.CRASH, MESSAGE, Outcome.CRASH, {}, "", id="a crash without the text"),
         pytest.param(
-            Outcome.ENV_ERROR, MESSAGE, Outcome.CRASH, {"signal": "SIGKILL"}, SIGNATURE_TEXT, id="killed from outside"
+            Outcome.ENV_ERROR, LOGGED, Outcome.CRASH, {"signal": "SIGKILL"}, SIGNATURE_TEXT, id="killed from outside"
         ),
         pytest.param(Outcome.ENV_ERROR, MESSAGE, Outcome.MATCH, {"ending": Ending.OVER_MEMORY}, "", id="over memory"),
         pytest.param(
@@ -183,7 +202,7 @@ HANG = Signature(SignatureKind.HANG, r"in wait_for_pool")
             id="our own harness",
         ),
         pytest.param(Outcome.NOT_APPLICABLE, MESSAGE, Outcome.NOT_APPLICABLE, {}, "", id="the script says so"),
-        pytest.param(Outcome.CANCELLED, MESSAGE, Outcome.CANCELLED, {}, SIGNATURE_TEXT, id="cancelled"),
+        pytest.param(Outcome.CANCELLED, LOGGED, Outcome.CANCELLED, {}, SIGNATURE_TEXT, id="cancelled"),
         pytest.param(Outcome.MATCH, NUMBERS, Outcome.MATCH, {"raised": WRONG}, "", id="wrong numbers"),
         pytest.param(Outcome.OTHER_FAILURE, NUMBERS, Outcome.MATCH, {"raised": OTHER}, "", id="silent issue made loud"),
         pytest.param(
@@ -218,7 +237,7 @@ def test_a_pass_says_what_proves_it() -> None:
     assert found.reason == "passed; path proven (dynamo_graph 1x, inductor_cpp 1x)"
 
 
-SLOW = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b"))
+SLOW = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b", log=True))
 
 
 @pytest.mark.parametrize("record", [make_record(Outcome.OTHER_FAILURE), make_record(Outcome.CRASH)], ids=repr)
@@ -226,20 +245,81 @@ def test_what_cannot_be_held_against_the_signature_in_time_is_neither_the_issue_
     record: RunRecord,
 ) -> None:
     found = classify(replace(record, ending=Ending.RAISED), SLOW, BASELINE, make_build(), "a" * 5_000, limit_s=0.05)
-    assert (found.outcome, found.searched) == (Outcome.TIMEOUT, Searched(digest_of(r"(a+)+$b"), is_late=True))
+    assert (found.outcome, found.searched) == (Outcome.TIMEOUT, Searched(search_key(SLOW), is_late=True))
     assert "took too long" in found.reason
 
 
 @pytest.mark.parametrize(
     ("kept", "outcome"),
     [
-        pytest.param(Searched(digest_of(r"(a+)+$b"), "the line"), Outcome.MATCH, id="it was there"),
-        pytest.param(Searched(digest_of(r"(a+)+$b")), Outcome.OTHER_FAILURE, id="it was not there"),
-        pytest.param(Searched(digest_of(r"(a+)+$b"), is_late=True), Outcome.TIMEOUT, id="nobody knows"),
-        pytest.param(Searched(digest_of("another"), "the line"), Outcome.TIMEOUT, id="of another signature"),
+        pytest.param(Searched(search_key(SLOW), "the line"), Outcome.MATCH, id="it was there"),
+        pytest.param(Searched(search_key(SLOW)), Outcome.OTHER_FAILURE, id="it was not there"),
+        pytest.param(Searched(search_key(SLOW), is_late=True), Outcome.TIMEOUT, id="nobody knows"),
+        pytest.param(Searched("another", "the line"), Outcome.TIMEOUT, id="of another signature"),
     ],
 )
 def test_what_was_looked_for_once_is_not_looked_for_again(kept: Searched, outcome: Outcome) -> None:
     record = make_record(Outcome.OTHER_FAILURE)
     found = classify(record, SLOW, BASELINE, make_build(), "a" * 5_000, kept, limit_s=0.05)
     assert (found.outcome, found.line) == (outcome, kept.line if outcome is Outcome.MATCH else "")
+
+
+FRAMES = """Traceback (most recent call last):
+  File "/tmp/repro.py", line 7, in baseline
+    return _observe("conflicting declaration of tmp_acc1")  # as it fails upstream
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"""
+AGAIN = "\nThe above exception was the direct cause of the following exception:\n\n"
+MEANWHILE = "\nDuring handling of the above exception, another exception occurred:\n\n"
+SOURCE = """def baseline():
+    return _observe("conflicting declaration of tmp_acc1")  # as it fails upstream
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "message", "traceback"),
+    [
+        pytest.param(Outcome.MATCH, SIGNATURE_TEXT, "", id="the message has it"),
+        pytest.param(Outcome.OTHER_FAILURE, "no", f"{FRAMES}ValueError: no\n", id="a source line has it"),
+        pytest.param(Outcome.OTHER_FAILURE, "no", f"  | {FRAMES}".replace("\n", "\n  | "), id="in a group's frames"),
+        pytest.param(Outcome.OTHER_FAILURE, f"no\n\nfrom user code:\n{FRAMES}", "", id="the message quotes source"),
+        pytest.param(Outcome.OTHER_FAILURE, f"at 2:11:\n{SOURCE}", "", id="a compiler quotes source without frames"),
+        pytest.param(
+            Outcome.MATCH, "no", f"{FRAMES}CppCompileError: {SIGNATURE_TEXT}\n{AGAIN}RuntimeError: no\n", id="its cause"
+        ),
+        pytest.param(
+            Outcome.OTHER_FAILURE,
+            "no",
+            f"{FRAMES}CppCompileError: {SIGNATURE_TEXT}\n{MEANWHILE}{FRAMES}RuntimeError: no\n",
+            id="it was being handled when another mistake was made",
+        ),
+        pytest.param(Outcome.MATCH, f"{FRAMES}\n{SIGNATURE_TEXT}", "", id="the message goes on behind what it quotes"),
+    ],
+)
+def test_a_signature_is_found_in_what_was_raised_and_not_in_what_was_quoted(
+    expected: Outcome, message: str, traceback: str
+) -> None:
+    record = make_record(Outcome.MATCH, raised=Raised("builtins.RuntimeError", message, traceback))
+    issue = make_issue(signature=MESSAGE, script=SOURCE)
+    assert classify(record, issue, BASELINE, make_build(), f"{FRAMES}{traceback}").outcome is expected
+
+
+@pytest.mark.parametrize(
+    ("expected", "log"),
+    [
+        pytest.param(Outcome.OTHER_FAILURE, FRAMES, id="a traceback quotes the script"),
+        pytest.param(Outcome.MATCH, f"{FRAMES}{SIGNATURE_TEXT}", id="the compiler said it"),
+    ],
+)
+def test_a_log_is_searched_without_lines_of_the_script(expected: Outcome, log: str) -> None:
+    issue = make_issue(signature=LOGGED, script=SOURCE)
+    assert classify(make_record(Outcome.OTHER_FAILURE), issue, BASELINE, make_build(), log).outcome is expected
+
+
+@pytest.mark.parametrize(
+    "other", [{"log": True}, {"pattern": "another"}, {"kind": SignatureKind.HANG}], ids=lambda one: next(iter(one))
+)
+def test_what_was_found_is_of_no_use_once_it_is_looked_for_elsewhere(other: dict[str, Any]) -> None:
+    issue = make_issue(signature=MESSAGE)
+    assert search_key(replace(issue, signature=replace(MESSAGE, **other))) != search_key(issue)
+    assert search_key(replace(issue, script="another")) != search_key(issue)

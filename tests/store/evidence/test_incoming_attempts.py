@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import BadBundle
-from knowngood.app.domain.issue import Signature, SignatureKind, digest
+from knowngood.app.domain.issue import Issue, Signature, SignatureKind, digest
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.outcome import Outcome, classify, heeds_log
 from knowngood.app.domain.verdicts.verdict import Verdict
@@ -255,15 +255,20 @@ RECORDS = [make_record(outcome) for outcome in Outcome]
 RECORDS += [replace(record, imported={}) for record in RECORDS]
 
 
-@pytest.mark.parametrize("record", [one for one in RECORDS if not heeds_log(one)], ids=repr)
-def test_where_the_log_is_not_heeded_it_changes_nothing(record: Any) -> None:
-    said = [classify(record, ISSUES[0], "baseline", BUILDS[0], log) for log in ("", SAID)]
+LOGGED, RAISED = ISSUES[0], replace(ISSUES[0], signature=replace(ISSUES[0].signature, log=False))
+UNHEEDED = [(issue, one) for issue in (LOGGED, RAISED) for one in RECORDS if not heeds_log(one, issue.signature)]
+
+
+@pytest.mark.parametrize(("issue", "record"), UNHEEDED, ids=repr)
+def test_where_the_log_is_not_heeded_it_changes_nothing(issue: Issue, record: Any) -> None:
+    said = [classify(record, issue, "baseline", BUILDS[0], log) for log in ("", SAID)]
     assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OTHER_FAILURE, Outcome.TIMEOUT, Outcome.CRASH])
-def test_a_failure_heeds_its_log(outcome: Outcome) -> None:
-    assert heeds_log(make_record(outcome))
+def test_a_failure_heeds_its_log_where_the_issue_says_so(outcome: Outcome) -> None:
+    record = make_record(outcome)
+    assert [heeds_log(record, issue.signature) for issue in (LOGGED, RAISED)] == [True, False]
 
 
 def test_rows_written_in_bulk_are_those_that_sqlalchemy_writes(engine: Engine) -> None:
@@ -433,7 +438,7 @@ def test_however_results_came_in_cells_are_what_all_of_them_say(
         engine.dispose()
 
 
-SLOW = make_issue("toy-slow", signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b"))
+SLOW = make_issue("toy-slow", signature=Signature(SignatureKind.MESSAGE, r"(a+)+$b", log=True))
 
 
 def test_what_was_looked_for_as_it_came_in_is_not_looked_for_by_pages(engine: Engine, tmp_path: Path) -> None:
@@ -468,7 +473,7 @@ def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_ans
     assert (cell.verdict, cell.attempts) == (Verdict.INCONCLUSIVE, {"timeout": 1, "pass": 1})
     assert "took too long" in cell.reason
     assert row.judgement.outcome is Outcome.TIMEOUT
-    quick = replace(SLOW, signature=Signature(SignatureKind.MESSAGE, "^a{5000}$"))
+    quick = replace(SLOW, signature=Signature(SignatureKind.MESSAGE, "^a{5000}$", log=True))
     given_catalogue(engine, [quick], BUILDS)
     with reading(engine) as s:
         (cell,) = queries.load_cells(s)

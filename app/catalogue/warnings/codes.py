@@ -1,0 +1,94 @@
+"""The warnings of `knowngood check`: what may fool a verdict although nothing is wrong with the files.
+
+Each has a sentence of what was found (with blanks), why it can fool a verdict, and what to do. A row that is right all
+the same says so: `[[waiver]] warning = "...", reason = "..."`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class WarningCode(StrEnum):
+    BROAD_EXCEPT = "broad-except"
+    SUPPRESS_ERRORS = "suppress-errors"
+    EAGER_BASELINE = "eager-baseline"
+    LATE_NOT_APPLICABLE = "late-not-applicable"
+    SIGNATURE_IN_SCRIPT = "signature-in-script"
+    WIDE_SIGNATURE = "wide-signature"
+    WIDE_EXERCISES = "wide-exercises"
+    NO_COMPARISON = "no-comparison"
+    CONTROL_APART = "control-apart"
+    VERSION_WORDS = "version-words"
+    IDLE_WAIVER = "idle-waiver"
+
+
+@dataclass(frozen=True)
+class WarningText:
+    found: str
+    why: str
+    do: str
+
+
+WARNINGS = {
+    WarningCode.BROAD_EXCEPT: WarningText(
+        "{} around a call of what is measured does not raise again",
+        "a failure that is swallowed here counts as a pass",
+        "let the exception through, or raise WrongResult",
+    ),
+    WarningCode.SUPPRESS_ERRORS: WarningText(
+        "the baseline or the control sets {}",
+        "what fails to compile then runs in eager mode, and passes",
+        "set it in a workaround alone",
+    ),
+    WarningCode.EAGER_BASELINE: WarningText(
+        'the baseline exercises only "eager"',
+        "whatever runs proves that, a script that never takes the suspect path too",
+        "name what the suspect path leaves behind, such as dynamo_graph or operator:NAMESPACE::NAME",
+    ),
+    WarningCode.LATE_NOT_APPLICABLE: WarningText(
+        "NotApplicable is raised {}",
+        "a failure of the issue itself can be called one that does not apply, and is then seen by nobody",
+        "ask before the suspect call whether the arm can exist here",
+    ),
+    WarningCode.SIGNATURE_IN_SCRIPT: WarningText(
+        "the signature matches this line of the script",
+        "whoever quotes or prints the line, a compiler or the script itself, makes another failure the issue",
+        "match words that only the failure has, and keep them out of the code",
+    ),
+    WarningCode.WIDE_SIGNATURE: WarningText(
+        "the signature matches a failure of something else ({})",
+        "such a failure would be counted as this issue",
+        "match more of the message, or what stands beside it",
+    ),
+    WarningCode.WIDE_EXERCISES: WarningText(
+        'the row is about {}, and its baseline exercises only "{}"',
+        'backend="aot_eager", which never gets there, would prove as much',
+        "name what the suspect path leaves behind, such as inductor_cpp, inductor_triton or triton_launch",
+    ),
+    WarningCode.NO_COMPARISON: WarningText(
+        "{}",
+        "a wrong result passes where nothing is held against what is expected",
+        "compare in the script, and return the values that were compared",
+    ),
+    WarningCode.CONTROL_APART: WarningText(
+        "{}",
+        "where control and baseline compute different things, a mistake of the script looks like the issue",
+        "let both call one helper, with the same defaults",
+    ),
+    WarningCode.VERSION_WORDS: WarningText(
+        '"{}" (read as: {}) is not what was measured: {}',
+        "readers take the sentence for what the evidence says",
+        "say what was measured, or leave it to the page, which shows it",
+    ),
+    WarningCode.IDLE_WAIVER: WarningText(
+        'the waiver of "{}" waives nothing',
+        "it would hide the next finding of its kind",
+        "remove it",
+    ),
+}
+
+
+def in_words(code: WarningCode, *found: str) -> str:
+    """The whole sentence; `found` fills its blanks."""
+    text = WARNINGS[code]
+    return f"{text.found.format(*found)}: {text.why}; {text.do}"

@@ -1,0 +1,47 @@
+"""An issue that is still being written: where it is begun, and what goes on working beside it."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.commands.given import Call
+from tests.given_toys import TOYS
+
+DRAFT = ("new-issue", "ours-7", "--title", "Fails")
+
+
+@pytest.fixture
+def own(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A team's catalogue: one toy, and the builds."""
+    folder = tmp_path / "own"
+    shutil.copytree(TOYS / "toy-passes-1", folder / "toy-passes-1")
+    shutil.copy(TOYS / "builds.toml", folder)
+    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(folder))
+    return folder
+
+
+def test_an_issue_is_begun_in_the_teams_own_catalogue(call: Call, own: Path) -> None:
+    assert call(*DRAFT).code == 0
+    assert (own / "ours-7" / "issue.toml").exists()
+
+
+def test_a_folder_that_is_named_goes_before_it(call: Call, own: Path, tmp_path: Path) -> None:
+    call(*DRAFT, "--folder", str(tmp_path / "here"))
+    assert (tmp_path / "here" / "ours-7").exists()
+    assert not (own / "ours-7").exists()
+
+
+@pytest.mark.parametrize("asked", [("matrix",), ("run", "--issues", "toy-passes-1", "--builds", "all", "--dry-run")])
+def test_a_draft_stops_nothing_but_is_spoken_of(call: Call, own: Path, asked: tuple[str, ...]) -> None:
+    call(*DRAFT)
+    done = call(*asked)
+    assert done.code == 0, done.err
+    assert f"ours-7 is left out: `knowngood check {own}` says what is still to be filled in" in done.err
+    assert call("check", str(own)).code == 1
+
+
+def test_what_is_wrong_elsewhere_still_stops(call: Call, own: Path) -> None:
+    call(*DRAFT)
+    (own / "toy-passes-1" / "issue.toml").write_text("title = 1\n")
+    assert call("matrix").code == 2
