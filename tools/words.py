@@ -22,6 +22,7 @@ from jinja2.ext import extract_from_ast
 
 from knowngood.app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from knowngood.app.features.diagnose.matcher import Why
+from knowngood.app.features.diagnose.next_step import Step
 from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +41,7 @@ _ALSO = {
 _SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text
 _TABLES = re.compile(r"(WORDS|MEANINGS|CAUSES|HEADINGS)$")
 # Shown by their own values: `t(page.issue.severity.value)`.
-_ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Why)
+_ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severity, Status, Step, Why)
 
 Place = tuple[str, int]
 

@@ -198,6 +198,7 @@ def _workaround(table: WorkaroundTable) -> Workaround:
         title=table.title,
         body=table.body,
         trade_off=table.trade_off,
+        is_decoy=table.decoy,
         title_zh=table.title_zh,
         body_zh=table.body_zh,
         trade_off_zh=table.trade_off_zh,

@@ -199,6 +199,8 @@ class WorkaroundTable(_Table):
     """Versions of torch it is for; empty means all."""
     exercises: Probes
     """What must be seen to happen for a pass of this workaround to count."""
+    decoy: bool = False
+    """It looks like a cure and is none: listed so that nobody loses time with it."""
     title_zh: str = ""
     body_zh: str = ""
     trade_off_zh: str = ""

@@ -190,7 +190,7 @@ AS_A_RULE = Observed()
 @dataclass(frozen=True)
 class Workaround:
     """A way around the issue for users of an affected build; `body` holds the snippet to paste. Its arm has the same
-    id.
+    id. `is_decoy` marks what only looks like one: listed so that nobody loses time with it.
     """
 
     id: str
@@ -200,6 +200,7 @@ class Workaround:
     title_zh: str = ""
     body_zh: str = ""
     trade_off_zh: str = ""
+    is_decoy: bool = False
 
 
 @dataclass(frozen=True)

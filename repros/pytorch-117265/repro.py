@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected the gradient \[2\.0, 2\.0, 2\.0\], got \[1\.0, 1\.0, 1\.0\]"
+SIGNATURE = r"expected the gradient \[[^]x\n]*\], got \[[^]x\n]*\]"
 
 
 class WrongResult(Exception):

@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected 1 call of the hook, got 0"
+SIGNATURE = r"expected \d+ calls? of the hook, got \d+"
 
 
 class WrongResult(Exception):

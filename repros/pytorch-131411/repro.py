@@ -12,7 +12,7 @@ from collections import namedtuple
 import torch
 
 SIGNATURE = (r"call_function args: TensorVariable\(\) "
-             r"(GetAttrVariable\(UserDefinedObjectVariable\(\w+\), val\)|UserDefinedObjectVariable\(_tuplegetter\))")
+             r"(GetAttrVariable\(UserDefinedObjectVariable\(\w+\), \w+\)|UserDefinedObjectVariable\(_tuplegetter\))")
 
 
 class WrongResult(Exception):

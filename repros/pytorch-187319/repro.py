@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected 15\.0 from the operator that mutates, got 5\.0"
+SIGNATURE = r"expected \S+ from the operator that mutates, got \S+"
 
 
 class WrongResult(Exception):

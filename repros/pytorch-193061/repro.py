@@ -10,7 +10,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
 import torch
 import torch.nn.functional as F
 
-SIGNATURE = r"expected the table's gradient of eager mode, got \d+ of 4 rows wrong"
+SIGNATURE = r"expected the table's gradient of eager mode, got \d+ of \d+ rows wrong"
 
 ENV = {"mix_order_off": {"TORCHINDUCTOR_MIX_ORDER_REDUCTION": "0"}}
 

@@ -11,7 +11,7 @@ import math
 
 import torch
 
-SIGNATURE = r"expected gradients 0 by the function's own backward, got \[0\.99\d+, 0\.76\d+, -0\.41\d+\]"
+SIGNATURE = r"expected gradients 0 by the function's own backward, got \[[^]x\n]*\]"
 
 _X = (0.1, 0.7, 2.0)
 

@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected 2 calls on record, got \d+"
+SIGNATURE = r"expected \d+ calls on record, got \d+"
 
 
 class WrongResult(Exception):

@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected the blocks to sum to \[0\.0, 140\.0\], got"
+SIGNATURE = r"expected the blocks to sum to \[[^]x\n]*\], got"
 
 
 class WrongResult(Exception):

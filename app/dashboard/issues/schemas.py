@@ -41,7 +41,9 @@ class VariantBody(Body):
 
 
 class WorkaroundBody(Body):
-    """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all)."""
+    """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all); a `decoy`
+    is listed because it looks like a cure and is none.
+    """
 
     id: str
     title: str
@@ -51,6 +53,7 @@ class WorkaroundBody(Body):
     title_zh: str
     body_zh: str
     trade_off_zh: str
+    decoy: bool = read_from("is_decoy")
 
 
 class RequiresBody(Body):

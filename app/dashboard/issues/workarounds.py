@@ -36,6 +36,7 @@ class WorkaroundView:
     variants: tuple[tuple[str, str, str], ...] = ()
     runs: int = 0
     cost: Cost | None = None
+    is_decoy: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def workarounds_of(
             variants=tuple(_variants(issue, one.id, finding, context)),
             runs=finding.runs,
             cost=took.get(one.id),
+            is_decoy=one.is_decoy,
         )
         for place, (one, finding) in enumerate(found, start=1)
     )

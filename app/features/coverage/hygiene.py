@@ -73,6 +73,7 @@ def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
         found += _no_longer_needed(issue, hardware, history, answered)
     every = [pair for answered in by_class.values() for pair in answered]
     found += _cures_nowhere(issue, every)
+    found += _decoys_that_help(issue, every)
     found += _never_failed(issue, every)
     order = list(MismatchKind)
     return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
@@ -83,8 +84,8 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
     thread = next((link for link in issue.links if link.kind is LinkKind.REPORT and link.state), None)
     if thread is None or issue.status is not Status.BUG or not history.measured:
         return
-    as_seen = f"{thread.state} upstream" + (f" (as seen on {thread.seen:%Y-%m-%d})" if thread.seen else "")
-    sentence = "; ".join([f"{as_seen}, and here it {history.sentence}", *doubts_about(issue, history)])
+    as_seen = f"{thread.state} upstream" + (f", seen on {thread.seen:%Y-%m-%d}" if thread.seen else "")
+    sentence = "; ".join([f"{as_seen}; here it {history.sentence}", *doubts_about(issue, history)])
     still_fails = bool(history.spans) and history.spans[-1].good_after is None
     if thread.state == "closed" and still_fails:
         yield Remark(MismatchKind.CLOSED_BUT_FAILS, issue.id, sentence, hardware)
@@ -93,7 +94,9 @@ def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable
 
 
 def _against_claims(issue: Issue, hardware: str, answered: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
-    for claim in issue.claims:
+    """But for cures that are marked as decoys: of these it is known."""
+    decoys = _decoys(issue)
+    for claim in (claim for claim in issue.claims if claim.workaround not in decoys):
         held = hold(claim, answered)
         if held.standing is Standing.CONTRADICTED:
             but = "" if claim.says == "cure" else "but "
@@ -122,11 +125,23 @@ def _no_longer_needed(
 def _cures_nowhere(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
     failing = [(build, cell) for build, cell in every if cell.verdict in FAILING]
     helping = {name for _, cell in failing for name in _of(cell, _HELPS)}
-    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping)
+    useless = sorted({name for _, cell in failing for name in _of(cell, NO_CURE)} - helping - _decoys(issue))
     for name in useless:
         tried = [build for build, cell in failing if name in _of(cell, NO_CURE)]
         sentence = f"{name} cures no build that was measured: {named(tried)}"
         yield Remark(MismatchKind.CURES_NOWHERE, issue.id, sentence, about=name)
+
+
+def _decoys_that_help(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:
+    for name in sorted(_decoys(issue)):
+        helped = [build for build, cell in every if cell.verdict in FAILING and name in _of(cell, _HELPS)]
+        if helped:
+            sentence = f"{name} is marked as a decoy, and helps on {named(helped)}"
+            yield Remark(MismatchKind.CONTRADICTED, issue.id, sentence, about=name)
+
+
+def _decoys(issue: Issue) -> set[str]:
+    return {one.id for one in issue.workarounds if one.is_decoy}
 
 
 def _never_failed(issue: Issue, every: Sequence[tuple[Build, Cell]]) -> Iterable[Remark]:

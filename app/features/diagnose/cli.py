@@ -80,13 +80,15 @@ def _lines(body: ExplanationBody) -> Iterator[str]:
     for match in body.matches:
         yield ""
         yield from _match(match, body.build)
-    if not body.known:
-        yield ""
-        yield from _unknown(body)
     for issue in body.untried:
         yield f"The signature of {issue} took too long to look for in so large a text; give the traceback alone."
     if body.left_out:
         yield f"{body.left_out:,} characters of the middle were left out."
+    yield ""
+    if body.known:
+        yield f"What to do: {body.matches[0].to_do}"
+    else:
+        yield from _unknown(body)
 
 
 def _verdict(body: ExplanationBody) -> str:
@@ -128,12 +130,17 @@ def _once(place: PlaceBody) -> str:
 
 
 def _unknown(body: ExplanationBody) -> Iterator[str]:
+    """Ends with what to do, whatever was found."""
     if body.silent:
         yield "You write of wrong results; such issues raise nothing. The nearest of them by their words:"
         yield from map(_near, body.silent)
     if body.nearest:
         yield "Nearest by words (BM25; none of these is a match):"
         yield from map(_near, body.nearest)
+    if body.matches:
+        yield f"What to do: {body.matches[0].to_do}"
+    elif not (body.silent or body.nearest):
+        yield "What to do: paste the whole traceback, from its first line, with what torch.utils.collect_env prints."
     yield 'To make it known: knowngood new-issue pytorch-NUMBER --title "WHAT BREAKS" (see repros/README.md)'
 
 

@@ -238,6 +238,7 @@ _ANYBODYS = tuple(
         r"shape '\[[-\d, ]+\]' is invalid for input of size \d+",
         r"view size is not compatible with input tensor's size and stride",
         r"Cannot view a tensor with shape.*",
+        r"call_function UserDefinedClassVariable.*",
         r"out of resource: [\w ,]+\s+Required: \d+,?\s+Hardware limit: ?\d+",
     )
 )
@@ -246,6 +247,7 @@ _OUTSIDE_COMPILERS = tuple(
     re.compile(text)
     for text in (
         r"KeyError: '\w+'",
+        r"self\.stride\(-1\) must be 1 to view",
         r"invalid type argument of unary .\*.",
         r"error: .tmp\d+. was not declared in this scope",
     )
@@ -509,6 +511,14 @@ _SAYS_WHAT = re.compile(
     r"expected|mismatch\w*|wrong|incorrect|cannot|not supported)\b",
     re.IGNORECASE,
 )
+# What programs print that go on well, or print beside whatever goes wrong: it is no part of any failure.
+_HARMLESS = re.compile(
+    r"No CUDA runtime is found|Set TORCH_LOGS=|Set TORCHDYNAMO_VERBOSE=|You can suppress this exception and fall back|"
+    r"^\s*(?:import torch\._dynamo|torch\._dynamo\.config\.suppress_errors = True)$|"
+    r"CUDA kernel errors might be asynchronously reported|For debugging consider passing CUDA_LAUNCH_BLOCKING|"
+    r"Compile with `TORCH_USE_CUDA_DSA`|Not enough SMs to use max_autotune_gemm|TensorFloat32 tensor cores|"
+    r"(?:huggingface/)?tokenizers: The current process just got forked|\bTOKENIZERS_PARALLELISM\b"
+)
 _INNERMOST = 12  # frames whose names tell something
 _MOST_LINES = 60
 _LEAST_SCORE = 0.1
@@ -529,6 +539,7 @@ def telling_words(lines: Sequence[str]) -> list[str]:
     """Of a log the words of the lines that say what went wrong, and the names of its innermost frames; of a few lines
     all of them.
     """
+    lines = [line for line in lines if not _HARMLESS.search(line)]
     if len(lines) > _MOST_LINES:
         telling = [line for line in lines if _SAYS_WHAT.search(line)]
         frames = [line for line in lines if "site-packages/" in line or "dist-packages/" in line]

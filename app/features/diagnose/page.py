@@ -14,6 +14,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.diagnose.bm25 import Likeness
 from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLine, Strength, advise
+from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.web.forms import Form
@@ -45,6 +46,7 @@ class MatchPart:
     workarounds: tuple[WorkaroundView, ...]
     seen: tuple[Cell, ...]
     seen_more: int
+    to_do: str
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,9 @@ def _match(context: RequestContext, match: Match, told: ExplanationView) -> Matc
     advice = advise(match, build, told.knowledge.known)
     shown = advice.shown
     several = len(advice.histories) > 1
+    workarounds = _workarounds(context, issue, shown, builds)
+    step = next_step(match, advice, told.knowledge.known)
+    values = {**step.values, "workaround": workarounds[0].title if workarounds else ""}
     return MatchPart(
         issue=issue,
         title=context.title_of(issue),
@@ -148,9 +153,10 @@ def _match(context: RequestContext, match: Match, told: ExplanationView) -> Matc
         sentences=tuple(_sentence(class_, said, several=several) for class_, said in advice.histories.items()),
         here=advice.own,
         use_on=shown,
-        workarounds=_workarounds(context, issue, shown, builds),
+        workarounds=workarounds,
         seen=match.seen[:_SEEN_SHOWN],
         seen_more=max(0, len(match.seen) - _SEEN_SHOWN),
+        to_do=context.say(step.step, **values),
     )
 
 

@@ -13,6 +13,7 @@ from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, Work
 from knowngood.app.features.diagnose.bm25 import Likeness
 from knowngood.app.features.diagnose.log_cleaning import VersionMention
 from knowngood.app.features.diagnose.matcher import Explanation, Match, Strength, advise, measured_workarounds
+from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.web.json_body import Body, CellUrl, EvidenceUrl, IssueUrl, read_from
 from knowngood.app.web.urls import issue_address
@@ -65,7 +66,7 @@ class MatchBody(Body):
 
     `here` is the cell of the build in question (null: nobody measured it); `cures_on` the one whose workarounds stand
     here: that same one where the issue was seen on it, else the newest on which it was. `report_url` is the thread
-    upstream, `caveat` the issue's own.
+    upstream, `caveat` the issue's own, `to_do` what to do next.
     """
 
     issue: str
@@ -84,6 +85,7 @@ class MatchBody(Body):
     here: PlaceBody | None
     cures_on: PlaceBody | None
     workarounds: list[TriedWorkaroundBody]
+    to_do: str
 
 
 class NearBody(Body):
@@ -181,6 +183,7 @@ def _match(match: Match, told: ExplanationView) -> MatchBody:
         here=PlaceBody.of(advice.own) if advice.own else None,
         cures_on=PlaceBody.of(advice.shown) if advice.shown else None,
         workarounds=_workarounds(issue, advice.shown) if advice.shown else [],
+        to_do=next_step(match, advice, told.knowledge.known).sentence,
     )
 
 

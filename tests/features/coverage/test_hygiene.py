@@ -1,6 +1,7 @@
 """Hygiene for keepers of the catalogue: where upstream's word and the measurements drift apart."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -78,8 +79,8 @@ def test_the_state_of_a_thread_is_held_against_the_newest_release_that_answered(
 @pytest.mark.parametrize(
     ("state", "verdicts", "sentence"),
     [
-        ("closed", "oxx", "closed upstream (as seen on 2026-09-23), and here it fails since (2.1.0, 2.2.0]"),
-        ("open", "xo", "open upstream (as seen on 2026-09-23), and here it fails up to 2.1.0, fixed in (2.1.0, 2.2.0]"),
+        ("closed", "oxx", "closed upstream, seen on 2026-09-23; here it fails since (2.1.0, 2.2.0]"),
+        ("open", "xo", "open upstream, seen on 2026-09-23; here it fails up to 2.1.0, fixed in (2.1.0, 2.2.0]"),
     ],
 )
 def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_on_which_it_was_closed(
@@ -137,6 +138,16 @@ def test_a_workaround_is_useless_only_where_it_helped_on_no_build_of_any_class()
     assert [(one.trouble, one.about) for one in found] == [
         (MismatchKind.CURES_NOWHERE, "clone"),
         (MismatchKind.NO_LONGER_NEEDED, "eager, partly"),
+    ]
+
+
+def test_a_decoy_is_remarked_on_only_where_it_helps() -> None:
+    claim = Claim("Clone it.", "toy#1", says="cure", workaround="clone")
+    issue = make_issue(claims=(claim,), workarounds=("clone",))
+    decoy = replace(issue, workarounds=tuple(replace(one, is_decoy=True) for one in issue.workarounds))
+    assert not remarks(decoy, line("xx", clone="ii"))
+    assert [one.sentence for one in remarks(decoy, line("xx", clone="ie"))] == [
+        "clone is marked as a decoy, and helps on 2.2.0"
     ]
 
 

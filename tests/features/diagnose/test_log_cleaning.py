@@ -131,6 +131,12 @@ Versions of relevant libraries:
         pytest.param("| NVIDIA-SMI 550.54  Driver Version: 550.54  CUDA Version: 12.4 |", {}, id="the driver's CUDA"),
         pytest.param("torchvision==0.22.1+cu126", {}, id="another package"),
         pytest.param("the torch burned for 2.5 hours", {}, id="prose"),
+        pytest.param("torch 2.6s per step, torch 2.6 GB, torch is 2.6 times faster", {}, id="a measure"),
+        pytest.param("it fails on torch 2.6 with a transposed mask", {"torch": "2.6.0"}, id="in a sentence"),
+        pytest.param("my torch version is 2.6.0", {"torch": "2.6.0"}, id="said to be"),
+        pytest.param("version 2.6 of torch, py3.12", {"torch": "2.6.0", "Python": "3.12"}, id="version of"),
+        pytest.param("I use `torch` 2.6.0 and **triton** 3.2.0", {"torch": "2.6.0", "Triton": "3.2.0"}, id="marked up"),
+        pytest.param("torch nightly 2.9.0.dev20250901", {"torch": "2.9.0.dev20250901"}, id="said to be a nightly"),
         pytest.param("> [rank0]: PyTorch version: 2.9.0+cu128", {"torch": "2.9.0+cu128"}, id="quoted"),
     ],
 )
@@ -144,6 +150,11 @@ def test_versions_are_read_from_the_surest_source(text: str, told: dict[str, str
 def test_two_torches_are_both_told() -> None:
     found = versions_of(read_paste("torch 2.6.0 works and torch 2.7.1 does not"))
     assert [one.value for one in found if one.name == "torch"] == ["2.6.0", "2.7.1"]
+
+
+def test_both_ends_of_an_upgrade_are_told() -> None:
+    found = versions_of(read_paste("after upgrading from torch 2.5.1 to 2.6.0 it fails"))
+    assert [one.value for one in found if one.name == "torch"] == ["2.5.1", "2.6.0"]
 
 
 def test_a_toolkit_that_lies_about_decides_no_build() -> None:

@@ -2,12 +2,14 @@
 not hide it, and what is somebody else's fault is never called one of ours.
 """
 
+import random
 import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +29,7 @@ from knowngood.app.features.diagnose.matcher import (
 )
 from knowngood.app.knowledge.model import Knowledge
 from tests.catalogue.given import shipped
+from tests.features.diagnose.substitutions import SUBSTITUTED, as_of_another
 
 FROM_THE_REPORTS = {
     "pytorch-136504": "NameError: name 's1' is not defined",
@@ -52,6 +55,8 @@ ALSO = {
     ("pytorch-193265", "pytorch-145861"): "an IndexError of any tuple; told as possible",
 }
 
+ONE_FAULT = {"fla-160", "pytorch-136504"}
+
 # Whose own words are anybody's, so that they are sure only beside a traceback like the recorded ones.
 POSSIBLE = {
     "pytorch-142399",
@@ -69,6 +74,7 @@ class Shelf:
     issues: Mapping[str, Issue]
     builds: Mapping[str, Build]
     failures: Mapping[str, Sequence[str]]
+    passed: Mapping[str, Sequence[str]]
 
     def open_library(self, *, without_the_last: bool = False) -> FailureLibrary:
         """The known failures, without the last one of each issue, so that nobody is recognised by himself."""
@@ -92,20 +98,23 @@ def shelf() -> Shelf:
     issues = {issue.id: issue for issue in catalogue.issues}
     builds = {build.id: build for build in catalogue.builds}
     failures: dict[str, list[str]] = defaultdict(list)
+    passed: dict[str, list[str]] = defaultdict(list)
     for path in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
         logs: dict[str, str] = {}
         for item in read_items(check_bundle(path)):
             if isinstance(item, LogText):
                 logs[item.digest] = item.text
-            if isinstance(item, Attempt) and item.arm == BASELINE and item.issue in issues and item.build in builds:
+            if isinstance(item, Attempt) and item.issue in issues and item.build in builds:
                 log = logs.get(item.log_digest, "")
                 judged = classify(item.record, issues[item.issue], item.arm, builds[item.build], log)
-                if judged.outcome is Outcome.MATCH:
+                if judged.outcome is Outcome.PASS and log.strip():
+                    passed[item.issue].append(log)
+                if judged.outcome is Outcome.MATCH and item.arm == BASELINE:
                     raised = item.record.raised
                     failures[item.issue].append(f"{log}\n{raised.text if raised and raised.text not in log else ''}")
     for id_, text in FROM_THE_REPORTS.items():
         failures.setdefault(id_, [text])
-    return Shelf(issues, builds, failures)
+    return Shelf(issues, builds, failures, passed)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +155,39 @@ def test_the_search_with_a_time_limit_finds_what_the_verdicts_found(shelf: Shelf
 
 def a_failure(shelf: Shelf, id_: str) -> str:
     return shelf.failures[id_][-1].strip()
+
+
+def test_60_failures_of_other_programs_are_recognised(shelf: Shelf) -> None:
+    """Of each issue the newest recorded failure that holds all that is substituted, which the library does not keep."""
+    mine = {
+        id_: newest_with([ours for ours, _ in changes], shelf.failures[id_]) for id_, changes in SUBSTITUTED.items()
+    }
+    kept = {id_: [one for one in texts if one != mine.get(id_)][:4] for id_, texts in shelf.failures.items()}
+    library = make_failure_library(shelf.issues.values(), kept)
+    assert len(mine) == 60
+    lost = {}
+    for id_, text in mine.items():
+        found = [match.issue.id for match in shelf.ask(as_of_another(id_, text), library).matches]
+        if not found or (found[0] != id_ and {found[0], id_} != ONE_FAULT):
+            lost[id_] = found
+    assert lost == {}
+
+
+def newest_with(words: Sequence[str], texts: Sequence[str]) -> str:
+    return next(text for text in reversed(texts) if all(word in text for word in words))
+
+
+def test_200_texts_about_something_else_are_never_surely_one_of_ours(shelf: Shelf, library: FailureLibrary) -> None:
+    """Failures of other kinds, as they were printed, and what passing attempts of ours printed, chosen by a seed."""
+    texts = (Path(__file__).parent / "unrelated.txt").read_text(encoding="utf-8").split("\n=== ")[1:]
+    logs = sorted({log for logs in shelf.passed.values() for log in logs})
+    texts += random.Random(20261123).sample(logs, 200 - len(texts))  # noqa: S311 - no secret
+    taken = {
+        text.partition("\n")[0]: [match.issue.id for match in found.matches if match.strength == "sure"]
+        for text in texts
+        if (found := shelf.ask(text.partition("\n")[2], library)).is_known
+    }
+    assert taken == {}
 
 
 def each_line(prefix: str, text: str) -> str:
@@ -248,6 +290,7 @@ UNRELATED = {
     "another test": "E  AssertionError: expected 0, got 256",
     "Java": 'Exception in thread "main" java.lang.NullPointerException\n\tat com.example.Main.main(Main.java:5)',
     "Rust": "thread 'main' panicked at 'index out of bounds: the len is 3 but the index is 5', src/main.rs:4:5",
+    "a harmless line": "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'",
     "a name": "NameError: name 'model' is not defined",
     "segmentation": "Segmentation fault (core dumped)",
     "an environment alone": ENVIRONMENT,
@@ -263,7 +306,9 @@ def test_somebody_elses_fault_is_no_match(shelf: Shelf, library: FailureLibrary,
     assert [match.issue.id for match in shelf.ask(text, library).matches] == []
 
 
-@pytest.mark.parametrize("name", ["plain English", "Java", "disk", "letters", "ten megabytes", "nothing"])
+@pytest.mark.parametrize(
+    "name", ["plain English", "Java", "disk", "letters", "ten megabytes", "nothing", "a harmless line"]
+)
 def test_what_is_like_nothing_here_has_nothing_near(shelf: Shelf, library: FailureLibrary, name: str) -> None:
     assert shelf.ask(UNRELATED[name], library).nearest == ()
 

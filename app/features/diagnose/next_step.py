@@ -1,0 +1,65 @@
+"""The one thing to do after a match: every answer ends with it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
+from knowngood.app.features.diagnose.matcher import Match, MatchAdvice, Strength, measured_workarounds
+
+
+class Step(StrEnum):
+    """What to do, as it is shown."""
+
+    MAKE_SURE = "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure."
+    LOOK_AT_THE_BUILD = "It passes on {build}: look which torch really runs (python -m torch.utils.collect_env)."
+    USE = 'Use the workaround "{workaround}", measured to help on {build}.'
+    USE_OR_UPGRADE = 'Use the workaround "{workaround}", measured to help on {build}, or upgrade to torch {release}.'
+    UPGRADE = "Upgrade to torch {release}, where it passes."
+    TRY_IN_PART = 'Try the workaround "{workaround}", which helps in part on {build}.'
+    FOLLOW = "Nothing that was measured helps: leave this path out, and follow the thread upstream."
+    MEASURE = "Measure it where you are: knowngood run --issues {issue} --builds {build}"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    step: Step
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        return self.step.format(**self.values)
+
+
+def next_step(match: Match, advice: MatchAdvice, known: Known) -> NextStep:
+    if match.strength is not Strength.SURE:
+        return NextStep(Step.MAKE_SURE)
+    if advice.own is not None and advice.own.verdict is Verdict.NOT_AFFECTED:
+        return NextStep(Step.LOOK_AT_THE_BUILD, {"build": advice.own.build})
+    if advice.shown is None:
+        return NextStep(Step.MEASURE, {"issue": match.issue.id, "build": advice.build or "all"})
+    return _on(match, advice.shown, known)
+
+
+def _on(match: Match, cell: Cell, known: Known) -> NextStep:
+    best = next(iter(measured_workarounds(match.issue, cell)), None)
+    verdict = best[1].verdict if best else None
+    release = _fixed_in(match, cell, known)
+    values = {
+        "build": cell.build,
+        "release": release,
+        "workaround": match.issue.workaround(best[0]).title if best else "",
+    }
+    if verdict is WorkaroundVerdict.EFFECTIVE:
+        return NextStep(Step.USE_OR_UPGRADE if release else Step.USE, values)
+    if release:
+        return NextStep(Step.UPGRADE, values)
+    return NextStep(Step.TRY_IN_PART if verdict is WorkaroundVerdict.PARTIAL else Step.FOLLOW, values)
+
+
+def _fixed_in(match: Match, cell: Cell, known: Known) -> str:
+    """The release from which on the issue passes on the cell's hardware; empty where it still fails."""
+    spans = known.history(match.issue.id, cell.hardware).spans if cell.verdict in FAILING else ()
+    return (spans[-1].good_after or "") if spans else ""
