@@ -176,6 +176,10 @@ PackageName = Annotated[
     str,
     _Form(r"^([a-z0-9]+(-[a-z0-9]+)*)?$", "a package's canonical name (PEP 503: small letters, digits, single dashes)"),
 ]
+FrameName = Annotated[
+    str,
+    _Form(r"^[A-Za-z_<][A-Za-z0-9_<>.]*$", 'the name of a function, a kernel or a class, such as "Model.forward"'),
+]
 FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
 Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
 PythonVersion = Annotated[str, _Form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]

@@ -30,6 +30,7 @@ from knowngood.app.domain.issue import (
     Packages,
     Requires,
     Signature,
+    Suspect,
     Variant,
     Workaround,
 )
@@ -136,6 +137,7 @@ def _issue(id_: str, document: IssueFile, script: Script) -> Issue:
         default=document.default,
         is_smoke=document.smoke,
         observed={key: _observed(table) for key, table in document.observed.items()},
+        suspect=Suspect(names=tuple(document.proof.suspect), raises=document.proof.raises),
         script=script.text,
         title_zh=document.title_zh,
         summary_zh=document.summary_zh,

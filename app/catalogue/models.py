@@ -18,6 +18,7 @@ from knowngood.app.catalogue.field_types import (
     Body,
     Capability,
     CudaVersion,
+    FrameName,
     FunctionName,
     GitRevision,
     Line,
@@ -161,6 +162,16 @@ class WaiverTable(_Table):
     """Words of the warning that are meant; empty means every warning of this kind."""
 
 
+class ProofTable(_Table):
+    """What shows that a pass of the baseline is one, beside what it `exercises`. Read when verdicts are derived."""
+
+    suspect: list[FrameName] = []
+    """The functions that must have run compiled, such as "Model.forward", as Dynamo sees their frames; for Triton the
+    kernels, for `export` the class or function. One of them is enough; none named means that any will do."""
+    raises: bool = False
+    """Where the issue is not, the suspect call raises, as it should, and the script goes on."""
+
+
 class VariantTable(_Table):
     id: Name
     title: Line
@@ -235,6 +246,8 @@ class IssueFile(_Table):
     requires: RequiresTable = Field(default_factory=RequiresTable)
     packages: PackagesTable = Field(default_factory=PackagesTable)
     signature: SignatureTable
+    proof: ProofTable = Field(default_factory=ProofTable)
+    """What a pass of the baseline must show beside that."""
     variant: list[VariantTable] = []
     workaround: list[WorkaroundTable] = []
     observed: dict[Line, ObservedTable] = {}

@@ -80,7 +80,7 @@ class Comparison(StrEnum):
 CONTROL = "control"
 BASELINE = "baseline"
 
-PROBES = ("dynamo_graph", "inductor_cpp", "inductor_triton", "triton_launch", "xla_compile", "eager")
+PROBES = ("dynamo_graph", "inductor_cpp", "inductor_triton", "triton_launch", "xla_compile", "export", "eager")
 OPERATOR_PROBE = "operator:"  # followed by ns::name
 
 
@@ -139,6 +139,19 @@ class Signature:
     @property
     def searches_log(self) -> bool:
         return self.log or self.kind in {SignatureKind.SIGNAL, SignatureKind.HANG}
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """What must run compiled for a pass of the baseline to count.
+
+    `names` are the functions as Dynamo sees their frames, kernels, or exported classes and functions; one of them is
+    enough, because releases differ in where they begin (none: any will do). `raises` says that where the issue is not,
+    the call raises, as it should: then a compilation or call that failed is a run too.
+    """
+
+    names: tuple[str, ...] = ()
+    raises: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,6 +279,7 @@ class Issue:
     default: bool = False
     is_smoke: bool = False
     observed: Mapping[str, Observed] = field(default_factory=dict)
+    suspect: Suspect = Suspect()
     # Where it was read, which is nothing that it says: no part of its revision.
     is_of_team: bool = field(default=False, repr=False)
 

@@ -90,10 +90,24 @@ def record_problem(record: RunRecord) -> str | None:
         return _NO_TIME
     if record.exit_code is not None and abs(record.exit_code) > MOST:
         return f"its exit code is larger than {MOST}"
-    numbers = (record.peak_bytes, record.threads, record.log_cut_bytes, *record.probes.values())
+    words = chain(*((path.kind, path.name, path.backend) for path in record.seen))
+    counted = chain(
+        *(
+            (path.compiled, path.ran, path.raised, path.gave_up, path.refused, path.objects, path.kernels)
+            for path in record.seen
+        )
+    )
+    numbers = (
+        record.peak_bytes,
+        record.threads,
+        record.log_cut_bytes,
+        *record.probes.values(),
+        record.harness,
+        *counted,
+    )
     return (
         _numbers_problem(numbers)
-        or _words_problem((record.signal, *record.sandbox, *record.probes, *record.observed))
+        or _words_problem((record.signal, *record.sandbox, *record.probes, *record.observed, *words))
         or entries_problem(record.imported)
         or _length_problem(record)
     )
@@ -107,7 +121,7 @@ def _length_problem(record: RunRecord) -> str | None:
     if raised and len(raised.kind) + len(raised.marked) > LONGEST_SAYING:
         return f"the class of its exception has more than {LONGEST_SAYING} characters"
     whole = sum(map(len, record.observed.values())) + (len(raised.message) + len(raised.text) if raised else 0)
-    if whole > _LONGEST_RECORD or len(record.observed) + len(record.probes) > _MOST_PACKAGES:
+    if whole > _LONGEST_RECORD or len(record.observed) + len(record.probes) + len(record.seen) > _MOST_PACKAGES:
         return "its record is longer than any of ours"
     return None
 

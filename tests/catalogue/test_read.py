@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from knowngood.app.catalogue.loader import Catalogue, CatalogueProblems, FileProblem, read_catalogue
-from knowngood.app.domain.issue import Comparison, Device, Observed, SignatureKind
+from knowngood.app.domain.issue import Comparison, Device, Observed, SignatureKind, Suspect
 from tests.catalogue.given import Example
 
 
@@ -525,6 +525,7 @@ def test_a_hang_says_when_it_is_one(example: Example, tmp_path: Path) -> None:
     assert read_catalogue([timed.write(tmp_path / "b")]).issues
 
 
+PROOF = '[proof]\nsuspect = ["_product"]'
 SMOKE = ("timeout_s = 300", "timeout_s = 300\nsmoke = true")
 
 
@@ -591,3 +592,16 @@ def test_a_needed_capability_is_a_pair_of_numbers(example: Example, tmp_path: Pa
     (issue,) = read_catalogue([example.changed(document=document).write(tmp_path)]).issues
 
     assert issue.requires.compute_capability == (10, 0)
+
+
+def test_the_suspect_is_read(example: Example, tmp_path: Path) -> None:
+    text = '[proof]\nsuspect = ["Model.forward", "_layer.<locals>.<lambda>"]\nraises = true'
+    (issue,) = read_catalogue([example.changed(document=(PROOF, text)).write(tmp_path)]).issues
+
+    assert issue.suspect == Suspect(("Model.forward", "_layer.<locals>.<lambda>"), raises=True)
+
+
+def test_a_suspect_that_is_no_name_is_refused(example: Example, tmp_path: Path) -> None:
+    (problem,) = _problems(example.changed(document=(PROOF, '[proof]\nsuspect = ["model(x)"]')).write(tmp_path))
+
+    assert '"model(x)" is not the name of a function, a kernel or a class' in problem.message

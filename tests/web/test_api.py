@@ -30,6 +30,7 @@ CELL_KEYS = [
     "runs",
     "as_reported",
     "silent",
+    "proof",
 ]
 
 

@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import select
 import signal
 import socket
@@ -21,13 +22,20 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from knowngood.app.domain.measuring.job import ArmSpec
-from knowngood.app.domain.verdicts.outcome import Ending, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.app.domain.verdicts.outcome import (
+    Ending,
+    Raised,
+    RunRecord,
+    SeenPath,
+    Trouble,
+    TroubleCode,
+)
 from knowngood.workers.agent.sandbox_policy import MOUNT, SandboxSpec
 from knowngood.workers.common.atomic_write import read_regular
 from knowngood.workers.common.trees import remove_tree
@@ -36,6 +44,9 @@ from knowngood.workers.standalone.sandbox import is_apart
 
 _SUPERVISOR = Path(supervisor.__file__)
 _HARNESS = _SUPERVISOR.with_name("harness.py")
+
+HARNESS = 2
+"""What its attempts are marked with: raised when it proves more than before. 0 is what marked nothing."""
 
 # What an arm may know of the worker's own environment: where programs, libraries and compilers are. Everything else is
 # left behind, tokens and addresses above all.
@@ -255,7 +266,8 @@ def execute(
         _kill_by_environment(scratch)
         return Execution(_no_report(arm), log="")
     report = _without_host_paths(report, place, scratch)
-    record, log = _record(report, list(_observations(report["observations"]))), report["log"]
+    observations, foreign = _observations(report["observations"], order["nonce"])
+    record, log = _record(report, observations, foreign), report["log"]
     if is_forked:
         record = replace(record, sandbox=(*record.sandbox, "forked"))
         log += "" if record.ending in _OWN_END else read_regular(scratch / "teardown.txt", _TEARDOWN_BYTES)
@@ -268,6 +280,7 @@ def _order(
     """The order for supervisor and harness, as JSON."""
     also = () if fork_server is None else (fork_server.scratch,)
     return {
+        "nonce": secrets.token_hex(16),
         "argv": [str(place.python), str(_HARNESS), "--arm"],
         "env": arm_environment(place, scratch, arm.env),
         "cwd": str(scratch),
@@ -358,7 +371,7 @@ _OBSERVATION_FIELDS: Mapping[str, Mapping[str, type]] = {
     "imported": {"versions": dict, "threads": int},
     "started": {},
     "probe": {"name": str},
-    "probes": {"counts": dict},
+    "probes": {"counts": dict, "paths": list},
     "returned": {"observed": dict},
     "raised": {"kind": str, "message": str, "text": str, "marked": str},
     "left": {"code": str},
@@ -366,23 +379,43 @@ _OBSERVATION_FIELDS: Mapping[str, Mapping[str, type]] = {
 }
 
 
-def _observations(text: str) -> Iterator[dict[str, Any]]:
-    """One a line; the last line of a process that was killed may be half of one. What has no known shape is skipped."""
-    for line in text.split("\n"):
-        with contextlib.suppress(ValueError, RecursionError):
-            told = json.loads(line)
-            if _is_observation(told):
-                yield _storable(told)
+_PATH_WORDS = ("kind", "name", "backend")
+_PATH_COUNTS = tuple(one.name for one in fields(SeenPath) if one.name not in _PATH_WORDS)
 
 
-def _is_observation(told: object) -> bool:
-    if not isinstance(told, dict) or not isinstance(told.get("at"), float) or not isfinite(told["at"]):
+def _observations(text: str, nonce: str) -> tuple[list[dict[str, Any]], int]:
+    """One a line, and how many lines are not the harness's. The last line of a process that was killed may be half of
+    one. What has no known shape is skipped.
+    """
+    found, foreign = [], 0
+    for line in text.split("\n")[:-1]:
+        told = _parsed(line)
+        if not isinstance(told, dict) or told.get("nonce") != nonce:
+            foreign += 1
+        elif _is_observation(told):
+            found.append(_storable(told))
+    return found, foreign
+
+
+def _parsed(line: str) -> object:
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(line)
+    return None
+
+
+def _is_observation(told: Mapping[str, Any]) -> bool:
+    if not isinstance(told.get("at"), float) or not isfinite(told["at"]):
         return False
     shape = _OBSERVATION_FIELDS.get(told["saw"]) if isinstance(told.get("saw"), str) else None
     if shape is None or not all(isinstance(told.get(name), kind) for name, kind in shape.items()):
         return False
-    texts = {**told.get("versions", {}), **told.get("observed", {})}.values()
-    numbers = (told.get("threads", 0), *told.get("counts", {}).values())
+    paths = told.get("paths", [])
+    if not all(isinstance(one, dict) and one.keys() == {*_PATH_WORDS, *_PATH_COUNTS} for one in paths):
+        return False
+    texts = [*told.get("versions", {}).values(), *told.get("observed", {}).values()]
+    texts += [one[word] for one in paths for word in _PATH_WORDS]
+    numbers = [told.get("threads", 0), *told.get("counts", {}).values()]
+    numbers += [one[count] for one in paths for count in _PATH_COUNTS]
     return all(isinstance(one, str) for one in texts) and all(type(one) is int and 0 <= one < _MOST for one in numbers)
 
 
@@ -425,7 +458,7 @@ def _interpreter_home(place: RunLocation) -> Path:
     return environment if home == Path("/usr") else home
 
 
-def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]) -> RunRecord:
+def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]], foreign: int) -> RunRecord:
     saw = {one["saw"]: one for one in observations}
     imported, returned = saw.get("imported", {}), saw.get("returned", {})
     own_s = observations[-1]["at"] - imported["at"] if imported else 0.0
@@ -439,7 +472,7 @@ def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]
         raised=Raised(**{name: saw["raised"][name] for name in _OBSERVATION_FIELDS["raised"]})
         if "raised" in saw
         else None,
-        trouble=_trouble(report, saw),
+        trouble=_trouble(report, saw, foreign),
         imported=imported.get("versions", {}),
         wall_s=round(report["wall_s"], 3),
         own_s=round(own_s, 3),
@@ -447,6 +480,8 @@ def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]
         threads=imported.get("threads", 0),
         sandbox=tuple(report["sandbox"]),
         log_cut_bytes=report["log_cut_bytes"],
+        harness=HARNESS,
+        seen=tuple(SeenPath(**one) for one in saw["probes"]["paths"]) if "probes" in saw else (),
     )
 
 
@@ -467,7 +502,13 @@ def _ending(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> 
     return Ending.RETURNED if "returned" in saw else Ending.EXITED
 
 
-def _trouble(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> Trouble | None:
+def _trouble(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]], foreign: int) -> Trouble | None:
+    if foreign:
+        return Trouble(
+            TroubleCode.HARNESS,
+            f"{foreign} {'line' if foreign == 1 else 'lines'} that the harness did not write stood among what it saw: "
+            "the script, or something that it runs, writes to a descriptor that is not its own",
+        )
     if "unable" in saw:
         return Trouble(TroubleCode.HARNESS, f"the arm's process could not be set up: {saw['unable']['why']}")
     if report["survivors"]:

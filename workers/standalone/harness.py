@@ -4,11 +4,13 @@
 
 Standard library only, Python 3.9 and newer, torch 2.1 and newer. Two ways in, one way through (`run_arm`):
 
-    harness.py --arm FD ARM               a fresh interpreter is the arm
+    harness.py --arm FD NONCE_FD ARM      a fresh interpreter is the arm
     harness.py --fork-server FD SUPERVISOR ROOT    imports torch and Inductor once, then forks an arm for every order
 
-Each observation is one line of JSON with `saw` and the monotonic time `at`; lines written before a process dies remain:
-`imported`, `started`, `probe` (first time), `probes` (final counts), then `returned`, `raised` or `left` (SystemExit).
+Each observation is one line of JSON with `saw`, the monotonic time `at` and the attempt's `nonce`, which stands neither
+in the arm's variables nor in its arguments: the agent refuses lines without it. Lines written before a process dies
+remain: `imported`, `started`, `probe` (first time), `probes` (final counts, and the `paths` that were gone), then
+`returned`, `raised` or `left` (SystemExit).
 Not here: limits and clean-up (supervisor), and what any of it means (the domain).
 """
 
@@ -80,43 +82,45 @@ _PRELOAD = (
 )
 
 
-class ObservationPipe:
-    """The writing end of the observations' pipe. Children of the arm inherit it and are not heard."""
+_Tell = Callable[..., None]
 
-    def __init__(self, fd: int) -> None:
-        os.set_inheritable(fd, False)  # noqa: FBT003
-        self._fd = fd
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
 
-    def write(self, saw: str, **what: Any) -> None:
-        if os.getpid() != self._pid:
+def observations_to(fd: int, nonce: str) -> _Tell:
+    """What writes observations into their pipe. Children of the arm inherit it and are not heard."""
+    os.set_inheritable(fd, False)  # noqa: FBT003
+    pid = os.getpid()
+    lock = threading.Lock()
+
+    def tell(saw: str, **what: Any) -> None:
+        if os.getpid() != pid:
             return
-        line = json.dumps({"saw": saw, "at": time.monotonic(), **what}).encode() + b"\n"
-        with self._lock:
+        line = json.dumps({"saw": saw, "at": time.monotonic(), "nonce": nonce, **what}).encode() + b"\n"
+        with lock:
             while line:
-                line = line[os.write(self._fd, line) :]
+                line = line[os.write(fd, line) :]
+
+    return tell
 
 
-def run_arm(arm: Mapping[str, Any], pipe: ObservationPipe) -> int:
+def run_arm(arm: Mapping[str, Any], tell: _Tell) -> int:
     """Import torch, load the script, call the arm's function; tell each. The process's exit status comes back."""
     _prepare_process(arm)
     try:
         torch = importlib.import_module("torch")
-        pipe.write("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
+        tell("imported", versions=_versions(torch, arm["packages"]), threads=_threads(torch))
         function = getattr(_load_script(arm["script"]), arm["function"])
-        with _probes(arm["exercises"], pipe):
-            pipe.write("started")
+        with _probes(arm["exercises"], tell):
+            tell("started")
             observed = function(**arm["params"])
     except SystemExit as left:
-        pipe.write("left", code=str(left.code))
+        tell("left", code=str(left.code))
         raise
     except BaseException as failure:
         text = _traceback(failure)
-        pipe.write("raised", **_describe(failure, text))
+        tell("raised", **_describe(failure, text))
         print(text, end="", file=sys.stderr)
         return 1
-    pipe.write("returned", observed=_as_text(observed))
+    tell("returned", observed=_as_text(observed))
     return 0
 
 
@@ -220,53 +224,82 @@ def _as_text(observed: object) -> dict[str, str]:
 
 _After = Callable[[Any, Sequence[Any], Mapping[str, Any]], None]
 
-# Probes: what shows that an arm went the way it is meant to go. Only those that the arm exercises are installed,
-# because each watches by standing in the way a little.
+# Probes: what shows that an arm went the way it is meant to go. They count in closures, out of reach of whoever does
+# not look for them. What watches by standing in the way a little is only installed where the arm exercises it.
+
+_PATHS = 256
+_TALLIES = ("compiled", "ran", "raised", "gave_up", "refused", "objects", "kernels")
+_NAME_CHARS = 200
+_WATCHED_CALLS = 2  # of one compiled function: what it loads, it loads when it is compiled or first called
+
+_Path = Callable[..., dict[str, int]]
+_AnyFunction = Callable[..., Any]
+_ReadFiles = Callable[[], set[str]]
 
 
 @contextlib.contextmanager
-def _probes(wanted: Sequence[str], pipe: ObservationPipe) -> Iterator[None]:
+def _probes(wanted: Sequence[str], tell: _Tell) -> Iterator[None]:
     """Count what the arm exercises, from the call of its function to its end, however that comes."""
     counts = dict.fromkeys(wanted, 0)
 
     def seen(probe: str) -> None:
         counts[probe] += 1
         if counts[probe] == 1:
-            pipe.write("probe", name=probe)
+            tell("probe", name=probe)
 
+    path, paths = _path_book()
     eager_calls = itertools.count()
     with contextlib.ExitStack() as stack:
         if "eager" in wanted:
             stack.enter_context(_eager_mode(eager_calls.__next__))
         if "triton_launch" in wanted:
-            _watch_triton_launches(seen)
+            _watch_triton_launches(seen, path)
         if any(probe.startswith(OPERATOR) for probe in wanted):
             _watch_operators(frozenset(wanted), seen)
+        _watch_exports(path)
+        _watch_dynamo(path, {name: read for probe, (name, read) in _MADE.items() if probe in wanted})
         try:
             yield
         finally:
-            counts.update({probe: _safely(_READ[probe]) for probe in wanted if probe in _READ})
-            if "eager" in wanted and not _dynamo_graphs():
+            graphs = sum(one["compiled"] for one in paths() if one["kind"] == "frame")
+            counts.update({probe: len(_safely(read, set())) for probe, (_, read) in _MADE.items() if probe in wanted})
+            if "xla_compile" in wanted:
+                counts["xla_compile"] = _safely(_xla_compilations, 0)
+            if "dynamo_graph" in wanted:
+                counts["dynamo_graph"] = graphs
+            if "export" in wanted:
+                counts["export"] = sum(one["ran"] for one in paths() if one["kind"] == "export")
+            if "eager" in wanted and not graphs:
                 counts["eager"] = next(eager_calls)
-            pipe.write("probes", counts=counts)
+            tell("probes", counts=counts, paths=paths())
 
 
-def _safely(read: Callable[[], int]) -> int:
-    """A probe that cannot be read has seen nothing; the arm's own end is what counts."""
+def _path_book() -> tuple[_Path, Callable[[], list[dict[str, Any]]]]:
+    """What gives the tally of a path by its kind (`frame`, `kernel`, `export`), name and backend; and all of them."""
+    tallies: dict[tuple[str, str, str], dict[str, int]] = {}
+
+    def path(kind: str, name: str, backend: str = "") -> dict[str, int]:
+        key = (kind, name[:_NAME_CHARS], backend[:_NAME_CHARS])
+        if key not in tallies and len(tallies) >= _PATHS:
+            key = (kind, "...", "")
+        return tallies.setdefault(key, dict.fromkeys(_TALLIES, 0))
+
+    def paths() -> list[dict[str, Any]]:
+        return [{"kind": key[0], "name": key[1], "backend": key[2], **tally} for key, tally in list(tallies.items())]
+
+    return path, paths
+
+
+def _safely(read: Callable[[], Any], nothing: Any) -> Any:
+    """What cannot be read has shown nothing; the arm's own end is what counts."""
     try:
         return read()
     except Exception:
         traceback.print_exc()
-        return 0
+        return nothing
 
 
-def _dynamo_graphs() -> int:
-    """Graphs that Dynamo handed to a backend and got back. Dynamo that was never imported compiled none."""
-    utils = sys.modules.get("torch._dynamo.utils")
-    return int(utils.counters["stats"]["unique_graphs"]) if utils else 0
-
-
-def _inductor_objects() -> int:
+def _inductor_objects() -> set[str]:
     """Shared objects of this attempt's own Inductor cache that are loaded here.
 
     Inductor's test for vector instructions is such an object too, but it is loaded by another process.
@@ -274,17 +307,22 @@ def _inductor_objects() -> int:
     cache = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
     prefix = os.path.realpath(cache) + os.sep
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
-        mapped = {line.rstrip("\n").partition("/")[2] for line in maps}
-    objects = {f"/{path}" for path in mapped if path.endswith(".so")}
-    return sum(path.startswith(prefix) for path in objects) if cache else 0
+        mapped = {f"/{line.rstrip()}" for line in (line.partition("/")[2] for line in maps)}
+    return {path for path in mapped if cache and path.endswith(".so") and path.startswith(prefix)}
 
 
-def _inductor_triton_kernels() -> int:
+def _inductor_triton_kernels() -> set[str]:
     """Kernels in this attempt's own Triton cache that bear Inductor's names; a group file beside each is no kernel."""
     found = set()
     for folder, _, files in os.walk(os.environ.get("TRITON_CACHE_DIR", "")):
         found |= {folder + name for name in files if name.startswith("triton_") and name.endswith(".json")}
-    return len(found)
+    return found
+
+
+_MADE: dict[str, tuple[str, _ReadFiles]] = {
+    "inductor_cpp": ("objects", _inductor_objects),
+    "inductor_triton": ("kernels", _inductor_triton_kernels),
+}
 
 
 def _xla_compilations() -> int:
@@ -294,12 +332,151 @@ def _xla_compilations() -> int:
     return int(metrics.counter_value("UncachedCompile") or 0)
 
 
-_READ: dict[str, Callable[[], int]] = {
-    "dynamo_graph": _dynamo_graphs,
-    "inductor_cpp": _inductor_objects,
-    "inductor_triton": _inductor_triton_kernels,
-    "xla_compile": _xla_compilations,
-}
+def _watch_dynamo(path: _Path, made: Mapping[str, _ReadFiles]) -> None:
+    """Count, for each frame that Dynamo has compiled, the calls of its compiled code that came back.
+
+    The function that a backend gives back is called by the bytecode that Dynamo writes, with tracing off, and is never
+    traced itself: a plain function around it is seen by nobody. `made` reads what there is of Inductor's; what is new
+    after a frame was compiled or called is its own. What is captured for an export is no code that runs.
+    """
+
+    def around_backend(compile_graph: _AnyFunction) -> _AnyFunction:
+        @functools.wraps(compile_graph)
+        def compile_watched(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(self, "export", False):
+                return compile_graph(self, *args, **kwargs)
+            options = getattr(self, "code_options", {})
+            name = options.get("co_qualname") or options.get("co_name") or "?"
+            tally = path("frame", _frame_name(name), _backend_name(getattr(self, "compiler_fn", None)))
+            with _making(tally, made):
+                function = compile_graph(self, *args, **kwargs)
+            tally["compiled"] += 1
+            return _count_calls(function, tally, made)
+
+        return compile_watched
+
+    def watch_graphs(module: ModuleType) -> None:
+        _replace(getattr(module, "OutputGraph", None), "call_user_compiler", around_backend)
+
+    _once_imported("torch._dynamo.output_graph", watch_graphs)
+    _once_imported("torch._dynamo.convert_frame", lambda module: _watch_conversions(module, path))
+
+
+@contextlib.contextmanager
+def _making(tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Iterator[None]:
+    before = {name: _safely(read, set()) for name, read in made.items()}
+    try:
+        yield
+    finally:
+        for name, read in made.items():
+            tally[name] += len(_safely(read, set()) - before[name])
+
+
+def _count_calls(function: Any, tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Any:
+    """What counts the calls of a compiled function and is to Dynamo what that was: a module stays a module, and one
+    that writes its code when first called writes it now, as Dynamo has it do. Else hooks on all modules would be called
+    otherwise than unwatched (measured on 2.13.0: pytorch-149502).
+    """
+    owner = getattr(function, "__self__", function)
+    lazy: Any = getattr(sys.modules.get("torch.fx._lazy_graph_module"), "_LazyGraphModule", ())
+    if isinstance(owner, lazy):
+        lazy.force_recompile(owner)
+        if getattr(function, "__name__", "") == "_lazy_forward":
+            function = owner.forward
+    module_kind = getattr(sys.modules.get("torch.nn"), "Module", ())
+    if not isinstance(function, module_kind):
+        return _counted(function, tally, made)
+    function.forward = _counted(function.forward, tally, made)
+    return function
+
+
+def _counted(function: _AnyFunction, tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> _AnyFunction:
+    first_calls = iter(range(_WATCHED_CALLS if made else 0))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if next(first_calls, None) is None:
+                result = function(*args, **kwargs)
+            else:
+                with _making(tally, made):
+                    result = function(*args, **kwargs)
+        except BaseException:
+            tally["raised"] += 1
+            raise
+        tally["ran"] += 1
+        return result
+
+    return call
+
+
+def _watch_conversions(module: ModuleType, path: _Path) -> None:
+    """Count frames that were given up because of an error, or refused for what Dynamo does not know, whoever swallowed
+    it. A frame that is left to eager mode, or begun anew, is neither.
+    """
+
+    def around(convert: _AnyFunction) -> _AnyFunction:
+        @functools.wraps(convert)
+        def convert_watched(code: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return convert(code, *args, **kwargs)
+            except Exception as failure:
+                kinds = {parent.__name__ for parent in type(failure).__mro__}
+                if not kinds & _NO_FAILURES:
+                    tally = path("frame", _frame_name(getattr(code, "co_qualname", code.co_name)))
+                    tally["refused" if kinds & _REFUSALS else "gave_up"] += 1
+                raise
+
+        return convert_watched
+
+    _replace(module, "_compile", around)
+
+
+_NO_FAILURES = frozenset({"RestartAnalysis", "SkipFrame"})
+_REFUSALS = frozenset({"Unsupported", "UserError"})
+_RESUMED = "torch_dynamo_resume_in_"
+_RESUMED_UP_TO_2_2 = "resume_in_"
+
+
+def _frame_name(qualified: str) -> str:
+    """The function that a frame is of: what Dynamo makes of the rest after a graph break bears a name of its own."""
+    above, dot, name = qualified.removeprefix(_RESUMED_UP_TO_2_2).rpartition(".")
+    while name.startswith(_RESUMED):
+        name = name[len(_RESUMED) :].rpartition("_at_")[0]
+    return above + dot + name
+
+
+def _backend_name(backend: Any) -> str:
+    while hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend  # noqa: SLF001
+    name = getattr(backend, "compiler_name", None) or getattr(backend, "__name__", None) or type(backend).__name__
+    return str(name)
+
+
+def _replace(holder: Any, name: str, around: Callable[[_AnyFunction], _AnyFunction]) -> None:
+    """Put something around a function, where this release has it."""
+    original = getattr(holder, name, None)
+    if original is not None:
+        setattr(holder, name, around(original))
+
+
+def _watch_exports(path: _Path) -> None:
+    """Count programs that torch.export gave back, below its public functions: a script may have imported these."""
+
+    def around(export: _AnyFunction) -> _AnyFunction:
+        @functools.wraps(export)
+        def export_watched(exported: Any, *args: Any, **kwargs: Any) -> Any:
+            program = export(exported, *args, **kwargs)
+            name = getattr(exported, "__qualname__", None) or type(exported).__qualname__
+            path("export", name)["ran"] += 1
+            return program
+
+        return export_watched
+
+    def watch(module: ModuleType) -> None:
+        for name in ("_export", "_export_for_training"):
+            _replace(module, name, around)
+
+    _once_imported("torch.export._trace", watch)
 
 
 def _eager_mode(tick: Callable[[], int]) -> contextlib.AbstractContextManager[object]:
@@ -345,20 +522,28 @@ def _is_pretended(value: Any) -> bool:
     return type(value).__name__ in ("FakeTensor", "FunctionalTensor", "Proxy") or bool(getattr(value, "is_meta", False))
 
 
-def _watch_triton_launches(seen: Callable[[str], None]) -> None:
+def _watch_triton_launches(seen: Callable[[str], None], path: _Path) -> None:
     """Count launches where Python makes them: Triton's own entry, and Inductor's (either module, by release).
 
     Triton's launch hooks would be the documented way, but a hook that is set makes Inductor (2.8 and newer) give up its
     static launcher: the arm would go another way because it is watched. Triton's dry runs (`warmup`) are no launches.
     """
 
-    def launched(_: object, __: Sequence[Any], options: Mapping[str, Any]) -> None:
+    def launched(kernel: Any, _: Sequence[Any], options: Mapping[str, Any]) -> None:
         if not options.get("warmup"):
+            path("kernel", _kernel_name(kernel))["ran"] += 1
             seen("triton_launch")
 
     _once_imported("triton.runtime.jit", lambda module: _wrap(module.JITFunction, "run", launched))
     for name in ("torch._inductor.runtime.triton_heuristics", "torch._inductor.triton_heuristics"):
         _once_imported(name, lambda module: _wrap_if_there(module, "CachingAutotuner", launched))
+
+
+def _kernel_name(kernel: Any) -> str:
+    """As its function is called, whatever is around it."""
+    while getattr(kernel, "fn", None) is not None:
+        kernel = kernel.fn
+    return str(getattr(kernel, "__name__", "?"))
 
 
 def _wrap_if_there(module: ModuleType, kind: str, after: _After) -> None:
@@ -421,7 +606,7 @@ class _ImportHook(importlib.abc.MetaPathFinder):
 class _BecomeArm(BaseException):
     """Raised in a forked arm to unwind to the outermost frame, so that it ends as an interpreter ends."""
 
-    def __init__(self, order: Mapping[str, Any], observations: int) -> None:
+    def __init__(self, order: dict[str, Any], observations: int) -> None:
         super().__init__()
         self.order = order
         self.observations = observations
@@ -548,7 +733,7 @@ def _keep_folders(root: str) -> None:
 
 
 def _become_arm(
-    order: Mapping[str, Any], observations: int, root: str, built: Sequence[tuple[dict[str, Any], str, str]]
+    order: dict[str, Any], observations: int, root: str, built: Sequence[tuple[dict[str, Any], str, str]]
 ) -> NoReturn:
     """In the arm's process: take its environment and places, draw chance anew, and leave the fork server's frames."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -591,15 +776,17 @@ def main(how: str, fd: int, *rest: str) -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]
     if how == "--arm":
-        arm = json.loads(rest[0])
+        with open(int(rest[0]), encoding="ascii") as held:
+            nonce = held.read()
+        arm = json.loads(rest[1])
         if arm["is_private"]:
             _be_private()
-        return run_arm(arm, ObservationPipe(fd))
+        return run_arm(arm, observations_to(fd, nonce))
     try:
         serve_forks(socket.socket(fileno=fd), rest[0], rest[1])
     except _BecomeArm as become:
-        arm, observations = become.order["arm"], become.observations
-    status = run_arm(arm, ObservationPipe(observations))
+        arm, tell = become.order["arm"], observations_to(become.observations, become.order.pop("nonce"))
+    status = run_arm(arm, tell)
     _set_teardown_aside(os.path.dirname(arm["script"]))
     return status
 

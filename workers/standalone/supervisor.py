@@ -84,7 +84,7 @@ def supervise(control: socket.socket, begin: Callable[[dict[str, Any], int], NoR
     try:
         reached = ("process", *sandbox.leave(order["sandbox"]))
     except sandbox.Refused as refused:
-        _report(control, _refusal(refused))
+        _report(control, _refusal(refused, order["nonce"]))
         return
     sandbox.be_private()
     arm = _SupervisedArm(order, control, inherited)
@@ -101,15 +101,15 @@ def _report(control: socket.socket, report: dict[str, Any]) -> None:
     control.close()
 
 
-def _refusal(refused: sandbox.Refused) -> dict[str, Any]:
+def _refusal(refused: sandbox.Refused, nonce: str) -> dict[str, Any]:
     """The report of an arm that was never started."""
-    saw = {"saw": "unable", "at": time.monotonic(), "why": str(refused)}
+    saw = {"saw": "unable", "at": time.monotonic(), "nonce": nonce, "why": str(refused)}
     return {
         "reason": "",
         **_describe_end(None),
         "wall_s": 0.0,
         "peak_bytes": 0,
-        "observations": json.dumps(saw),
+        "observations": json.dumps(saw) + "\n",
         "log": "",
         "log_cut_bytes": 0,
         "survivors": 0,
@@ -263,7 +263,7 @@ class _SupervisedArm:
         except Exception as failure:  # noqa: BLE001 - the last frame of this process
             traceback.print_exc()
             why = str(failure) if isinstance(failure, sandbox.Refused) else f"{type(failure).__name__}: {failure}"
-            line = json.dumps({"saw": "unable", "at": time.monotonic(), "why": why})
+            line = json.dumps({"saw": "unable", "at": time.monotonic(), "nonce": self._order["nonce"], "why": why})
             os.write(self._observed_write, line.encode() + b"\n")
             os._exit(127)
 
@@ -710,7 +710,11 @@ def _execute(order: dict[str, Any], observations: int) -> NoReturn:
     os.set_inheritable(observations, True)  # noqa: FBT003
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    argv = [*order["argv"], str(observations), json.dumps(order["arm"])]
+    nonce_read, nonce_write = os.pipe()  # arguments and variables can be read by whatever the arm runs
+    os.write(nonce_write, order["nonce"].encode())
+    os.close(nonce_write)
+    os.set_inheritable(nonce_read, True)  # noqa: FBT003
+    argv = [*order["argv"], str(observations), str(nonce_read), json.dumps(order["arm"])]
     os.execve(argv[0], argv, order["env"])  # noqa: S606
 
 

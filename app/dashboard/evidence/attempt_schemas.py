@@ -6,13 +6,15 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator
 
 from knowngood.app.domain.measuring.isolation import Isolation
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, Trouble
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, SeenPath, Trouble
 from knowngood.app.domain.verdicts.verdict import Difference
 from knowngood.app.web.json_body import AttemptUrl, Body, read_from
 
 
 class AttemptSummaryBody(Body):
-    """`counted` is false where the repro has changed since, and where it was `voided`."""
+    """`counted` is false where the repro has changed since, and where it was `voided`. `proof` is `call` where the
+    harness looked at the suspect call, `process` where it looked at the process around it.
+    """
 
     id: str = read_from("attempt", "id")
     arm: str = read_from("attempt", "arm")
@@ -21,6 +23,7 @@ class AttemptSummaryBody(Body):
     outcome: Outcome = read_from("judgement", "outcome")
     reason: str = read_from("judgement", "reason")
     signature_line: str = read_from("judgement", "line")
+    proof: ProofLevel = read_from("attempt", "record", "proof")
     counted: bool
     voided: Annotated[bool, BeforeValidator(lambda void: void is not None)] = read_from("void")
     wall_s: float = read_from("attempt", "record", "wall_s")
@@ -92,6 +95,8 @@ class AttemptBody(AttemptSummaryBody, json_schema_serialization_defaults_require
     observed: dict[str, str] = read_from("attempt", "record", "observed")
     differs: Difference | None = read_from("difference")
     probes: dict[str, int] = read_from("attempt", "record", "probes")
+    seen: list[SeenPath] = read_from("attempt", "record", "seen")
+    harness: int = read_from("attempt", "record", "harness")
     raised: Raised | None = read_from("attempt", "record", "raised")
     trouble: Trouble | None = read_from("attempt", "record", "trouble")
     imported: dict[str, str] = read_from("attempt", "record", "imported")

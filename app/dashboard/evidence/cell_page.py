@@ -28,7 +28,7 @@ from knowngood.app.domain.verdicts.changes import CellNews
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.matrix import concerns_cpu_path
 from knowngood.app.domain.verdicts.notes import Note, NoteKind
-from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
 from knowngood.app.domain.vocabulary import WORKAROUNDS, StatusLabel
@@ -84,7 +84,8 @@ class Proof:
     """The evidence that the verdict rests on.
 
     `k` of `n` baselines that said anything showed the issue; of `controls` attempts of the control that count, `steady`
-    passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not.
+    passed. `seen` are the probes of the suspect path that the telling attempt saw, `unseen` those that it did not;
+    `is_of_process` where the harness that looked is one that looks at the process alone.
     """
 
     k: int
@@ -94,6 +95,7 @@ class Proof:
     control_address: str
     seen: tuple[tuple[str, int], ...]
     unseen: tuple[str, ...]
+    is_of_process: bool
 
 
 @dataclass(frozen=True)
@@ -248,6 +250,7 @@ def _proof(evidence: CellEvidence) -> Proof:
         control_address=attempt_address(said[0].attempt.id) if said else "",
         seen=tuple((probe.removeprefix(OPERATOR_PROBE), count) for probe, count in evidence.seen.items()),
         unseen=tuple(probe.removeprefix(OPERATOR_PROBE) for probe in wanted if probe not in evidence.seen),
+        is_of_process=(evidence.ground or evidence.cell).proof is ProofLevel.PROCESS,
     )
 
 

@@ -11,7 +11,7 @@ from knowngood.app.dashboard.evidence.service import CellEvidence, cell_sentence
 from knowngood.app.dashboard.issues.workarounds import costs_on
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.changes import Cause, CellNews
-from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.verdict import (
     Assurance,
     Basis,
@@ -60,7 +60,8 @@ class CellBody(Body):
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
     how many attempts the verdict rests on. `as_reported` is the verdict with the variant that the report ran, where
     it is another one. `silent` says of what fails whether it gives wrong numbers without an error here (null: nothing
-    fails, or it is as the issue says of itself).
+    fails, or it is as the issue says of itself). `proof` is `call` where the harness looked at the suspect call itself
+    with every variant, `process` where it looked at the process around it, null where nothing was measured.
     """
 
     issue: str
@@ -81,6 +82,7 @@ class CellBody(Body):
     runs: int
     as_reported: Verdict | None
     silent: bool | None
+    proof: ProofLevel | None
 
 
 class SpentBody(Body):
@@ -194,6 +196,7 @@ def _fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "runs": cell.runs,
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
         "silent": cell.silent,
+        "proof": cell.proof,
     }
 
 

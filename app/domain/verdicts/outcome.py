@@ -1,13 +1,22 @@
 """From one attempt's record to its outcome. `classify` is the only place where a record becomes an outcome."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 
 from knowngood.app.domain.builds.build import Build, difference
-from knowngood.app.domain.issue import OPERATOR_PROBE, Issue, Signature, SignatureKind, digest, environment_request
+from knowngood.app.domain.issue import (
+    BASELINE,
+    OPERATOR_PROBE,
+    Issue,
+    Signature,
+    SignatureKind,
+    Suspect,
+    digest,
+    environment_request,
+)
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
 from knowngood.app.domain.timed_search import LIMIT_S, LINE_CHARACTERS, Searched, search
 from knowngood.app.domain.verdicts.failure_text import raised_text, without_source
@@ -81,6 +90,36 @@ class Raised:
     marked: str = ""
 
 
+class ProofLevel(StrEnum):
+    """How near to the suspect call the harness looked: at the call itself, or at the process around it."""
+
+    CALL = "call"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True)
+class SeenPath:
+    """What the harness saw of one function that was compiled (`frame`), kernel that was launched or thing that was
+    exported.
+
+    `name` is the function's as Dynamo sees its frame (its qualified name; before Python 3.11 its last part), the
+    kernel's, or the exported class's or function's. `ran` counts calls that came back, `raised` those that did not.
+    `gave_up` counts errors in compiling it, `refused` how often Dynamo would not compile it whole. `objects` and
+    `kernels` are what Inductor loaded, or wrote for Triton, while it was compiled or called.
+    """
+
+    kind: str
+    name: str
+    backend: str = ""
+    compiled: int = 0
+    ran: int = 0
+    raised: int = 0
+    gave_up: int = 0
+    refused: int = 0
+    objects: int = 0
+    kernels: int = 0
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """Raw evidence of one attempt, as measured; nothing in it is a judgement.
@@ -89,6 +128,7 @@ class RunRecord:
     reported; `imported` what the process imported. Seconds are wall time: `wall_s` of the whole process, `own_s` from
     after `import torch` to the last observation. `peak_bytes` is the largest resident set of the process tree.
     `sandbox` names what isolated it (see isolation), and `forked` where it came from a parent that had imported torch.
+    `harness` is which one made it (0: one that looked at the process alone), and `seen` the paths that it saw gone.
     """
 
     ending: Ending
@@ -105,6 +145,12 @@ class RunRecord:
     threads: int = 0
     sandbox: tuple[str, ...] = ()
     log_cut_bytes: int = 0
+    harness: int = 0
+    seen: tuple[SeenPath, ...] = ()
+
+    @property
+    def proof(self) -> ProofLevel:
+        return ProofLevel.CALL if self.harness else ProofLevel.PROCESS
 
     @property
     def isolation(self) -> Isolation:
@@ -201,11 +247,91 @@ def _returned(record: RunRecord, issue: Issue, arm: str) -> Judgement | None:
     if not record.observed:
         return Judgement(Outcome.HARNESS_ERROR, "returned without saying what it observed, which proves nothing")
     wanted = issue.arm(arm).exercises
-    missing = [probe for probe in wanted if not record.probes.get(probe)]
-    if missing:
-        return Judgement(Outcome.HARNESS_ERROR, f"returned, but nothing shows that it exercised {', '.join(missing)}")
-    proof = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {record.probes[probe]}x" for probe in wanted)
-    return Judgement(Outcome.PASS, f"passed; path proven ({proof})")
+    called = _Called(record, issue.suspect if arm == BASELINE else Suspect())
+    counts = called.counts if record.proof is ProofLevel.CALL else record.probes
+    doubt = called.doubt if record.proof is ProofLevel.CALL else ""
+    missing = [probe for probe in wanted if not counts.get(probe)]
+    if doubt or missing:
+        why = doubt or f"nothing shows that it exercised {', '.join(missing)}"
+        return Judgement(Outcome.HARNESS_ERROR, f"returned, but {why}")
+    proof = ", ".join(f"{probe.removeprefix(OPERATOR_PROBE)} {counts[probe]}x" for probe in wanted)
+    return Judgement(Outcome.PASS, f"passed; path proven ({proof}{called.backends(wanted)})")
+
+
+_KINDS = {"dynamo_graph": "frame", "triton_launch": "kernel", "export": "export"}
+_INDUCTOR = "inductor"
+_NAMED = 5
+
+
+@dataclass(frozen=True)
+class _Called:
+    """What ran compiled during the suspect call. Where the issue names no function, any that ran will do."""
+
+    record: RunRecord
+    suspect: Suspect
+
+    @property
+    def paths(self) -> list[SeenPath]:
+        names = self.suspect.names
+        return [one for one in self.record.seen if not names or any(self._is_called(one, name) for name in names)]
+
+    def _is_called(self, path: SeenPath, name: str) -> bool:
+        is_last_part = self._has_last_parts and path.kind == "frame"
+        return path.name == (name.rpartition(".")[2] if is_last_part else name)
+
+    @property
+    def _has_last_parts(self) -> bool:
+        """Code has no qualified name before Python 3.11."""
+        python = self.record.imported.get("python", "")
+        return python.startswith(("3.8.", "3.9.", "3.10."))
+
+    def _ran(self, path: SeenPath) -> int:
+        return path.ran + (path.raised + path.gave_up + path.refused if self.suspect.raises else 0)
+
+    @property
+    def doubt(self) -> str:
+        """Why what the baseline returned says nothing of the suspect call; empty where nothing is known against it."""
+        if not self.suspect.names:
+            return ""
+        names = " or ".join(self.suspect.names)
+        if not any(self._ran(one) for one in self.paths):
+            others = [one.name for one in self.record.seen if one.ran][:_NAMED]
+            seen = f" (seen: {', '.join(others)})" if others else ""
+            failed = "; compiling it failed" if any(one.gave_up for one in self.paths) else ""
+            return f"nothing shows that {names} ran compiled{failed}{seen}"
+        if self.suspect.raises:
+            return ""
+        if any(one.gave_up for one in self.paths):
+            return f"compiling {names} failed, and something went on without"
+        if any(one.raised for one in self.paths):
+            return f"{names}, compiled, raised, and something went on without"
+        return ""
+
+    @property
+    def _is_inductors_alone(self) -> bool:
+        """Whether Inductor compiled nothing else in this process: then a backward pass's objects, which are made when
+        that is first called, are the suspect's too.
+        """
+        asked = [one for one in self.record.seen if one.backend == _INDUCTOR]
+        return bool(asked) and all(one in self.paths for one in asked) and any(map(self._ran, asked))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """The probes, those of compiled code by what ran of it; the others are counted while the arm runs."""
+        ran = [one for one in self.paths if self._ran(one)]
+        by_kind = {probe: sum(self._ran(one) for one in ran if one.kind == kind) for probe, kind in _KINDS.items()}
+        made = {
+            "inductor_cpp": sum(one.objects for one in ran),
+            "inductor_triton": sum(one.kernels for one in ran),
+        }
+        if self._is_inductors_alone:
+            made = {probe: count or self.record.probes.get(probe, 0) for probe, count in made.items()}
+        return {**self.record.probes, **by_kind, **made}
+
+    def backends(self, wanted: Collection[str]) -> str:
+        """`; by aot_eager`, where Dynamo's graphs are the proof: what was never asked is seen by it."""
+        names = sorted({one.backend for one in self.paths if one.kind == "frame" and one.ran and one.backend})
+        return f"; by {', '.join(names)}" if names and "dynamo_graph" in wanted else ""
 
 
 _OVER = {

@@ -24,7 +24,7 @@ from knowngood.app.domain.issue import (
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.observations import DifferentValue, different_values
 from knowngood.app.domain.timed_search import Searched
-from knowngood.app.domain.verdicts.outcome import Outcome, TroubleCode, classify
+from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel, TroubleCode, classify
 from knowngood.app.domain.vocabulary import VERDICTS
 
 
@@ -95,6 +95,7 @@ class Judged:
     unserved: bool = False
     machine: str = ""
     observed: Mapping[str, str] = field(default_factory=dict)
+    proof: ProofLevel = ProofLevel.PROCESS
     searched: Searched | None = field(default=None, compare=False)
 
 
@@ -202,7 +203,8 @@ class Cell(OfCell):
     of the attempt that says most. `reported` is the variant that the report ran (empty: not known). `basis` is what
     it is inferred from (None: it is what was measured here); a stored cell never has one. `silent` says of what fails
     whether it gives wrong numbers without an error here (None: nothing fails, or nothing tells that from what the issue
-    says of itself). `differences` are the passes whose values are not the control's.
+    says of itself). `differences` are the passes whose values are not the control's. `proof` is how near to the suspect
+    call the harness looked: the best of each variant, the weakest of these (None: nothing was measured).
     """
 
     verdict: Verdict
@@ -220,6 +222,7 @@ class Cell(OfCell):
     basis: Basis | None = None
     silent: bool | None = None
     differences: tuple[Difference, ...] = ()
+    proof: ProofLevel | None = None
 
     @property
     def assurance(self) -> Assurance:
@@ -260,6 +263,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched
         unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
         machine=attempt.machine,
         observed=attempt.record.observed,
+        proof=attempt.record.proof,
         searched=judgement.searched,
     )
 
@@ -320,7 +324,17 @@ def derive_cell(
         reported=next((variant.id for variant in issue.variants if variant.is_reported), ""),
         silent=_is_silent(issue, baseline, differences),
         differences=differences,
+        proof=_weakest_proof(baseline),
     )
+
+
+def _weakest_proof(baseline: Sequence[Judged]) -> ProofLevel | None:
+    """Of each variant the best counts: one attempt with proof of the call is enough for it."""
+    told = [one for one in baseline if _says_something(one.outcome)]
+    at_call = {one.variant for one in told if one.proof is ProofLevel.CALL}
+    if not told:
+        return None
+    return ProofLevel.CALL if at_call == {one.variant for one in told} else ProofLevel.PROCESS
 
 
 def _in_stable_order(judged: Iterable[Judged]) -> list[Judged]:

@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.evidence.attempt_page import AttemptPage
-from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.outcome import Outcome, SeenPath
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_attempts
 from tests.fixtures.databases import CountStatements
@@ -52,6 +52,20 @@ def test_versions_are_those_imported_and_the_machine_is_named(client: TestClient
     assert "AMD EPYC 7B13" in text
     assert "numpy==2.2.6" in text
     assert "512 MB" in text
+
+
+def test_what_ran_compiled_is_shown_by_name(own: TestClient, own_engine: Engine) -> None:
+    seen = SeenPath("frame", "Model.forward", "inductor", compiled=1, ran=2, raised=1, objects=1)
+    record = make_record(Outcome.PASS, GOOD, harness=2, seen=(seen,))
+    given.save(own_engine, [DYNAMO], [GOOD])
+    given.run(own_engine, Asked([GOOD], NOON, issues=[DYNAMO]), lambda *_: Outcome.PASS, lambda *_: record)
+    attempt = attempt_of(own_engine, DYNAMO.id, GOOD.id, "baseline")
+    text = own.get(f"/attempts/{attempt}").text
+    assert "Model.forward" in text
+    assert "2\N{MULTIPLICATION SIGN} inductor, raised 1\N{MULTIPLICATION SIGN}" in text
+    told = own.get(f"/api/v1/attempts/{attempt}").json()
+    assert (told["proof"], told["harness"]) == ("call", 2)
+    assert (told["seen"][0]["name"], told["seen"][0]["ran"]) == ("Model.forward", 2)
 
 
 def test_log_and_lock_are_downloads(client: TestClient, failing: str) -> None:

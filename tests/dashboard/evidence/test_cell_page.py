@@ -142,6 +142,13 @@ def test_why_is_told_with_k_of_n_the_control_and_the_path(client: TestClient) ->
     assert (passing.k, passing.seen, passing.unseen) == (0, (("dynamo_graph", 1), ("inductor_cpp", 1)), ())
 
 
+def test_what_an_older_harness_saw_is_said_to_be_of_the_process(client: TestClient) -> None:
+    where = address("pytorch-151290", OLD.id)
+    assert page_of(client, where).proof.is_of_process
+    assert "of the process, not of the call" in client.get(where).text
+    assert client.get(f"/api/v1{where}").json()["proof"] == "process"
+
+
 def test_a_failure_says_what_it_went_through_before_it_failed(own: TestClient, own_engine: Engine) -> None:
     given.save(own_engine, [DYNAMO], [BAD])
     seen = {"dynamo_graph": 2, "eager": 9}

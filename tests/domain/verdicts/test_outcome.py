@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from knowngood.app.domain.issue import BASELINE, Signature, SignatureKind
+from knowngood.app.domain.issue import BASELINE, Signature, SignatureKind, Suspect
 from knowngood.app.domain.timed_search import Searched
 from knowngood.app.domain.verdicts.outcome import (
     Ending,
     Outcome,
     Raised,
     RunRecord,
+    SeenPath,
     Trouble,
     TroubleCode,
     classify,
@@ -323,3 +324,75 @@ def test_what_was_found_is_of_no_use_once_it_is_looked_for_elsewhere(other: dict
     issue = make_issue(signature=MESSAGE)
     assert search_key(replace(issue, signature=replace(MESSAGE, **other))) != search_key(issue)
     assert search_key(replace(issue, script="another")) != search_key(issue)
+
+
+RAN = SeenPath("frame", "Model.forward", "inductor", compiled=1, ran=2, objects=1)
+HELPER = SeenPath("frame", "helper", "inductor", compiled=1, ran=1, objects=1)
+
+
+@pytest.mark.parametrize(
+    ("expected", "seen", "raises"),
+    [
+        pytest.param(
+            "passed; path proven (dynamo_graph 2x, inductor_cpp 1x; by inductor)", [RAN, HELPER], False, id="ran"
+        ),
+        pytest.param("nothing shows that Model.forward ran compiled", [], False, id="nothing ran"),
+        pytest.param("ran compiled (seen: helper)", [HELPER], False, id="another function ran"),
+        pytest.param("ran compiled", [replace(RAN, ran=0)], False, id="compiled and never called"),
+        pytest.param("passed", [replace(RAN, objects=0)], False, id="objects of its backward pass"),
+        pytest.param(
+            "nothing shows that it exercised inductor_cpp",
+            [replace(RAN, backend="eager", objects=0)],
+            False,
+            id="objects that Inductor did not make",
+        ),
+        pytest.param(
+            "nothing shows that it exercised inductor_cpp",
+            [replace(RAN, objects=0), HELPER],
+            False,
+            id="objects of another",
+        ),
+        pytest.param("and something went on without", [replace(RAN, raised=1)], False, id="a call raised"),
+        pytest.param("and something went on without", [replace(RAN, gave_up=1)], False, id="a compilation failed"),
+        pytest.param("passed", [replace(RAN, refused=1)], False, id="a graph break"),
+        pytest.param("compiling it failed", [replace(RAN, ran=0, gave_up=1)], False, id="never compiled"),
+        pytest.param("passed", [replace(RAN, ran=0, raised=1)], True, id="raised as it should"),
+        pytest.param("passed", [replace(RAN, ran=0, gave_up=1)], True, id="was refused as it should"),
+        pytest.param("ran compiled", [HELPER], True, id="another function ran, where it should raise"),
+        pytest.param(
+            "ran compiled", [replace(RAN, name="Other.Model.forward")], False, id="of the same name elsewhere"
+        ),
+    ],
+)
+def test_what_returned_is_a_pass_only_if_the_suspect_ran(expected: str, seen: list[SeenPath], *, raises: bool) -> None:
+    issue = make_issue(suspect=Suspect(("Model.forward", "call"), raises=raises))
+    found = classify(make_record(harness=2, seen=tuple(seen)), issue, BASELINE, make_build(), "")
+    assert expected.replace("Model.forward", "Model.forward or call") in found.reason or expected in found.reason
+    assert found.outcome is (Outcome.PASS if expected.startswith("passed") else Outcome.HARNESS_ERROR)
+
+
+def test_without_a_suspect_any_compiled_code_that_ran_will_do() -> None:
+    for seen, expected in (([HELPER], Outcome.PASS), ([replace(HELPER, ran=0, raised=1)], Outcome.HARNESS_ERROR)):
+        record = make_record(harness=2, seen=tuple(seen))
+        assert classify(record, make_issue(), BASELINE, make_build(), "").outcome is expected
+
+
+def test_an_attempt_of_an_older_harness_is_judged_by_its_process() -> None:
+    issue = make_issue(suspect=Suspect(("Model.forward",)))
+    assert classify(make_record(), issue, BASELINE, make_build(), "").outcome is Outcome.PASS
+
+
+def test_a_workaround_may_go_through_another_function() -> None:
+    issue = make_issue(suspect=Suspect(("Model.forward",)))
+    record = make_record(harness=2, seen=(replace(HELPER, backend="aot_eager"),))
+    assert classify(record, issue, issue.workarounds[0].id, make_build(), "").outcome is Outcome.PASS
+
+
+def test_before_python_3_11_frames_are_known_by_their_last_part() -> None:
+    issue, build = make_issue(suspect=Suspect(("Model.forward",))), make_build()
+    old = {**make_record().imported, "python": "3.10.14"}
+    seen = (replace(RAN, name="forward"),)
+    assert classify(make_record(harness=2, seen=seen), issue, BASELINE, build, "").outcome is Outcome.HARNESS_ERROR
+    build = make_build(python="3.10")
+    record = make_record(build=build, harness=2, seen=seen, imported=old)
+    assert classify(record, issue, BASELINE, build, "").outcome is Outcome.PASS

@@ -25,7 +25,7 @@ from knowngood.app.domain.issue import (
     Variant,
 )
 from knowngood.app.domain.observations import DifferentValue
-from knowngood.app.domain.verdicts.outcome import Ending, Outcome, Raised, RunRecord, Trouble, TroubleCode
+from knowngood.app.domain.verdicts.outcome import Ending, Outcome, ProofLevel, Raised, RunRecord, Trouble, TroubleCode
 from knowngood.app.domain.verdicts.verdict import (
     INFRASTRUCTURE,
     Assurance,
@@ -271,6 +271,30 @@ def test_an_attempt_is_judged_by_its_own_record_and_log(record: RunRecord, log: 
     )
     assert found == replace(as_recorded, **expected)
     assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("attempts", "expected"),
+    [
+        pytest.param([], None, id="nothing was measured"),
+        pytest.param([make_judged(ENV)], None, id="nothing was said"),
+        pytest.param([make_judged(P)], ProofLevel.PROCESS, id="an older harness"),
+        pytest.param([make_judged(P, proof=ProofLevel.CALL)], ProofLevel.CALL, id="this harness"),
+        pytest.param(
+            [make_judged(P), make_judged(P, n=2, proof=ProofLevel.CALL)],
+            ProofLevel.CALL,
+            id="measured anew: the better",
+        ),
+        pytest.param(
+            [make_judged(P, variant="n1"), make_judged(P, variant="n2", proof=ProofLevel.CALL)],
+            ProofLevel.PROCESS,
+            id="one variant by an older one: the weaker",
+        ),
+    ],
+)
+def test_a_cell_says_how_near_the_harness_looked(attempts: list[Judged], expected: ProofLevel | None) -> None:
+    issue = make_issue(variants=(Variant("n1", ""), Variant("n2", ""))) if len(attempts) == 2 else make_issue()
+    assert derive_cell(issue, BUILD, HARDWARE, attempts).proof is expected
 
 
 def test_a_driver_that_is_too_old_is_told_apart_in_the_evidence() -> None:
@@ -636,6 +660,7 @@ def test_a_cell_holds_all_that_is_known_of_it() -> None:
         evidence="baseline-n1-match-2",
         reported="n2",
         silent=False,
+        proof=ProofLevel.PROCESS,
     )
 
 

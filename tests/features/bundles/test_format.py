@@ -236,6 +236,18 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("a log cut beyond counting", "attempt", recorded(log_cut_bytes=1 << 60), "not within 0 and"),
     ("a probe seen too often", "attempt", recorded(probes={"eager": 10**400}), "not within 0 and"),
     ("a probe with a long name", "attempt", recorded(probes={"x" * 301: 1}), "more than 300 characters"),
+    (
+        "a path gone too often",
+        "attempt",
+        recorded(seen=[{"kind": "frame", "name": "f", "ran": 1 << 60}]),
+        "not within 0 and",
+    ),
+    (
+        "a path with a long name",
+        "attempt",
+        recorded(seen=[{"kind": "frame", "name": "x" * 301}]),
+        "more than 300 characters",
+    ),
     ("seconds without end", "attempt", recorded(wall_s=1e300), "no time"),
     ("seconds below none", "attempt", recorded(wall_s=-1.0), "no time"),
     ("own seconds without end", "attempt", recorded(own_s=1e300), "no time"),

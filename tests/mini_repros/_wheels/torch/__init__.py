@@ -25,16 +25,29 @@ def get_num_threads():
 
 
 def compile(function, *, backend="inductor", mode="default"):
-    """Like torch.compile as far as its counters go: a graph is counted once its backend has compiled it."""
+    """Like torch.compile as far as its counters and seams go: a frame is converted once, its backend compiles it, and
+    what that gave back is called from then on. Errors are suppressed by giving a frame up, if the setting says so.
+    """
     graphs = []
+
+    def compile_graph(graph):
+        if callable(backend):
+            return backend(graph, [])
+        if backend == "inductor" and mode == "default" and version.IS_AFFECTED:
+            raise CompileError("error: conflicting declaration 'long tmp_acc0_arr [2]'")
+        is_wrong = mode == "max-autotune" and version.IS_AFFECTED
+        return lambda *args: graph(*args) + 1 if is_wrong else graph(*args)
+
+    compile_graph.__name__ = getattr(backend, "__name__", backend)
 
     def compiled(*args):
         if not graphs:
-            if backend == "inductor" and mode == "default" and version.IS_AFFECTED:
-                raise CompileError("error: conflicting declaration 'long tmp_acc0_arr [2]'")
-            graphs.append(function)
-            _dynamo.utils.counters["stats"]["unique_graphs"] += 1
-        is_wrong = mode == "max-autotune" and version.IS_AFFECTED
-        return function(*args) + 1 if is_wrong else function(*args)
+            try:
+                graphs.append(_dynamo.convert_frame._compile(function.__code__, function, compile_graph))
+            except Exception:
+                if not _dynamo.config.suppress_errors:
+                    raise
+                graphs.append(function)
+        return graphs[0](*args)
 
     return compiled

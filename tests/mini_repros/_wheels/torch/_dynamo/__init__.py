@@ -1,1 +1,1 @@
-from torch._dynamo import utils
+from torch._dynamo import config, convert_frame, utils
