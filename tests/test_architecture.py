@@ -135,6 +135,19 @@ WHIMSICAL = frozenset(
 )
 
 
+def test_no_docstring_begins_with_a_relative_clause() -> None:
+    """One that begins with "What" names no thing; the field's noun comes first."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    guilty = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+        for folder in ("app", "workers")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, kinds) and (ast.get_docstring(node) or "").startswith("What ")
+    ]
+    assert not guilty
+
+
 def test_classes_have_the_fields_names() -> None:
     defined = {
         node.name: path.relative_to(ROOT).as_posix()

@@ -163,7 +163,7 @@ class WaiverTable(_Table):
 
 
 class ProofTable(_Table):
-    """What shows that a pass of the baseline is one, beside what it `exercises`. Read when verdicts are derived."""
+    """The proof that a pass of the baseline is one, beside what it `exercises`. Read when verdicts are derived."""
 
     suspect: list[FrameName] = []
     """The functions that must have run compiled, such as "Model.forward", as Dynamo sees their frames; for Triton the

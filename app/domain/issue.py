@@ -143,7 +143,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Suspect:
-    """What must run compiled for a pass of the baseline to count.
+    """The functions that must run compiled for a pass of the baseline to count.
 
     `names` are the functions as Dynamo sees their frames, kernels, or exported classes and functions; one of them is
     enough, because releases differ in where they begin (none: any will do). `raises` says that where the issue is not,

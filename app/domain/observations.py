@@ -36,7 +36,8 @@ class DifferentValue:
 def different_values(
     issue: Issue, arm: str, observed: Mapping[str, str], controls: Sequence[Mapping[str, str]]
 ) -> tuple[DifferentValue, ...]:
-    """What `arm` observed otherwise than every one of the `controls`, told beside the one that it is nearest to.
+    """The values that `arm` observed otherwise than every one of the `controls`, told beside the one that it is
+    nearest to.
 
     Nothing where one of them agrees. An arm may report more than the control does, and not less.
     """

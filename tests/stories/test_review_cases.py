@@ -399,7 +399,7 @@ def test_the_day_on_which_a_thread_was_looked_at_is_not_the_day_it_was_closed(we
     dated = [sentence for sentence in told if any(day in sentence for day in seen)]
     assert dated
     for sentence in dated:
-        assert "as seen on" in sentence
+        assert ", seen on" in sentence
         assert not re.search(r"(closed|open) upstream on", sentence)
 
 

@@ -86,7 +86,7 @@ _Tell = Callable[..., None]
 
 
 def observations_to(fd: int, nonce: str) -> _Tell:
-    """What writes observations into their pipe. Children of the arm inherit it and are not heard."""
+    """A function that writes observations into their pipe. Children of the arm inherit it and are not heard."""
     os.set_inheritable(fd, False)  # noqa: FBT003
     pid = os.getpid()
     lock = threading.Lock()
@@ -275,7 +275,9 @@ def _probes(wanted: Sequence[str], tell: _Tell) -> Iterator[None]:
 
 
 def _path_book() -> tuple[_Path, Callable[[], list[dict[str, Any]]]]:
-    """What gives the tally of a path by its kind (`frame`, `kernel`, `export`), name and backend; and all of them."""
+    """Two functions: the tally of a path, by its kind (`frame`, `kernel`, `export`), name and backend; and all
+    tallies.
+    """
     tallies: dict[tuple[str, str, str], dict[str, int]] = {}
 
     def path(kind: str, name: str, backend: str = "") -> dict[str, int]:
@@ -291,7 +293,7 @@ def _path_book() -> tuple[_Path, Callable[[], list[dict[str, Any]]]]:
 
 
 def _safely(read: Callable[[], Any], nothing: Any) -> Any:
-    """What cannot be read has shown nothing; the arm's own end is what counts."""
+    """A probe that cannot be read has shown nothing; the arm's own end is what counts."""
     try:
         return read()
     except Exception:
@@ -373,9 +375,9 @@ def _making(tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Iterator[N
 
 
 def _count_calls(function: Any, tally: dict[str, int], made: Mapping[str, _ReadFiles]) -> Any:
-    """What counts the calls of a compiled function and is to Dynamo what that was: a module stays a module, and one
-    that writes its code when first called writes it now, as Dynamo has it do. Else hooks on all modules would be called
-    otherwise than unwatched (measured on 2.13.0: pytorch-149502).
+    """A stand-in that counts the calls of a compiled function and is to Dynamo what that was: a module stays a
+    module, and one that writes its code when first called writes it now, as Dynamo has it do. Else hooks on all
+    modules would be called otherwise than unwatched (measured on 2.13.0: pytorch-149502).
     """
     owner = getattr(function, "__self__", function)
     lazy: Any = getattr(sys.modules.get("torch.fx._lazy_graph_module"), "_LazyGraphModule", ())

@@ -1,4 +1,5 @@
-"""What may fool a verdict, or a reader, although nothing is wrong with a row's files; and what its author says to that.
+"""Warnings about whole rows: what may fool a verdict, or a reader, although nothing is wrong with a row's files; and
+what its author says to that.
 
 These are warnings beside the problems: a row that is right all the same waives them, with a reason.
 """
@@ -34,7 +35,7 @@ _OWN_PATHS = {
     "Inductor": ("inductor_",),
     "Triton": ("inductor_triton", "triton_launch"),
     "XLA": ("xla_",),
-    "AOTInductor": ("operator:",),
+    "AOTInductor": ("export", "operator:"),
 }
 _TEXTS = ("title", "summary")
 _WORKAROUND_TEXTS = ("title", "body", "trade_off")
@@ -64,7 +65,7 @@ def row_warnings(folders: Sequence[Path], issues: Sequence[str]) -> tuple[RowWar
 
 
 def read_answers(folder: Path) -> Measured:
-    """What was measured of a folder's issues; nothing where it comes without evidence. Raises CatalogueProblems."""
+    """The measured answers of a folder's issues; nothing where it comes without evidence. Raises CatalogueProblems."""
     file = folder / ANSWERS
     if not file.exists():
         return {}
@@ -159,7 +160,7 @@ def _texts(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _waived(toml: Toml, issue: str, found: Sequence[RowWarning]) -> Iterator[RowWarning]:
-    """What was found, with the reason of the waiver that covers it, and the waivers that cover nothing."""
+    """The findings, each with the reason of the waiver that covers it, and the waivers that cover nothing."""
     waivers = [(at, one) for at, one in enumerate(toml.data.get("waiver", [])) if isinstance(one, dict)]
     used: set[int] = set()
     for warning in found:

@@ -1,4 +1,6 @@
-"""What in a `repro.py` may fool a verdict although it is no mistake. Nothing here runs or imports a script."""
+"""Warnings about a `repro.py`: code that may fool a verdict although it is no mistake. Nothing here runs or imports
+a script.
+"""
 
 import ast
 import re
@@ -111,7 +113,7 @@ def _late_refusals(statement: ast.stmt) -> Iterator[ScriptWarning]:
 
 
 def _own(function: Function) -> Iterator[ast.AST]:
-    """What stands in a function, and not in one inside it."""
+    """The nodes of a function, and not in one inside it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:
         node = waiting.pop()

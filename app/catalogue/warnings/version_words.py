@@ -1,4 +1,4 @@
-"""What a row's texts say about releases, held against what was measured.
+"""Statements of a row's texts about releases, held against what was measured.
 
 Sentences are read by a few fixed forms ("from 2.6 on", "up to 2.8", "2.6 to 2.13 are wrong"), and only where one is
 meant without doubt. What the evidence cannot contradict, because nobody measured there, is no finding.
@@ -12,7 +12,7 @@ from itertools import pairwise
 
 
 class Says(StrEnum):
-    """What is said of a release: the answer changes with it (and stays so), after it, or it fails or passes."""
+    """The statement about a release: the answer changes with it (and stays so), after it, or it fails or passes."""
 
     CHANGES_FROM = "another answer from {} on"
     CHANGES_AT = "another answer with {} than before"
@@ -130,7 +130,7 @@ def _listed(clause: str, words: str, *, is_of_users: bool) -> Iterator[VersionCl
 
 
 def contradiction(claim: VersionClaim, measured: Mapping[str, MeasuredReleases]) -> str | None:
-    """What was measured, where some hardware class contradicts a claim and none bears it out; else None."""
+    """The measured answers, where some hardware class contradicts a claim and none bears it out; else None."""
     told = {hardware: answers for hardware, answers in sorted(measured.items()) if answers.in_order}
     held = {hardware: _holds(claim, answers.in_order) for hardware, answers in told.items()}
     if True in held.values() or False not in held.values():

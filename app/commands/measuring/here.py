@@ -31,7 +31,7 @@ from knowngood.app.domain.issue import Issue, digest
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.matrix import complete
 from knowngood.app.domain.verdicts.status import partly_working, working
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict, is_silent
 from knowngood.app.serialization.marks import mark_of
 from knowngood.app.settings import read_settings
 from knowngood.app.store.catalogue import save_catalogue
@@ -143,7 +143,7 @@ def print_found(console: Console, here: Here, issues: Sequence[Issue], cells: It
 
 
 def _print_row(console: Console, issue: Issue, cell: Cell) -> None:
-    silent = ", wrong numbers without an error" if issue.silent and cell.verdict is Verdict.AFFECTED else ""
+    silent = ", wrong numbers without an error" if is_silent(issue, cell) and cell.verdict is Verdict.AFFECTED else ""
     console.print("  ", sign_in_colour(cell), " ", sep="", end="")
     console.print(f"{issue.id}: {issue.title} ({mark_of(cell).word}{silent})", markup=False, soft_wrap=True)
     if cell.verdict is not Verdict.AFFECTED:

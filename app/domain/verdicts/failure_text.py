@@ -1,4 +1,5 @@
-"""What a failure said, as against what it quoted: the part of an attempt's texts in which a signature is looked for.
+"""The words of a failure, as against those it quoted: the part of an attempt's texts in which a signature is looked
+for.
 
 A traceback quotes the script's source, and so do Dynamo, Triton and whoever prints a traceback into the log. A
 signature that stands in a call or a comment there would be found whenever anything failed near it.

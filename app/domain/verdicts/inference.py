@@ -64,7 +64,7 @@ class Claims:
         return self._made[key]
 
     def stored(self, place: CellPlace) -> Cell | None:
-        """What was measured there, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
+        """The measured cell, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
         cell = self.cells.get(place)
         if cell is None or not rests_on_one_run(cell) or not self._is_flaky(place[0], place[2]):
             return cell

@@ -99,8 +99,8 @@ class ProofLevel(StrEnum):
 
 @dataclass(frozen=True)
 class SeenPath:
-    """What the harness saw of one function that was compiled (`frame`), kernel that was launched or thing that was
-    exported.
+    """A path that the harness saw: a function that was compiled (`frame`), a kernel that was launched, or a thing that
+    was exported.
 
     `name` is the function's as Dynamo sees its frame (its qualified name; before Python 3.11 its last part), the
     kernel's, or the exported class's or function's. `ran` counts calls that came back, `raised` those that did not.
@@ -265,7 +265,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class _Called:
-    """What ran compiled during the suspect call. Where the issue names no function, any that ran will do."""
+    """The code that ran compiled during the suspect call. Where the issue names no function, any that ran will do."""
 
     record: RunRecord
     suspect: Suspect

@@ -19,7 +19,7 @@ from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_stale
+from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_silent, is_stale
 
 
 class Transition(StrEnum):
@@ -231,6 +231,11 @@ class IssuePair:
         return _group(self)
 
     @property
+    def is_silent(self) -> bool:
+        """Whether it gives wrong numbers without an error: on the build behind, else on the one before, else at all."""
+        return is_silent(self.issue, self.before if self.after.silent is None else self.after)
+
+    @property
     def has_workaround(self) -> bool:
         return has_workaround(self.after)
 
@@ -348,7 +353,7 @@ def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]
     return (
         _RANKS[pair.group],
         standing_of(pair.after) not in _FAILS,
-        not pair.issue.silent,
+        not pair.is_silent,
         pair.has_workaround,
         -SEVERITY_RANK[pair.issue.severity],
         pair.issue.id,
@@ -387,7 +392,7 @@ HELPED_WORDS = ("({n} has a workaround)", "({n} have a workaround)", "")
 _REMARKS: Mapping[Group, tuple[tuple[tuple[str, str, str], Callable[[IssuePair], bool]], ...]] = {
     Group.FIXED: ((OLD_WORDS, lambda pair: any(pair.old)),),
     Group.NEWLY_BROKEN: (
-        (QUIET_WORDS, lambda pair: pair.issue.silent),
+        (QUIET_WORDS, lambda pair: pair.is_silent),
         (HELPED_WORDS, lambda pair: pair.has_workaround),
     ),
     Group.STILL_FAILS: ((HELPED_WORDS, lambda pair: pair.has_workaround),),

@@ -263,7 +263,7 @@ _SEVERITIES = {severity: rank for rank, severity in enumerate(Severity)}
 _KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
     Sorting.ISSUE: lambda pair: pair.issue.id,
     Sorting.COMPONENT: lambda pair: (pair.issue.component.casefold(), pair.issue.id),
-    Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.issue.silent, pair.issue.id),
+    Sorting.SEVERITY: lambda pair: (-_SEVERITIES[pair.issue.severity], not pair.is_silent, pair.issue.id),
     Sorting.AFTER: lambda pair: (SEVERITY[status_of(pair.after)], pair.issue.id),
 }
 
@@ -279,7 +279,7 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
         address=issue_address(issue.id, build=pair.after.build, hardware=pair.after.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
-        is_silent=issue.silent,
+        is_silent=pair.is_silent,
         before=_mark(context, pair.before, is_old=pair.old[0]),
         after=_mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,

@@ -136,7 +136,7 @@ def comparison_text(compared: Comparison) -> str:
 
 def pair_lines(pair: IssuePair) -> Iterable[str]:
     """One issue for a terminal: its marks on both builds, its title and its marks."""
-    silent = "; ∆ wrong numbers, no error" if pair.issue.silent else ""
+    silent = "; ∆ wrong numbers, no error" if pair.is_silent else ""
     marks = "".join(f"; {mark}" for mark in marks_of(pair))
     return wrapped(f"{_signs(pair)}  {one_line(_title(pair))}{silent}{marks}", "  ", _INDENT)
 
@@ -183,7 +183,7 @@ def comparison_markdown(compared: Comparison, links: Links | None = None) -> str
 def _cells(pair: IssuePair, links: Links | None) -> tuple[str, ...]:
     title = escaped(_title(pair))
     name = f"[{title}](<{links.issue(pair.issue.id)}>)" if links else title
-    silent = " (∆ wrong numbers, no error)" if pair.issue.silent else ""
+    silent = " (∆ wrong numbers, no error)" if pair.is_silent else ""
     notes = [*marks_of(pair), *(words.format(**values) for words, values in notes_of(pair))]
     said = [pair.after.reason, *notes] if pair.group is Group.NOT_KNOWN_NOW else notes
     return (

@@ -11,7 +11,7 @@ from knowngood.app.features.diagnose.matcher import Match, MatchAdvice, Strength
 
 
 class Step(StrEnum):
-    """What to do, as it is shown."""
+    """The next step, as it is shown."""
 
     MAKE_SURE = "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure."
     LOOK_AT_THE_BUILD = "It passes on {build}: look which torch really runs (python -m torch.utils.collect_env)."

@@ -12,7 +12,7 @@ from io import StringIO
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.inference import ground_of
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, is_silent
 from knowngood.app.features.exports.extract import Extract, utc
 
 COLUMNS = (
@@ -76,7 +76,7 @@ def _row(extract: Extract, issue: Issue, build: Build, cell: Cell) -> dict[str, 
         "title": issue.title,
         "component": issue.component,
         "severity": issue.severity,
-        "silent": _bool(issue.silent),
+        "silent": _bool(is_silent(issue, cell)),
         "build": build.id,
         "torch": build.torch,
         "cuda": build.cuda or "",

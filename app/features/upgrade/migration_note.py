@@ -122,7 +122,7 @@ def _issues(candidate: Candidate, base: str) -> Iterator[str]:
 def _line(item: Item, base: str) -> str:
     """The issue with its thread upstream, what the claim rests on, and a link to the evidence."""
     said = [_upstream(item.issue)]
-    if item.issue.silent:
+    if item.is_silent:
         said.append("∆ wrong numbers, no error")
     if item.has_workaround:
         said.append("has a workaround")

@@ -499,7 +499,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
-        is_silent=issue.silent,
+        is_silent=item.is_silent,
         before=_mark(context, item.before),
         after=_mark(context, cell),
         notes=tuple(context.say(words, **values) for words, values in notes_of(item)),

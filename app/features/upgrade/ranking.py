@@ -242,7 +242,7 @@ def _most_severe_first(item: Item) -> tuple[bool, int, bool, int, str]:
     return (
         not item.may_be_lost,
         _GRAVITY[item.prospect],
-        not item.issue.silent,
+        not item.is_silent,
         -SEVERITY_RANK[item.issue.severity],
         item.issue.id,
     )
@@ -407,7 +407,7 @@ _BEHIND_WORDS = {
 
 def _loses(one: Candidate) -> Message:
     lost = [item for item in one.of(Tally.LOST) if not item.has_workaround]
-    silent = sum(1 for item in lost if item.issue.silent)
+    silent = sum(1 for item in lost if item.is_silent)
     if silent:
         return Message(
             "{n} lost without a workaround, {silent} of them with wrong numbers and no error",

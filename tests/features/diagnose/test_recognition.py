@@ -32,9 +32,7 @@ from tests.catalogue.given import shipped
 from tests.features.diagnose.substitutions import SUBSTITUTED, as_of_another
 
 FROM_THE_REPORTS = {
-    "pytorch-136504": "NameError: name 's1' is not defined",
     "pytorch-138354": "WrongResult: expected an output laid out as the query, strides (8, 1), got strides (16, 1)",
-    "pytorch-146151": "RuntimeError: shape '[1, 128, 64]' is invalid for input of size 16384",
     "pytorch-146260": "torch._inductor.exc.LoweringException: NoValidChoicesError: No choices to select",
     "pytorch-152012": "AttributeError: 'NoneType' object has no attribute 'is_python_constant'",
     "pytorch-153476": "AttributeError: 'dict_keys' object has no attribute 'symmetric_difference'",
