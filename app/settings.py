@@ -8,15 +8,12 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from knowngood.app.catalogue_digest import SHIPPED
+from knowngood.app.data_dir import STORE, default_data_dir
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.isolation import Isolation
 
 _GIB = 1024**3
 _PREFIX = "KNOWNGOOD_"
-
-
-def _data_dir() -> Path:
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "knowngood"
 
 
 class Settings(BaseModel):
@@ -42,7 +39,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    data_dir: Path = Field(default_factory=_data_dir)
+    data_dir: Path = Field(default_factory=default_data_dir)
     database_url: str = ""
     catalogue: str = ""
     shipped: bool = True
@@ -77,7 +74,7 @@ class Settings(BaseModel):
 
     @property
     def database_file(self) -> Path:
-        return self.data_dir.expanduser().resolve() / "knowngood.sqlite3"
+        return self.data_dir.expanduser().resolve() / STORE
 
     @property
     def folders(self) -> tuple[Path, ...]:

@@ -1,44 +1,143 @@
-"""Knowledge for commands that only read: the quick way where the store is our own file and as it was left."""
+"""Knowledge for commands that only read: from the local store together with what comes with this release, or from that
+alone where there is no store. The quick way where the store is our own file and as it was left.
+"""
 
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.loading import load
+from knowngood.app.data_dir import is_bare
+from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.knowledge.local import read_local, read_times
-from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.settings import Settings, read_settings
+from knowngood.app.knowledge.model import Knowledge, Recorded
+from knowngood.app.knowledge.shipped import FILE, age_in_words, read_shipped
+from knowngood.app.knowledge.snapshot import Snapshot
+from knowngood.app.knowledge.together import recorded_together, together
 
+if TYPE_CHECKING:
+    from knowngood.app.settings import Settings
+
+# What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
+_SETTINGS = "knowngood.app.settings:read_settings"
+_LOCAL = "knowngood.app.knowledge.local:read_local"
+_LOCAL_TIMES = "knowngood.app.knowledge.local:read_times"
 _STORED = "knowngood.app.cli.stored:stored_knowledge"
-_CURRENT = "knowngood.app.cli.stored:current_known"
+_CURRENT = "knowngood.app.cli.stored:current_knowledge"
 _TIMES = "knowngood.app.cli.stored:stored_times"
+_CATALOGUE = "knowngood.app.catalogue.loader:read_catalogue"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is answered from. `shipped` is what comes with this release (None: it is left out), `has_store` says that it
+    is not all.
+    """
+
+    knowledge: Knowledge
+    shipped: Snapshot | None
+    has_store: bool
+
+    @property
+    def recorded(self) -> Recorded:
+        """What comes with this release beside cells."""
+        return self.shipped.recorded if self.shipped else Recorded()
+
+
+def ground_here() -> Ground:
+    """Says on standard error where there is no store. The catalogue's files are looked at only where a store knows no
+    issue yet: a job that asks the gate need not pay for that. Raises Unreadable where an issue or a build cannot be
+    read.
+    """
+    return _ground(_as_left)
 
 
 def knowledge_here() -> Knowledge:
-    """Knowledge from the local store. The catalogue's files are looked at only where it knows no issue yet: a job that
-    asks the gate need not pay for that. Raises Unreadable where an issue or a build cannot be read.
-    """
-    settings, now = read_settings(), datetime.now(UTC)
-    found: Knowledge = _read(settings, now) or load(_STORED)(settings, now)
-    return found
+    return ground_here().knowledge
 
 
 def known_here() -> Known:
     """The same with the catalogue as its files have it, less what cannot be read."""
-    settings, now = read_settings(), datetime.now(UTC)
-    quick = _read(settings, now, digest_of(settings.folders))
-    found: Known = quick.known if quick else load(_CURRENT)(settings, now)
+    return _ground(_with_catalogue).knowledge.known
+
+
+def recorded_here(ground: Ground) -> Recorded:
+    """How long runs took, in the store and elsewhere."""
+    settings = _settings() if ground.has_store else None
+    return recorded_together(_recorded_in(settings), ground.recorded) if settings else ground.recorded
+
+
+def shipped() -> Snapshot:
+    """Raises BadSnapshot where this installation lacks it."""
+    try:
+        return read_shipped()
+    except OSError as error:
+        raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
+
+
+def _ground(reader: "Callable[[Settings, datetime], Knowledge]") -> Ground:
+    now, settings = datetime.now(UTC), _settings()
+    if settings is None:
+        found = shipped()
+        _tell(found, now)
+        return Ground(found.knowledge, found, has_store=False)
+    if settings.shipped and not has_store(settings):
+        reader = _of_files
+        _tell(shipped(), now)
+    own = reader(settings, now)
+    if not settings.shipped:
+        return Ground(own, None, has_store=True)
+    return Ground(together(own, shipped().knowledge), shipped(), has_store=has_store(settings))
+
+
+def _settings() -> "Settings | None":
+    """The settings; None where there is nothing to ask but what is shipped."""
+    if is_bare():
+        return None
+    settings: Settings = load(_SETTINGS)()
+    return settings if has_store(settings) or settings.catalogue or not settings.shipped else None
+
+
+def has_store(settings: "Settings") -> bool:
+    return bool(settings.database_url or os.path.exists(settings.database_file))  # noqa: PTH110 - False where it must not be looked at
+
+
+def _as_left(settings: "Settings", now: datetime) -> Knowledge:
+    """As it was left; with the catalogue taken in where no issue is known yet."""
+    found: Knowledge = _quick(settings, now) or load(_STORED)(settings, now)
     return found
 
 
-def times_here() -> tuple[Mapping[tuple[str, str, str], float], float | None]:
-    """Seconds by (issue, arm, variant), and of making an environment."""
-    settings = read_settings()
-    quick = None if settings.database_url else read_times(settings.database_file)
-    found: tuple[Mapping[tuple[str, str, str], float], float | None] = quick or load(_TIMES)(settings)
+def _with_catalogue(settings: "Settings", now: datetime) -> Knowledge:
+    """With the catalogue as its files have it, less what cannot be read."""
+    found: Knowledge = _quick(settings, now, digest_of(settings.folders)) or load(_CURRENT)(settings, now)
     return found
 
 
-def _read(settings: Settings, now: datetime, source: bytes | None = None) -> Knowledge | None:
-    return None if settings.database_url else read_local(settings.database_file, now, source)
+def _of_files(settings: "Settings", now: datetime) -> Knowledge:
+    """The catalogue with a team's own issues, of which nothing is measured: there is no store, and none is made."""
+    catalogue = load(_CATALOGUE)(settings.folders, with_drafts=False)
+    issues = {issue.id: issue for issue in catalogue.issues}
+    return Knowledge(Known(issues, {build.id: build for build in catalogue.builds}, {}, (), now), frozenset())
+
+
+def _recorded_in(settings: "Settings") -> Recorded:
+    quick = None if settings.database_url else load(_LOCAL_TIMES)(settings.database_file)
+    return Recorded(*(quick or load(_TIMES)(settings)))
+
+
+def _quick(settings: "Settings", now: datetime, source: bytes | None = None) -> Knowledge | None:
+    found: Knowledge | None = None if settings.database_url else load(_LOCAL)(settings.database_file, now, source)
+    return found
+
+
+def _tell(found: Snapshot, now: datetime) -> None:
+    age = age_in_words(found.made_at, now)
+    sys.stderr.write(
+        f"knowngood: answered from the results of {found.made_at:%Y-%m-%d} that come with this release; "
+        f"there is no store here{f'. They are {age}' if age else ''}\n"
+    )

@@ -11,7 +11,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.loader import load_knowledge, load_known
 from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.settings import Settings
+from knowngood.app.settings import Settings, read_settings
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_builds, load_durations, load_issues
@@ -29,14 +29,18 @@ def stored_knowledge(settings: Settings, now: datetime) -> Knowledge:
         return load_knowledge(s, now).knowledge
 
 
+def opened_here() -> Engine:
+    return opened(read_settings())
+
+
 def stored_times(settings: Settings) -> tuple[dict[tuple[str, str, str], float], float | None]:
     with reading(opened(settings)) as s:
         return load_durations(s), load_environment_s(s)
 
 
-def current_known(settings: Settings, now: datetime) -> Known:
+def current_knowledge(settings: Settings, now: datetime) -> Knowledge:
     with reading(opened_with_catalogue(settings)) as s:
-        return load_known(s, now)
+        return load_knowledge(s, now, whole=False).knowledge
 
 
 def pick_issues(engine: Engine, names: Sequence[str]) -> tuple[Issue, ...]:

@@ -57,6 +57,14 @@ def read_times(file: Path) -> tuple[dict[tuple[str, str, str], float], float | N
     return None
 
 
+def read_extent(file: Path) -> tuple[int, datetime | None] | None:
+    """How many cells the file holds, and when the newest of them was measured; None where it cannot be read."""
+    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+        cells, newest = db.execute("SELECT count(*), max(measured_at) FROM cells").fetchone()
+        return cells, datetime.fromisoformat(newest).replace(tzinfo=UTC) if newest else None
+    return None
+
+
 def _knowledge(db: sqlite3.Connection, now: datetime, source: bytes | None) -> Knowledge | None:
     meta = dict(db.execute("SELECT name, value FROM meta"))
     if db.execute("SELECT version_num FROM alembic_version").fetchall() != [(head(),)] or meta[RULES_IN_META] < RULES:

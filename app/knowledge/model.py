@@ -16,3 +16,14 @@ class Knowledge:
     known: Known
     tested: frozenset[str]
     lists: Mapping[str, WatchList] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What is recorded beside cells: seconds by (issue, arm, variant), the mean of making an environment (None: never
+    timed), and by issue the texts of a few failures.
+    """
+
+    durations: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    environment_s: float | None = None
+    failures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

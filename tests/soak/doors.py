@@ -19,7 +19,7 @@ import uvicorn
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.features.gate.snapshot import make_key
+from knowngood.app.knowledge.signed_snapshot import make_key
 from knowngood.app.main import main
 from knowngood.app.serialization import codec
 from knowngood.app.store.catalogue import save_catalogue

@@ -23,9 +23,9 @@ from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.features.gate.policy import Effect, RemedyFilter
 from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, read_request, rule
-from knowngood.app.features.gate.snapshot import public_key, write_snapshot
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.signed_snapshot import public_key, write_snapshot
 from knowngood.app.store.engine import connect, reading
 from tests.make import make_build, make_issue
 from tests.oracle import Store

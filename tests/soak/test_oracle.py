@@ -29,13 +29,13 @@ from knowngood.app.features.diagnose.service import explained
 from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.features.gate.renderers import Form, render
 from knowngood.app.features.gate.request import BadField, read_request, rule
-from knowngood.app.features.gate.snapshot import public_key, write_snapshot
 from knowngood.app.features.upgrade.constraints import Constraints, violations
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import Times, UpgradeRequest, read_upgrade
 from knowngood.app.features.upgrade.schemas import UpgradeBody, upgrade_body
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.signed_snapshot import public_key, write_snapshot
 from knowngood.app.store.engine import connect, reading
 from tests import oracle
 from tests.random_stores import BACKGROUNDS, BUILDS, CPU, GPU, ISSUES, OLD_GPU, random_patterns, store_of

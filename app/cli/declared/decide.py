@@ -30,7 +30,8 @@ GATE = command(
 
     Name the environment with one of --build, -r, --lock, --here, or - for one of these files from standard input. What
     is to be looked at (--issues, --component, --package, --severity, --watch) takes the place of what the policy
-    watches. The local store answers unless --server or --snapshot is given.
+    watches. The local store answers unless --server or --snapshot is given, together with the results that come with
+    this release; these alone where there is no store.
 
     \b
     Exit codes:

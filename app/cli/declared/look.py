@@ -24,6 +24,12 @@ EXPLAIN = command(
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
     example="explain training.log --build 2.6.0+cu124",
 )
+STATUS = command(
+    "knowngood.app.commands.status:status",
+    "Say what answers questions here, and how fresh it is: a server, the local store, what comes with this release.",
+    AS_JSON,
+    example="status",
+)
 HYGIENE = command(
     "knowngood.app.features.coverage.cli:hygiene",
     "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",

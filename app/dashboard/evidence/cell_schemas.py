@@ -1,29 +1,20 @@
-"""A cell as JSON, short as the matrix lists it, and with all that its page shows."""
+"""A cell as JSON, short as the matrix lists it. Nothing here needs a store: `compare --json` writes it too."""
 
-from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator
-
-from knowngood.app.dashboard.evidence.attempt_schemas import AttemptSummaryBody
-from knowngood.app.dashboard.evidence.service import CellEvidence, cell_sentence, timed_of
-from knowngood.app.dashboard.issues.workarounds import costs_on
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.verdicts.changes import Cause, CellNews
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.verdict import (
     Assurance,
     Basis,
     Cell,
-    Difference,
-    VariantFinding,
     Verdict,
     WorkaroundFinding,
     WorkaroundVerdict,
     is_stale,
 )
-from knowngood.app.web.json_body import Body, read_from
+from knowngood.app.web.json_body import Body
 from knowngood.app.web.urls import attempt_address
 
 
@@ -85,98 +76,11 @@ class CellBody(Body):
     proof: ProofLevel | None
 
 
-class SpentBody(Body):
-    """Medians over `attempts`; `peak_bytes` is null where it was not recorded."""
-
-    seconds: float
-    peak_bytes: Annotated[int | None, AfterValidator(lambda count: count or None)]
-    attempts: int
-
-
-class CostBody(Body):
-    """One first call in a fresh process, compiling included: with the workaround, and the control's."""
-
-    variant: str
-    workaround: SpentBody = read_from("cure")
-    control: SpentBody
-
-
-class WorkaroundFindingBody(Body):
-    """`applies` is false where there is nothing to try on this build: unverified then, and not missing.
-
-    `cost` is null where nothing comparable was measured.
-    """
-
-    id: str
-    verdict: WorkaroundVerdict
-    note: str
-    applies: bool
-    cost: CostBody | None
-
-
-class CellStepBody(Body):
-    """One step of this cell: its verdict before and after, and what made it so."""
-
-    at: datetime
-    before: Verdict | None
-    after: Verdict | None
-    reason: str
-    cause: Cause
-    run: str
-    origin: str
-
-
-class CellDetailBody(CellBody, json_schema_serialization_defaults_required=True):
-    """`superseded` counts attempts of an older repro, `voided` those of a worker whose results were voided: they stand
-    in `evidence`, the newest 100 attempts, and do not count. `differences` are passes that do not count as such: their
-    values are not those of any control; without values no control was run with their variant.
-
-    `changes` are the newest 20 steps, the newest first.
-    """
-
-    sentence: str
-    caveat: str = ""
-    variants: list[VariantFinding]
-    findings: list[WorkaroundFindingBody]
-    superseded: int
-    voided: int
-    differences: list[Difference]
-    changes: list[CellStepBody]
-    evidence: list[AttemptSummaryBody]
-
-
 def cell_body(cell: Cell, build: Build, now: datetime) -> CellBody:
-    return CellBody(**_fields(cell, build, now))
+    return CellBody(**cell_fields(cell, build, now))
 
 
-def cell_detail(found: CellEvidence, now: datetime, news: Iterable[CellNews]) -> CellDetailBody:
-    """`news` stand in the order in which they happened."""
-    cell = found.cell
-    costs = costs_on(found.issue, cell, timed_of(found.supporting))
-    return CellDetailBody(
-        **_fields(cell, found.build, now),
-        sentence=cell_sentence(found),
-        caveat=found.issue.caveat,
-        variants=list(cell.variants),
-        findings=[
-            WorkaroundFindingBody(
-                id=id_,
-                verdict=finding.verdict,
-                note=finding.note,
-                applies=finding.applies,
-                cost=CostBody.of(costs[id_]) if id_ in costs else None,
-            )
-            for id_, finding in cell.workarounds.items()
-        ],
-        superseded=cell.superseded,
-        voided=cell.voided,
-        differences=list(cell.differences),
-        changes=[CellStepBody.of(one) for one in reversed(list(news))],
-        evidence=[AttemptSummaryBody.of(row) for row in found.attempts],
-    )
-
-
-def _fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
+def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
     return {
         "issue": cell.issue,
         "build": cell.build,

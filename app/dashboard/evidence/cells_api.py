@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from knowngood.app.dashboard.evidence.cell_schemas import CellDetailBody, cell_detail
+from knowngood.app.dashboard.evidence.cell_detail_schemas import CellDetailBody, cell_detail
 from knowngood.app.dashboard.evidence.service import CHANGES_SHOWN, load_cell_evidence
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.store.engine import Session

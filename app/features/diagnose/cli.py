@@ -1,18 +1,19 @@
-"""`knowngood explain`: which known issue a traceback or a log is, from the local store."""
+"""`knowngood explain`: which known issue a traceback or a log is, from what is known here."""
 
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from knowngood.app.cli.catalogue import opened_with_catalogue
-from knowngood.app.cli.context import opened
 from knowngood.app.cli.exit_codes import Exit
-from knowngood.app.domain.errors import BadRequest
+from knowngood.app.cli.knowledge import ground_here
+from knowngood.app.cli.loading import load
+from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.app.features.diagnose.explaining import explain_paste
 from knowngood.app.features.diagnose.log_cleaning import LONGEST
+from knowngood.app.features.diagnose.matcher import make_failure_library
 from knowngood.app.features.diagnose.schemas import (
     ExplanationBody,
     ExplanationView,
@@ -21,12 +22,10 @@ from knowngood.app.features.diagnose.schemas import (
     PlaceBody,
     explanation_body,
 )
-from knowngood.app.features.diagnose.service import Recogniser, explained
-from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.serialization.marks import MARKS
-from knowngood.app.settings import read_settings
-from knowngood.app.store.engine import reading
 
+_FAILURES = "knowngood.app.features.diagnose.store:failures_in"
+_OPENED = "knowngood.app.cli.stored:opened_here"
 _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
 
@@ -56,18 +55,15 @@ def _read(file: str) -> str:
 
 
 def _told(text: str, build: str) -> ExplanationView:
-    """The catalogue's files are read only where the store knows no issue yet: that takes seconds."""
-    settings, now = read_settings(), datetime.now(UTC)
-    engine = opened(settings)
-    with reading(engine) as session:
-        snapshot = load_knowledge(session, now)
-    if not snapshot.knowledge.known.issues:
-        engine = opened_with_catalogue(settings)
-        with reading(engine) as session:
-            snapshot = load_knowledge(session, now)
-    knowledge = snapshot.knowledge
-    library = Recogniser().open_library(engine, snapshot)
-    return ExplanationView(explained(text, library, knowledge, build), library.issues, knowledge)
+    """The catalogue's files are read only where a store knows no issue yet: that takes seconds."""
+    ground = ground_here()
+    own = load(_FAILURES)(load(_OPENED)()) if ground.has_store else {}
+    knowledge = ground.knowledge
+    library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})
+    try:
+        return ExplanationView(explain_paste(text, library, knowledge, build), library.issues, knowledge)
+    except UnknownBuild as error:
+        raise BadRequest(f"build: {error}") from None
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

@@ -150,6 +150,13 @@ def _own_lines(failures: Sequence[str]) -> Iterable[str]:
         yield from text.strip().splitlines()[-_OWN_LINES:]
 
 
+def essence(failure: str) -> str:
+    """As much of a failure's text as a library is made of: frames, and the end. The library is the same."""
+    lines = failure.strip().splitlines()
+    frames = (frame[0] for frame in _FRAME.finditer("\n".join(lines[:-_OWN_LINES])))
+    return "\n".join([*dict.fromkeys(frames), *lines[-_OWN_LINES:]])
+
+
 # -- places in code ----------------------------------------------------------------------------------------------------
 
 # As Python tells a frame, faulthandler, IPython and pytest; on Windows too, and of a checkout of torch's own source.

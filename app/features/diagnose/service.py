@@ -4,20 +4,12 @@ A paste itself passes through: it is held by the request that brought it, and by
 """
 
 import threading
-import time
-from dataclasses import replace
 
 from knowngood.app.domain.errors import UnknownBuild
-from knowngood.app.features.diagnose.matcher import (
-    Explanation,
-    FailureLibrary,
-    SearchBudget,
-    explain,
-    make_failure_library,
-)
+from knowngood.app.features.diagnose.explaining import explain_paste
+from knowngood.app.features.diagnose.matcher import Explanation, FailureLibrary, make_failure_library
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.store import find_failures, load_failures
-from knowngood.app.features.environments.resolve import resolve_build
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.store.engine import Engine, reading
@@ -59,16 +51,9 @@ class Recogniser:
 
 
 def explained(text: str, library: FailureLibrary, knowledge: Knowledge, build: str = "") -> Explanation:
-    """The explanation of a paste, found within the processor's time that one may take, so that a machine which is busy
-    with others says the same, later. `build` outweighs what the paste says.
-
-    Raises InvalidParameter for what is no build id.
-    """
-    found = explain(text, library, knowledge, SearchBudget(time.thread_time))
-    if not build:
-        return found
+    """As `explain_paste`. Raises InvalidParameter for what is no build id."""
     try:
-        return replace(found, resolved=resolve_build(build, knowledge.known.builds, knowledge.tested))
+        return explain_paste(text, library, knowledge, build)
     except UnknownBuild as error:
         raise InvalidParameter(str(error), "build") from None
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import sqlalchemy as sa
 
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.store.engine import Session
+from knowngood.app.store.engine import Engine, Session, reading
 from knowngood.app.store.evidence import attempt_codec, documents
 from knowngood.app.store.tables import attempts, cells
 
@@ -43,3 +43,9 @@ def load_failures(s: Session, found: Mapping[str, Sequence[str]]) -> dict[str, t
         said = raised.text if raised and raised.text not in one.log else ""
         texts.setdefault(one.attempt.issue, []).append(f"{one.log}\n{said}\n{raised.message if raised else ''}")
     return {issue: tuple(each) for issue, each in texts.items()}
+
+
+def failures_in(engine: Engine) -> dict[str, tuple[str, ...]]:
+    """Both in one reading."""
+    with reading(engine) as s:
+        return load_failures(s, find_failures(s))

@@ -56,6 +56,7 @@ class Policy:
     maps issues to the workarounds that the team has in place. `base` is the build that `only_new` compares with.
     `refuse_assumed` makes an assumed build insufficient evidence. `accept` says which claims count as known;
     `accept_variant` takes another variant of the same release (its CUDA wheel for a `+cpu` one) as inferred on the CPU.
+    `snapshot_days` is the oldest snapshot that is taken (None: 30 days, and of what comes with a release any).
     """
 
     watch: Watch = field(default_factory=Watch)
@@ -71,7 +72,7 @@ class Policy:
     silent_always: bool = True
     release_days: int = STALE_AFTER.days
     nightly_days: int = NIGHTLY_STALE_AFTER.days
-    snapshot_days: int = 30
+    snapshot_days: int | None = None
     only_new: bool = False
     base: str = ""
     applied: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

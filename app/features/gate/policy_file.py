@@ -58,6 +58,7 @@ _WRITTEN: dict[object, Any] = {
     tuple[str, ...]: _Lines,
     Mapping[str, tuple[str, ...]]: dict[_Line, _Lines],
     int: _Days,
+    int | None: _Days | None,
     date: _Day,
     Severity | None: Annotated[Severity, Field(strict=False)] | None,
     # Tables are strict; an enum is the one thing TOML cannot hold, so that its word is taken for it.
@@ -135,7 +136,9 @@ PolicyFile = _model_of(
         "silent_always": "Silent wrong results count whatever their severity.",
         "release_days": "After so many days evidence of a release is stale.",
         "nightly_days": "After so many days evidence of a nightly is stale.",
-        "snapshot_days": "A snapshot older than this is not used.",
+        "snapshot_days": (
+            "A snapshot older than this is not used: 30 days unless said, and of what comes with a release any."
+        ),
         "only_new": "An issue that fails on the base build too only warns.",
         "base": (
             'The build that `only_new` compares with, such as "torch-2.5.1+cu124"; a command may name it instead.'

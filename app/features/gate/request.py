@@ -26,6 +26,8 @@ READ_ENVIRONMENT = "knowngood.app.features.environments.detect:read_environment"
 _PARSE_POLICY = "knowngood.app.features.gate.policy_file:parse_policy"
 
 _CLOCKS_DIFFER = timedelta(days=1)
+SNAPSHOT_DAYS = 30
+"""The oldest snapshot that is taken where no policy says so."""
 
 
 class BadField(BadRequest):
@@ -81,11 +83,21 @@ def read_request(fields: Mapping[str, Any]) -> GateRequest:
     return GateRequest(**plain)
 
 
-def rule(asked: GateRequest, knowledge: Knowledge, now: datetime, *, is_snapshot: bool = False) -> Ruling:
-    """Understand and decide. Raises BadField, and BadSnapshot for one that is older than the policy takes."""
+def rule(
+    asked: GateRequest,
+    knowledge: Knowledge,
+    now: datetime,
+    *,
+    is_snapshot: bool = False,
+    most_days: int | None = SNAPSHOT_DAYS,
+) -> Ruling:
+    """Understand and decide. Raises BadField, and BadSnapshot for one that is older than the policy takes; where that
+    says nothing, older than `most_days` (None: it may be of any age).
+    """
     question = read_question(asked, knowledge, now)
-    if is_snapshot:
-        _refuse_old(knowledge.known.as_of, now, question.policy.snapshot_days)
+    days = most_days if question.policy.snapshot_days is None else question.policy.snapshot_days
+    if is_snapshot and days is not None:
+        _refuse_old(knowledge.known.as_of, now, days)
     try:
         return decide(question, knowledge.known)
     except BadRequest as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
-from knowngood.app.cli.knowledge import knowledge_here, times_here
+from knowngood.app.cli.knowledge import ground_here, recorded_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
@@ -52,7 +52,8 @@ def upgrade(
 ) -> None:
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
-    knowledge = knowledge_here()
+    ground = ground_here()
+    knowledge = ground.knowledge
     packages = packages_of(has)
     if requirements:
         start, found = _environment_in(requirements, python, knowledge)
@@ -72,7 +73,9 @@ def upgrade(
         packages=packages,
         enough=enough,
     )
-    advice = advise(read_upgrade(asked, knowledge, Times(*times_here())), knowledge.known)
+    recorded = recorded_here(ground)
+    times = Times(recorded.durations, recorded.environment_s)
+    advice = advise(read_upgrade(asked, knowledge, times), knowledge.known)
     sys.stdout.write(_told(advice, "json" if as_json else form, to))
 
 

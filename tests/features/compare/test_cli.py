@@ -9,6 +9,7 @@ import pytest
 from knowngood.app.features.compare.comparison import Transition
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
+from tests.given_toys import TOYS
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NEW, OLD, SILENT
 
 
@@ -107,6 +108,7 @@ def test_in_a_new_installation_the_catalogue_is_read_and_nothing_is_claimed(
 ) -> None:
     monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "new"))
     monkeypatch.setenv("KNOWNGOOD_DATABASE_URL", new_setting())
-    done = call("torch-2.5.1+cu124", "torch-2.6.0+cu124")
+    monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
+    done = call("0.0.1", "0.0.2")
     assert done.code == 3
     assert ": none fixed, none newly broken, " in " ".join(done.out.split())

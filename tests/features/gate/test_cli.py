@@ -19,7 +19,7 @@ import pytest
 
 from knowngood.app.features.gate.cli.action import TEXTS
 from knowngood.app.features.gate.cli.asking import NAMES
-from knowngood.app.features.gate.snapshot import make_key, public_key, read_snapshot, write_snapshot
+from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.store.engine import connect
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT

@@ -9,14 +9,22 @@ from datetime import date, timedelta
 import pytest
 
 from knowngood.app.domain.errors import BadSnapshot
-from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severity, Signature, SignatureKind
+from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severity
 from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, VariantFinding, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import (
+    Cell,
+    VariantFinding,
+    Verdict,
+    WorkaroundFinding,
+    WorkaroundVerdict,
+    is_flaky,
+)
 from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.features.gate.request import GateRequest, rule
-from knowngood.app.features.gate.snapshot import Snapshot, make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
+from knowngood.app.knowledge.snapshot import Snapshot
 from tests.features.gate.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -52,12 +60,10 @@ def knowledge() -> Knowledge:
 
 
 def needed(known: Known) -> Known:
-    """Less the fields of issues that no decision needs."""
-    signature = Signature(SignatureKind.MESSAGE)
-    issues = {
-        id_: replace(issue, summary="", script="", arms=(), signature=signature) for id_, issue in known.issues.items()
-    }
-    return replace(known, issues=issues, cells=dict(known.cells))
+    """Less the scripts of issues, which no answer needs; which cells are flaky is looked up when it is written."""
+    issues = {id_: replace(issue, script="") for id_, issue in known.issues.items()}
+    flaky = frozenset(place for place, cell in known.cells.items() if is_flaky(cell))
+    return replace(known, issues=issues, cells=dict(known.cells), flaky=flaky)
 
 
 def test_what_goes_in_comes_out() -> None:

@@ -9,7 +9,7 @@ from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.features.gate.cli.result import Answer
 from knowngood.app.features.gate.cli.telling import told
 from knowngood.app.features.gate.request import read_request, rule
-from knowngood.app.features.gate.snapshot import read_snapshot
+from knowngood.app.knowledge.signed_snapshot import read_snapshot
 
 _UNCHECKED = (
     "the snapshot was not checked against a key that you know; it says that {key} signed it. "

@@ -1,15 +1,16 @@
-"""Rulings made in this process from the local store."""
+"""Rulings made in this process from the local store, or from what comes with this release."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from knowngood.app.cli.knowledge import knowledge_here
+from knowngood.app.cli.knowledge import ground_here
 from knowngood.app.features.gate.cli.result import Answer
 from knowngood.app.features.gate.cli.telling import told
 from knowngood.app.features.gate.request import read_request, rule
 
 
 def rule_here(fields: Mapping[str, Any], forms: Sequence[str], *, advisory: bool) -> Answer:
-    asked = read_request(fields)
-    return told(rule(asked, knowledge_here(), datetime.now(UTC)), asked, forms, advisory=advisory)
+    asked, ground = read_request(fields), ground_here()
+    ruling = rule(asked, ground.knowledge, datetime.now(UTC), is_snapshot=not ground.has_store, most_days=None)
+    return told(ruling, asked, forms, advisory=advisory)

@@ -2,13 +2,12 @@
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 from knowngood.app.cli.context import make_data_dir, root
 from knowngood.app.cli.knowledge import knowledge_here
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.features.gate.snapshot import make_key, public_key, write_snapshot
+from knowngood.app.knowledge.signed_snapshot import make_key, public_key, write_snapshot
 from knowngood.app.settings import read_settings
 
 _KEY = "snapshot-key.pem"
@@ -27,7 +26,7 @@ def snapshot(output: Path, key: Path | None) -> None:
     known = knowledge.known
     sys.stderr.write(
         f"{output}: {len(known.issues)} issues, {len(known.builds)} builds and {len(known.cells)} cells as of "
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {len(data):,} bytes\n"
+        f"{known.as_of:%Y-%m-%d %H:%M} UTC, {len(data):,} bytes\n"
         f"whoever reads it should name this key: --public-key {public_key(private)}\n"
     )
     sys.stdout.write(f"{public_key(private)}\n")

@@ -9,8 +9,6 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import orjson
-
 from knowngood.app.features.gate.decision import Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 
@@ -35,10 +33,7 @@ def decision_body(ruling: Ruling, base: str = "") -> dict[str, Any]:
 def dump_decision(ruling: Ruling, base: str = "") -> str:
     """The document as JSON text. Half a surrogate pair, which UTF-8 cannot hold, becomes a question mark."""
     body = decision_body(ruling, base)
-    try:
-        return orjson.dumps(body).decode()
-    except orjson.JSONEncodeError:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
 
 
 def address(base: str, path: str) -> str:

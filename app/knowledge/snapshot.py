@@ -3,37 +3,34 @@
     line 1   {"format": "knowngood-snapshot", "version": 2, "product": "knowngood", "needs": "0.2",
               "made_at": "...", "key": "ed25519:...", "sha256": "..."}
     line 2   the Ed25519 signature of line 1 and its line end, in base64; empty where it is not signed
-    the rest gzip of one JSON object; `sha256` is its digest as it stands in the file
+    the rest gzip of two lines, each one JSON object: what decisions are made of, and what `explain` and prices need
+             beside; `sha256` is the digest of the rest as it stands in the file
 
 Line 1 holds the digest of the rest, so the signature covers all of it. A public key is written `ed25519:` and the
-base64 of its 32 bytes. Nothing is unpacked before signature and digest are found right.
+base64 of its 32 bytes. Nothing is unpacked before signature and digest are found right. The one that comes with a
+release (shipped.py) is not signed: it is as good as the code beside it.
 
 Read by the types of its values, without pydantic (see `by_type`).
 """
 
-import base64
-import binascii
 import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any
-
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.issue import Issue, SignatureKind
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, is_flaky
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.knowledge.lazy_cells import LazyCells
-from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.serialization.by_type import read_value
 
 FORMAT = "knowngood-snapshot"
@@ -43,87 +40,89 @@ _OLD_VERSIONS = frozenset({1})
 NEEDS = "0.2"
 """The oldest release that reads what this one writes."""
 
-_KEY = "ed25519:"
 _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """A snapshot as it was read. `key` is the public key that signed it (empty: nobody did); `is_trusted` says that
-    the caller named that key.
+    the caller named that key. `beside` is the second line of its contents.
     """
 
     knowledge: Knowledge
     key: str
     is_trusted: bool
+    beside: bytes = b"{}"
+
+    @property
+    def made_at(self) -> datetime:
+        return self.knowledge.known.as_of
+
+    @cached_property
+    def recorded(self) -> Recorded:
+        """What is recorded beside cells; nothing in an older snapshot. Raises BadSnapshot."""
+        try:
+            return _recorded(json.loads(self.beside))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadSnapshot(f"the snapshot holds what this release cannot read ({error!r:.100})") from None
 
 
-def make_key() -> bytes:
-    """A new private key, as PEM."""
-    return Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+@dataclass(frozen=True)
+class Opened:
+    """The parts of a file whose contents are those that its first line tells; nothing is unpacked yet."""
+
+    line: bytes
+    signature: bytes
+    payload: bytes
+    header: Mapping[str, Any]
 
 
-def public_key(private: bytes) -> str:
-    """`ed25519:...`, to be handed out. Raises BadSnapshot for what is no key of this kind."""
-    raw = _private(private).public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    return _KEY + base64.b64encode(raw).decode()
+def write_unsigned(knowledge: Knowledge, recorded: Recorded | None = None) -> bytes:
+    """The file, which nobody signed. The same grounds give the same bytes."""
+    line, payload = make_parts(knowledge, recorded, "")
+    return line + b"\n" + payload
 
 
-def _private(pem: bytes) -> Ed25519PrivateKey:
-    try:
-        key = serialization.load_pem_private_key(pem, None)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise BadSnapshot(f"the signing key cannot be used: {error}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise BadSnapshot("the signing key is no Ed25519 key; leave --key out and one is made")
-    return key
-
-
-def write_snapshot(knowledge: Knowledge, private: bytes) -> bytes:
-    """The file. The same grounds and key give the same bytes."""
-    payload = gzip.compress(
-        json.dumps(_body(knowledge), default=_fields, separators=(",", ":")).encode(), compresslevel=6, mtime=0
-    )
+def make_parts(knowledge: Knowledge, recorded: Recorded | None, key: str) -> tuple[bytes, bytes]:
+    """Line 1 with its end, to be signed by `key`, and what comes after line 2."""
+    lines = (_body(knowledge), _beside(recorded or Recorded()))
+    text = b"\n".join(json.dumps(one, default=_fields, separators=(",", ":")).encode() for one in lines)
+    payload = gzip.compress(text, compresslevel=9, mtime=0)
     header = {
         "format": FORMAT,
         "version": VERSION,
         "product": PRODUCT,
         "needs": NEEDS,
         "made_at": knowledge.known.as_of.astimezone(UTC).isoformat(),
-        "key": public_key(private),
+        "key": key,
         "sha256": hashlib.sha256(payload).hexdigest(),
     }
-    line = json.dumps(header).encode() + b"\n"
-    return line + base64.b64encode(_private(private).sign(line)) + b"\n" + payload
+    return json.dumps(header).encode() + b"\n", payload
 
 
-def read_snapshot(data: bytes, keys: Iterable[str] = ()) -> Snapshot:
-    """Believe a snapshot, or raise BadSnapshot with a sentence that says why not.
+def read_unsigned(data: bytes) -> Snapshot:
+    """A snapshot that came with the code that reads it, which nobody needs to have signed. Raises BadSnapshot."""
+    return read_contents(open_parts(data), "", is_trusted=True)
 
-    With `keys` it must be signed by one of them. Without, the signature must be right by the key that the file names,
-    which tells damage and nothing of who made it.
-    """
+
+def open_parts(data: bytes) -> Opened:
+    """Raises BadSnapshot for what is none, and for one that is damaged."""
     line, _, rest = data.partition(b"\n")
     signature, _, payload = rest.partition(b"\n")
     header = _header(line)
-    trusted = {_as_key(key) for key in keys}
-    key = _as_key(str(header.get("key", "")))
     if hashlib.sha256(payload).hexdigest() != header.get("sha256"):
         raise BadSnapshot("the snapshot is damaged: its contents are not those that its first line tells; copy it anew")
-    if not signature:
-        raise BadSnapshot("the snapshot is not signed; make one with `knowngood snapshot`")
-    if trusted and key not in trusted:
-        raise BadSnapshot(f"the snapshot was signed by {key}, which is none of the keys given")
-    _verify(key, signature, line + b"\n")
+    return Opened(line, signature, payload, header)
+
+
+def read_contents(opened: Opened, key: str, *, is_trusted: bool) -> Snapshot:
+    """Raises BadSnapshot for what this release cannot read."""
     try:
-        body = json.loads(_unpacked(payload))
-        return Snapshot(_knowledge(body, datetime.fromisoformat(header["made_at"])), key, is_trusted=bool(trusted))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadSnapshot(
-            f"the snapshot was signed, but holds what this release cannot read ({error!r:.100})"
-        ) from None
+        body, _, beside = _unpacked(opened.payload).partition(b"\n")
+        knowledge = _knowledge(json.loads(body), datetime.fromisoformat(opened.header["made_at"]))
+        return Snapshot(knowledge, key, is_trusted, beside or b"{}")
+    except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+        raise BadSnapshot(f"the snapshot is whole, but holds what this release cannot read ({error!r:.100})") from None
 
 
 def _header(line: bytes) -> dict[str, Any]:
@@ -149,29 +148,6 @@ def _header(line: bytes) -> dict[str, Any]:
     return header
 
 
-def _as_key(text: str) -> str:
-    """The key as we write it. Raises BadSnapshot with the form expected."""
-    _raw(text)
-    return text.strip()
-
-
-def _raw(text: str) -> bytes:
-    try:
-        raw = base64.b64decode(text.strip().removeprefix(_KEY), validate=True)
-    except (binascii.Error, ValueError):
-        raw = b""
-    if not text.strip().startswith(_KEY) or len(raw) != 32:  # noqa: PLR2004 - of Ed25519
-        raise BadSnapshot(f'"{text.strip()[:60]}" is no public key; one is written {_KEY} and 44 characters')
-    return raw
-
-
-def _verify(key: str, signature: bytes, signed: bytes) -> None:
-    try:
-        Ed25519PublicKey.from_public_bytes(_raw(key)).verify(base64.b64decode(signature, validate=True), signed)
-    except (InvalidSignature, binascii.Error, ValueError):
-        raise BadSnapshot("the snapshot was changed after it was signed: its signature does not fit") from None
-
-
 def _unpacked(payload: bytes) -> bytes:
     unpacker = zlib.decompressobj(wbits=31)
     data = unpacker.decompress(payload, _MOST_BYTES)
@@ -185,6 +161,9 @@ def _unpacked(payload: bytes) -> bytes:
 
 def _body(knowledge: Knowledge) -> dict[str, Any]:
     known = knowledge.known
+    flaky = known.flaky
+    if flaky is None:
+        flaky = frozenset(place for place, cell in known.cells.items() if is_flaky(cell))
     return {
         "hardware": list(known.hardware),
         "issues": [
@@ -194,7 +173,16 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
         "builds": list(known.builds.values()),
         # Without the names of fields, which would be most of it before it is packed.
         "cells": [list(_fields(known.cells[place]).values()) for place in sorted(known.cells)],
+        "flaky": sorted(flaky),
         "lists": list(knowledge.lists.values()),
+    }
+
+
+def _beside(recorded: Recorded) -> dict[str, Any]:
+    return {
+        "durations": [[*arm, round(seconds, 1)] for arm, seconds in sorted(recorded.durations.items())],
+        "environment_s": recorded.environment_s,
+        "failures": {issue: list(texts) for issue, texts in sorted(recorded.failures.items())},
     }
 
 
@@ -205,28 +193,39 @@ def _fields(value: Any) -> Any:  # noqa: ANN401 - a domain value: what JSON has 
     )
 
 
-_LEFT_OUT: Mapping[str, Any] = {
+_LEFT_OUT: Mapping[str, Any] = {"script": ""}
+"""Fields of an issue that no answer needs, with what stands for them when it is read."""
+
+_BEFORE: Mapping[str, Any] = {
     "summary": "",
     "summary_zh": "",
-    "script": "",
     "signature": {"kind": SignatureKind.MESSAGE},
     "arms": (),
     "variants": (),
     "observed": {},
 }
-"""Fields of an issue that no decision needs and that make up most of it, with what stands for them when it is read."""
+"""Fields that the first snapshots of this format left out too."""
 
 
 def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
     cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in body["cells"]}
     known = Known(
-        issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **fields}) for fields in body["issues"]},
+        issues={fields["id"]: read_value(Issue, {**_LEFT_OUT, **_BEFORE, **fields}) for fields in body["issues"]},
         builds={fields["id"]: read_value(Build, fields) for fields in body["builds"]},
         cells=LazyCells(
             lambda _place, values: read_value(Cell, dict(zip(Cell.__dataclass_fields__, values, strict=False))), cells
         ),
         hardware=tuple(body["hardware"]),
         as_of=as_of,
+        flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
     return Knowledge(known, frozenset(build for _, build, _ in cells), lists)
+
+
+def _recorded(beside: Mapping[str, Any]) -> Recorded:
+    return Recorded(
+        durations={(issue, arm, variant): seconds for issue, arm, variant, seconds in beside.get("durations", ())},
+        environment_s=beside.get("environment_s"),
+        failures={issue: tuple(texts) for issue, texts in beside.get("failures", {}).items()},
+    )

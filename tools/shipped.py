@@ -1,0 +1,36 @@
+"""Write `repros/known.snapshot`: what the shipped evidence says, for questions where there is no store.
+
+Import the shipped evidence into an empty data folder (KNOWNGOOD_DATA_DIR) first; what else is known there would stand
+in it too.
+"""
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from knowngood.app.cli.catalogue import opened_with_catalogue
+from knowngood.app.features.diagnose.matcher import essence
+from knowngood.app.features.diagnose.store import failures_in
+from knowngood.app.knowledge.loader import load_knowledge
+from knowngood.app.knowledge.model import Recorded
+from knowngood.app.knowledge.shipped import FILE
+from knowngood.app.knowledge.snapshot import write_unsigned
+from knowngood.app.settings import read_settings
+from knowngood.app.store.engine import Engine, reading
+from knowngood.app.store.queries import load_durations
+
+
+def shipped_snapshot(engine: Engine) -> bytes:
+    """The same evidence gives the same bytes: it is dated by its newest measurement."""
+    with reading(engine) as s:
+        knowledge = load_knowledge(s, datetime.now(UTC)).knowledge
+        durations = load_durations(s)
+    failures = {issue: tuple(map(essence, texts)) for issue, texts in failures_in(engine).items()}
+    newest = max(cell.measured_at for cell in knowledge.known.cells.values() if cell.measured_at)
+    dated = replace(knowledge, known=replace(knowledge.known, as_of=newest), lists={})
+    return write_unsigned(dated, Recorded(durations, None, failures))
+
+
+if __name__ == "__main__":
+    FILE.write_bytes(shipped_snapshot(opened_with_catalogue(read_settings())))
+    sys.stdout.write(f"wrote {FILE}: {FILE.stat().st_size:,} bytes\n")
