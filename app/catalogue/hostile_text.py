@@ -41,7 +41,7 @@ _ENDS = "\0", "\n\0"  # what hardly any part matches: a character that is not in
 
 def refuse_slow_signatures(folders: Iterable[Path], issues: Iterable[Issue]) -> None:
     """Raise CatalogueProblems where the signature of one of these issues, found in these folders, can be made slow."""
-    files = {place.name: place / "issue.toml" for folder in folders for place in folder.iterdir()}
+    files = {place.name: place / "issue.toml" for folder in folders for place in (folder, *folder.iterdir())}
     slow = [files[one.id] for one in issues if one.signature.pattern and is_slow(one.signature.pattern)]
     if slow:
         raise CatalogueProblems(read_toml(file).problem((("signature", "pattern"), _SLOW)) for file in slow)

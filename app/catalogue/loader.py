@@ -67,6 +67,9 @@ def _read_issues(folders: Sequence[Path], problems: list[FileProblem]) -> list[I
 
 
 def _issue_folders(folder: Path, problems: list[FileProblem]) -> list[Path]:
+    """The folders of issues in a folder; one that is an issue's own is asked for alone."""
+    if (folder / "issue.toml").exists():
+        return [folder]
     try:
         places = sorted(place for place in folder.iterdir() if place.is_dir())
     except OSError as error:

@@ -28,7 +28,7 @@ def new_issue(folder: Path, id_: str, title: str) -> Path:
 
     Raises BadRequest where the id or the title cannot be one, or where the folder is there already.
     """
-    if not is_issue_id(id_):
+    if not is_issue_id(id_) or id_.isdigit():
         raise BadRequest(f'"{id_}" is no id of an issue; write PROJECT-NUMBER in lower case, such as pytorch-151589')
     if not title.strip() or not title.isprintable() or len(title) > TITLE_CHARACTERS:
         raise BadRequest(f"the title must be one line of 1 to {TITLE_CHARACTERS} printable characters")

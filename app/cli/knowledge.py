@@ -34,7 +34,7 @@ _CATALOGUE = "knowngood.app.catalogue.loader:read_catalogue"
 
 @dataclass(frozen=True)
 class Ground:
-    """What is answered from. `shipped` is what comes with this release (None: it is left out), `has_store` says that it
+    """The sources of an answer. `shipped` is what comes with this release (None: it is left out), `has_store` says that
     is not all.
     """
 
@@ -44,7 +44,7 @@ class Ground:
 
     @property
     def recorded(self) -> Recorded:
-        """What comes with this release beside cells."""
+        """The part of this release beside cells."""
         return self.shipped.recorded if self.shipped else Recorded()
 
 

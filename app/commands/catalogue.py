@@ -25,6 +25,9 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
             out.print(str(problem), markup=False, soft_wrap=True)
         out.print(f"{len(found.problems)} problems")
         return Exit.FINDING
+    if not catalogue.issues and not catalogue.builds:
+        out.print(f"{', '.join(map(str, asked))}: no issue and no builds.toml stands here", soft_wrap=True)
+        return Exit.FINDING
     warnings = [one for one in found_warnings if not one.reason]
     for warning in warnings:
         out.print(f"warning: {warning}", markup=False, soft_wrap=True)

@@ -20,7 +20,7 @@ class Knowledge:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What is recorded beside cells: seconds by (issue, arm, variant), the mean of making an environment (None: never
+    """The records beside cells: seconds by (issue, arm, variant), the mean of making an environment (None: never
     timed), and by issue the texts of a few failures.
     """
 

@@ -1,4 +1,4 @@
-"""What comes with this release: its evidence as one snapshot, which answers where there is no store."""
+"""The evidence that comes with this release, as one snapshot, which answers where there is no store."""
 
 from datetime import datetime, timedelta
 from functools import cache

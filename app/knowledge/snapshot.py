@@ -60,7 +60,7 @@ class Snapshot:
 
     @cached_property
     def recorded(self) -> Recorded:
-        """What is recorded beside cells; nothing in an older snapshot. Raises BadSnapshot."""
+        """The records beside cells; nothing in an older snapshot. Raises BadSnapshot."""
         try:
             return _recorded(json.loads(self.beside))
         except (KeyError, TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What two sources know, as one: a store of one's own, and what comes with this release.
+"""The knowledge of two sources as one: a store of one's own, and what comes with this release.
 
 Of each cell the newer evidence counts, and what either lacks is taken from the other. A cell holds one date, that of
 its baseline, and what it says of a workaround is about the variants that failed beside it. So the cell whose baseline

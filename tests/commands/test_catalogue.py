@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from knowngood.app.catalogue.loader import shipped_catalogue
 from tests.commands.given import Call
 from tests.given_toys import TOYS
 
@@ -45,3 +46,27 @@ def test_what_is_wrong_elsewhere_still_stops(call: Call, own: Path) -> None:
     call(*DRAFT)
     (own / "toy-passes-1" / "issue.toml").write_text("title = 1\n")
     assert call("matrix").code == 2
+
+
+def test_a_row_is_checked_by_itself(call: Call, own: Path) -> None:
+    call(*DRAFT)
+    found = call("check", str(own / "ours-7"))
+    assert found.code == 1
+    assert "ours-7" in found.out
+    assert "toy-passes-1" not in found.out
+    done = call("check", str(shipped_catalogue() / "pytorch-151290"))
+    assert (done.code, done.out.partition(",")[0]) == (0, "1 issues and 0 builds")
+
+
+def test_a_folder_without_anything_in_it_is_no_clean_catalogue(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = call("check", str(tmp_path / "empty"))
+    assert done.code == 1
+    assert "no issue and no builds.toml stands here" in done.out
+
+
+def test_an_id_names_its_project(call: Call, own: Path) -> None:
+    assert own.exists()
+    done = call("new-issue", "185382", "--title", "Fails")
+    assert done.code == 2
+    assert "write PROJECT-NUMBER in lower case, such as pytorch-151589" in done.err

@@ -57,10 +57,11 @@ def row_warnings(folders: Sequence[Path], issues: Sequence[str]) -> tuple[RowWar
     """Warnings about these issues, found in these folders, in the order of files and lines; waived ones too."""
     found: list[RowWarning] = []
     for folder in folders:
-        measured = read_answers(folder)
+        owner = folder.parent if (folder / "issue.toml").exists() else folder
+        measured = read_answers(owner)
         for id_ in issues:
-            if (folder / id_).is_dir():
-                found.extend(_of_row(folder / id_, measured.get(id_, {})))
+            if (owner / id_).is_dir():
+                found.extend(_of_row(owner / id_, measured.get(id_, {})))
     return tuple(sorted(found))
 
 
