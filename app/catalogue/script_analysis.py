@@ -8,7 +8,7 @@ import ast
 import builtins
 import symtable
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -184,8 +184,14 @@ def arm_code(script: Script, arm: str) -> str:
     script is imported (a call, a setting, a loop); and every decorated helper, since a decorator may register it.
     Comments and docstrings inside of these count; what stands between them, and other arms, do not.
     """
-    functions = script.functions
-    waiting: list[ast.stmt] = [functions[arm], *(node for node in script.body if _acts_on_import(node))]
+    begin = [script.functions[arm], *(node for node in script.body if _acts_on_import(node))]
+    lines = script.text.split("\n")
+    return digest("\n".join(_source(lines, node) for node in reached_from(script, begin)))
+
+
+def reached_from(script: Script, begin: Iterable[ast.stmt]) -> list[ast.stmt]:
+    """These statements, and transitively every module-level one that binds a name they use, as they stand."""
+    waiting = list(begin)
     taken: set[ast.stmt] = set()
     while waiting:
         node = waiting.pop()
@@ -193,8 +199,7 @@ def arm_code(script: Script, arm: str) -> str:
             taken.add(node)
             used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
             waiting.extend(binder for name in used for binder in script.bound.get(name, ()))
-    lines = script.text.split("\n")
-    return digest("\n".join(_source(lines, node) for node in script.body if node in taken))
+    return [node for node in script.body if node in taken]
 
 
 def _acts_on_import(node: ast.stmt) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import regex
 
 from knowngood.app.catalogue.lenient_reader import Outline
-from knowngood.app.catalogue.script_analysis import Function, Script
+from knowngood.app.catalogue.script_analysis import Function, Script, reached_from
 from knowngood.app.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.app.domain.issue import BASELINE, CONTROL, SignatureKind
 
@@ -36,15 +36,7 @@ def script_warnings(script: Script, outline: Outline) -> Iterator[ScriptWarning]
 
 def reached(script: Script, arm: str) -> list[ast.stmt]:
     """The arm's function and every module-level statement that takes part in it, as they stand in the script."""
-    waiting: list[ast.stmt] = [script.functions[arm]] if arm in script.functions else []
-    taken: set[ast.stmt] = set()
-    while waiting:
-        node = waiting.pop()
-        if node not in taken:
-            taken.add(node)
-            used = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-            waiting.extend(binder for name in used for binder in script.bound.get(name, ()))
-    return [node for node in script.body if node in taken]
+    return reached_from(script, [script.functions[arm]] if arm in script.functions else [])
 
 
 def _warning(code: WarningCode, line: int, *found: str) -> ScriptWarning:
