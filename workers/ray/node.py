@@ -46,6 +46,9 @@ CPU_JOBS = "knowngood_cpu_jobs"
 NODE = "KNOWNGOOD_NODE"
 """The variable in which a node tells its own tasks how agents are started there: JSON of `AgentLaunchSpec`."""
 
+# Every node counts up Ray's own range for itself: of two nodes on one machine that begin a process at once, one may get
+# a port that the other has just taken, and that process dies before it is known (ray#19336; fairchem#1787, 2026-02-17).
+_FREE_PORTS = ("--min-worker-port=0", "--max-worker-port=0")
 # Idle processes that Ray keeps ready for the next task: a new one takes 1 to 3 s (2 busy cores, 2026-11-21).
 _READY_PROCESSES = 1
 # What travels is text of some kilobytes; Ray refuses less than 75 MiB.
@@ -68,7 +71,8 @@ _RAY_SETTINGS = {
     # Ray's tasks run at niceness 15 unless told otherwise, and with them agents and arms: a timeout must mean the same.
     "RAY_worker_niceness": "0",
     # Machines that measure are busy: where a process of Ray's took a minute to start it was given up and begun anew.
-    "RAY_worker_register_timeout_seconds": "600",
+    # One that dies as it starts is missed only then, and until then its node begins no other (killed so, 2026-11-23).
+    "RAY_worker_register_timeout_seconds": "150",
 }
 
 
@@ -114,7 +118,15 @@ class RayNode:
         if not self.address:
             place += ["--include-dashboard=false", "--no-monitor"]
         own = ["--node-ip-address", self.ip] if self.ip else []
-        return [*place, *own, *self.offer, "--dashboard-agent-listen-port=0", "--block", *self.ray_options]
+        return [
+            *place,
+            *own,
+            *self.offer,
+            *_FREE_PORTS,
+            "--dashboard-agent-listen-port=0",
+            "--block",
+            *self.ray_options,
+        ]
 
     @property
     def offer(self) -> list[str]:
