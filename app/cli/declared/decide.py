@@ -63,7 +63,7 @@ GATE = command(
     option(
         "--format",
         "form",
-        type=click.Choice(("text", "json", "junit", "sarif", "github", "markdown")),
+        type=click.Choice(("text", "json", "junit", "sarif", "codequality", "github", "markdown")),
         default="text",
         help="How it is told.",
     ),

@@ -91,6 +91,7 @@ class ResolvedBuild:
     it is known. Where it is open `build` has the default Python, or the lowest that is possible.
     `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
+    `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
     """
 
     build: str | None
@@ -101,6 +102,7 @@ class ResolvedBuild:
     packages: Mapping[str, str] = field(default_factory=dict)
     pythons: tuple[str, ...] = ()
     variant: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,13 +149,14 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
     catalogue = _Catalogue(BuildNames(builds), tested)
     packages = _packages(stated)
     asked = _asked(stated)
+    line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
     try:
         torch = _the_torch(stated)
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = _nearest_to_stated(stated, catalogue)
-        return ResolvedBuild(None, asked, str(unclear), nearest=nearest, packages=packages)
-    return replace(_settle(question, catalogue), packages=packages)
+        return ResolvedBuild(None, asked, str(unclear), nearest=nearest, packages=packages, line=line)
+    return replace(_settle(question, catalogue), packages=packages, line=torch.line)
 
 
 def resolve_build(

@@ -112,7 +112,8 @@ class Reason:
 class Ruling:
     """The answer. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build.
 
-    `counts` has the number of reasons of each effect. `why` is the first line that a person reads.
+    `counts` has the number of reasons of each effect. `why` is the first line that a person reads; `line` that of the
+    environment's file that states torch (0: none does).
     """
 
     decision: Decision
@@ -126,6 +127,7 @@ class Ruling:
     counts: Mapping[Effect, int] = field(default_factory=dict)
     decided_at: datetime | None = None
     known_at: datetime | None = None
+    line: int = 0
 
 
 def decide(question: GateQuestion, known: Known) -> Ruling:
@@ -492,6 +494,7 @@ def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         counts={effect: counts[effect] for effect in Effect},
         decided_at=question.now,
         known_at=asked.known.as_of,
+        line=question.resolved.line,
     )
 
 

@@ -64,13 +64,15 @@ class DecisionBody(BaseModel):
     """May this environment be used, and why.
 
     `build` is the tested build that it is (null: none, and `nearest` names tested builds beside it, which were not
-    used). `counts` has the number of reasons of each effect. `reasons` come worst first.
+    used). `line` is that of the environment's file that states torch (null: none does). `counts` has the number of
+    reasons of each effect. `reasons` come worst first.
     """
 
     decision: Decision
     why: str
     build: str | None
     asked: str
+    line: int | None
     nearest: list[str]
     hardware: list[str]
     counts: dict[Effect, int]

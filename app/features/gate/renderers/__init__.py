@@ -13,6 +13,7 @@ class Form(StrEnum):
     JSON = "json"
     JUNIT = "junit"
     SARIF = "sarif"
+    CODE_QUALITY = "codequality"
     GITHUB = "github"
     MARKDOWN = "markdown"
     SUMMARY = "summary"
@@ -23,6 +24,7 @@ MEDIA = {
     Form.JSON: "application/json",
     Form.JUNIT: "application/xml",
     Form.SARIF: "application/sarif+json",
+    Form.CODE_QUALITY: "application/json",
     Form.GITHUB: "text/plain; charset=utf-8",
     Form.MARKDOWN: "text/markdown; charset=utf-8",
     Form.SUMMARY: "text/markdown; charset=utf-8",
@@ -31,10 +33,11 @@ MEDIA = {
 
 _HERE = "knowngood.app.features.gate.renderers"
 _RENDERERS: Mapping[Form, tuple[str, tuple[str, ...]]] = {
-    Form.TEXT: (f"{_HERE}.text:answer_text", ()),
+    Form.TEXT: (f"{_HERE}.text:answer_text", ("where",)),
     Form.JSON: (f"{_HERE}.json:dump_decision", ()),
     Form.JUNIT: (f"{_HERE}.junit:answer_junit", ()),
     Form.SARIF: (f"{_HERE}.sarif:answer_sarif", ("where",)),
+    Form.CODE_QUALITY: (f"{_HERE}.code_quality:answer_code_quality", ("where",)),
     Form.GITHUB: (f"{_HERE}.github:answer_github", ("where", "advisory")),
     Form.MARKDOWN: (f"{_HERE}.markdown:answer_markdown", ()),
     Form.SUMMARY: (f"{_HERE}.github:github_summary", ()),

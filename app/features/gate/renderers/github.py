@@ -5,7 +5,7 @@ rest is counted. Escapes are those of actions/toolkit (packages/core/src/command
 `,` in properties too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from knowngood.app.features.gate.decision import Decision, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
@@ -37,16 +37,18 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 def answer_github(ruling: Ruling, base: str = "", *, where: str = "", advisory: bool = False) -> str:
     """The answer as one plain line, then a command for each of the ten worst reasons.
 
-    `where` is the environment's file, relative to the repository (empty: none). What refuses is an error, and only a
-    warning where the gate is `advisory`. Runners obey `##[..]` inside a line too, so the plain line holds none.
+    `where` is the environment's file, relative to the repository (empty: none); they stand at its line that states
+    torch. What refuses is an error, and only a warning where the gate is `advisory`. Runners obey `##[..]` inside a
+    line too, so the plain line holds none.
     """
     reasons = told(ruling)
     lines = [headline(ruling).replace("##[", "## [")]
-    lines += [_annotation(reason, base, where, advisory=advisory) for reason in reasons[:SHOWN]]
+    place = {"file": where, "line": str(ruling.line or "") if where else ""}
+    lines += [_annotation(reason, base, place, advisory=advisory) for reason in reasons[:SHOWN]]
     if len(reasons) > SHOWN:
         lines.append(_rest(ruling, len(reasons) - SHOWN, base))
     if not reasons or not is_explained(ruling, reasons):
-        lines.append(_answer(ruling, where, advisory=advisory))
+        lines.append(_answer(ruling, place, advisory=advisory))
     return "\n".join(lines) + "\n"
 
 
@@ -57,19 +59,19 @@ def github_summary(ruling: Ruling, base: str = "") -> str:
     return next(fits, headline(ruling)[:1000] + "\n")
 
 
-def _answer(ruling: Ruling, where: str, *, advisory: bool) -> str:
+def _answer(ruling: Ruling, place: Mapping[str, str], *, advisory: bool) -> str:
     level = "notice" if ruling.decision is Decision.PASS else "warning" if advisory else "error"
     message = "\n".join([one_line(ruling.why), *map(one_line, ruling.notes)])
-    return _command(level, message, title=f"Known Good: {DECISIONS[ruling.decision]}", file=where)
+    return _command(level, message, title=f"Known Good: {DECISIONS[ruling.decision]}", **place)
 
 
-def _annotation(reason: Reason, base: str, where: str, *, advisory: bool) -> str:
+def _annotation(reason: Reason, base: str, place: Mapping[str, str], *, advisory: bool) -> str:
     level = _LEVELS[reason.effect]
     return _command(
         "warning" if advisory and level == "error" else level,
         "\n".join(_message(reason, base)),
         title=f"{one_line(reason.issue)} {EFFECTS[reason.effect]} on {one_line(reason.build)}",
-        file=where,
+        **place,
     )
 
 
@@ -91,7 +93,7 @@ def _message(reason: Reason, base: str) -> Iterator[str]:
 
 def _rest(ruling: Ruling, count: int, base: str) -> str:
     where = build_page(ruling, base) or "the JSON form tells them all"
-    return _command("notice", f"And {count} more: {where}", title="Known Good", file="")
+    return _command("notice", f"And {count} more: {where}", title="Known Good")
 
 
 def _command(level: str, message: str, **properties: str) -> str:

@@ -20,6 +20,7 @@ def decision_body(ruling: Ruling, base: str = "") -> dict[str, Any]:
         "why": ruling.why,
         "build": ruling.build,
         "asked": ruling.asked,
+        "line": ruling.line or None,
         "nearest": list(ruling.nearest),
         "hardware": list(ruling.hardware),
         "counts": {effect.value: ruling.counts.get(effect, 0) for effect in Effect},

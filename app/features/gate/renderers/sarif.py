@@ -33,7 +33,7 @@ PLACEHOLDER = "knowngood/environment"
 """Where results stand when the environment comes from no file of the repository. Never changed: alerts hang on it."""
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_NO_ANSWER = "knowngood-no-answer"
+NO_ANSWER = "knowngood-no-answer"
 _LEVELS = {Effect.BLOCK: "error", Effect.INSUFFICIENT: "warning", Effect.WARN: "warning", Effect.PASS: "none"}
 # `](` in a plain message would make a link of what stands before it.
 _LINK = re.compile(r"\](?=\()")
@@ -46,9 +46,9 @@ def answer_sarif(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     reasons = told(ruling)
     rules = _rules(reasons, base)
     places = {issue: place for place, issue in enumerate(rules)}
-    results = [_result(reason, places[reason.issue], base, where) for reason in reasons]
+    results = [_result(reason, places[reason.issue], base, where, ruling.line) for reason in reasons]
     if not is_explained(ruling, reasons):
-        rules[_NO_ANSWER] = _no_answer_rule()
+        rules[NO_ANSWER] = _no_answer_rule()
         results.append(_no_answer(ruling, len(rules) - 1, where))
     informed = {"informationUri": base} if _ADDRESS.match(base) else {}
     run = {
@@ -121,14 +121,14 @@ def _place(reason: Reason) -> str:
     return f"{reason.build} ({reason.hardware})"
 
 
-def _result(reason: Reason, rule: int, base: str, where: str) -> _Json:
+def _result(reason: Reason, rule: int, base: str, where: str, line: int) -> _Json:
     evidence = address(base, reason.evidence)
     return {
         "ruleId": one_line(reason.issue),
         "ruleIndex": rule,
         "level": _LEVELS[reason.effect],
         "message": {"text": _message(reason.why)},
-        "locations": [_location(where, reason.build, reason.hardware)],
+        "locations": [_location(where, line, reason.build, reason.hardware)],
         "partialFingerprints": _fingerprints(reason.issue, reason.hardware, where),
         "properties": {
             "effect": reason.effect.value,
@@ -142,26 +142,31 @@ def _result(reason: Reason, rule: int, base: str, where: str) -> _Json:
     }
 
 
-def _location(where: str, build: str, hardware: str) -> _Json:
+def _location(where: str, line: int, build: str, hardware: str) -> _Json:
     path = one_line(where.replace("\\", "/")).removeprefix("./") or PLACEHOLDER
     artifact = {"uri": quote(path), **({} if path.startswith("/") else {"uriBaseId": "%SRCROOT%"})}
     return {
-        "physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}},
+        "physicalLocation": {"artifactLocation": artifact, "region": {"startLine": line or 1}},
         "logicalLocations": [{"fullyQualifiedName": one_line(f"{build} on {hardware}"), "kind": "environment"}],
     }
 
 
 def _fingerprints(issue: str, hardware: str, where: str) -> Mapping[str, str]:
     """Code scanning reads `primaryLocationLineHash` alone; the other key is for viewers that keep all."""
-    named = "\n".join(one_line(part) for part in (issue, hardware, where))
-    seal = hashlib.sha256(named.encode()).hexdigest()[:32]
+    seal = fingerprint(issue, hardware, where)
     return {"primaryLocationLineHash": f"{seal}:1", "knowngood/v1": seal}
+
+
+def fingerprint(issue: str, hardware: str, where: str) -> str:
+    """The same from run to run, whatever the build is: 32 hexadecimal digits."""
+    named = "\n".join(one_line(part) for part in (issue, hardware, where))
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
 def _no_answer_rule() -> _Json:
     text = "Nothing that was measured says whether this environment may be used."
     return {
-        "id": _NO_ANSWER,
+        "id": NO_ANSWER,
         "shortDescription": {"text": text},
         "fullDescription": {"text": text},
         "help": {"text": text, "markdown": text},
@@ -171,12 +176,14 @@ def _no_answer_rule() -> _Json:
 
 def _no_answer(ruling: Ruling, rule: int, where: str) -> _Json:
     return {
-        "ruleId": _NO_ANSWER,
+        "ruleId": NO_ANSWER,
         "ruleIndex": rule,
         "level": "error" if ruling.decision is Decision.BLOCK else "warning",
         "message": {"text": _message(" ".join((ruling.why, *ruling.notes)))},
-        "locations": [_location(where, ruling.build or "not tested", ", ".join(ruling.hardware) or "any hardware")],
-        "partialFingerprints": _fingerprints(_NO_ANSWER, "", where),
+        "locations": [
+            _location(where, ruling.line, ruling.build or "not tested", ", ".join(ruling.hardware) or "any hardware")
+        ],
+        "partialFingerprints": _fingerprints(NO_ANSWER, "", where),
     }
 
 

@@ -26,9 +26,9 @@ from knowngood.app.features.gate.renderers.json import address
 _INDENT = "    "
 
 
-def answer_text(ruling: Ruling, base: str = "") -> str:
+def answer_text(ruling: Ruling, base: str = "", *, where: str = "") -> str:
     """The answer, what it holds for, each reason that does something with its workaround, then what passes."""
-    lines = [*wrapped(headline(ruling), later="  "), "", *_facts(ruling)]
+    lines = [*wrapped(headline(ruling), later="  "), "", *_facts(ruling, where)]
     for group in grouped(told(ruling)):
         lines += ["", *(_together(group) if len(group) > 1 else _told(group[0], base))]
     rest = [*_unanswered(ruling), *_settled(ruling), *_plain(ruling)]
@@ -37,10 +37,11 @@ def answer_text(ruling: Ruling, base: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _facts(ruling: Ruling) -> Iterator[str]:
+def _facts(ruling: Ruling, where: str) -> Iterator[str]:
     facts = [
         ("build", one_line(ruling.build) if ruling.build else "not tested"),
         ("asked", one_line(ruling.asked)),
+        ("stated in", f"{one_line(where)}:{ruling.line}" if where and ruling.line else ""),
         ("nearest", ", ".join(map(one_line, ruling.nearest)) + ", not used" if ruling.nearest else ""),
         ("hardware", ", ".join(map(one_line, ruling.hardware))),
         ("watched", counted(ruling)),

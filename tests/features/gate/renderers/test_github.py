@@ -53,6 +53,15 @@ def test_each_reason_is_an_annotation_after_the_answer() -> None:
     assert second[0] == "warning"
 
 
+def test_annotations_stand_at_the_line_that_states_torch() -> None:
+    at_line = replace(BLOCKED, line=7)
+
+    assert {one[1].get("line") for one in commands_in(answer_github(at_line, where="requirements.txt"))} == {"7"}
+    assert {one[1].get("line") for one in commands_in(answer_github(at_line))} == {None}
+    (untested,) = commands_in(answer_github(replace(UNTESTED, line=3), where="requirements.txt"))
+    assert untested[1]["line"] == "3"
+
+
 def test_ten_are_shown_and_the_rest_is_counted_with_a_link() -> None:
     many = make_ruling(*(make_reason(f"toy-{number}") for number in range(14)))
 

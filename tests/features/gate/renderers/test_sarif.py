@@ -63,6 +63,12 @@ def test_a_result_tells_why_and_its_rule_the_cure() -> None:
     assert run["properties"]["decision"] == "block"
 
 
+def test_an_alert_stands_at_the_line_that_states_torch() -> None:
+    for line, shown in ((7, 7), (0, 1)):
+        results = run_of(replace(BLOCKED, line=line), SERVER, "requirements.txt")["results"]
+        assert {one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results} == {shown}
+
+
 def test_without_a_server_nothing_links() -> None:
     run = run_of(BLOCKED)
 
