@@ -86,8 +86,9 @@ COMPARE = command(
     "Exit codes: 0 compared; 1 a transition of --fail-on was found; 2 the question cannot be understood, such as a "
     "build that is not known; 3 no issue answers on both builds, so that nothing was compared; 4 the store cannot be "
     "used.",
-    argument("a", "The build that is left, such as torch-2.5.1+cu124, or 2.5.1."),
-    argument("b", "The build that is moved to."),
+    argument("a", "The build that is left, such as torch-2.5.1+cu124, or 2.5.1.", default=""),
+    argument("b", "The build that is moved to.", default=""),
+    text("--from-diff", "In place of A and B: what this checkout's files state now, and at this revision.", "REVISION"),
     text("--hardware", "One class; cpu-x86_64 unless said, where it was measured.", "CLASS"),
     ISSUES,
     option("--format", "form", type=_FORMS, default="text", help="How it is told."),

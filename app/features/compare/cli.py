@@ -1,8 +1,9 @@
 """`knowngood compare A B`: what is fixed, what breaks and what stays, from one build to another."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from knowngood.app.cli.choice import issues_of, one_of
 from knowngood.app.cli.exit_codes import Exit
@@ -16,20 +17,65 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.compare.comparison import Comparison, Transition
 from knowngood.app.features.compare.comparison import compare as compare_builds
 from knowngood.app.features.compare.renderers import comparison_markdown, comparison_text
+from knowngood.app.features.gate.cli.result import say
+from knowngood.app.knowledge.model import Knowledge
 
+if TYPE_CHECKING:
+    from knowngood.app.features.compare.git_changes import ChangedTorch
+
+_TORCH_CHANGES = "knowngood.app.features.compare.git_changes:torch_changes"
 _BODY = "knowngood.app.features.compare.schemas:compare_body"
 
 
 def compare(
-    *, a: str, b: str, hardware: str, issues: Sequence[str], form: str, as_json: bool, fail_on: Sequence[str]
+    *,
+    a: str,
+    b: str,
+    from_diff: str,
+    hardware: str,
+    issues: Sequence[str],
+    form: str,
+    as_json: bool,
+    fail_on: Sequence[str],
 ) -> Exit:
     failing = one_of(Transition, fail_on, "--fail-on", "transition")
+    if bool(from_diff) == bool(a or b) or bool(a) != bool(b):
+        raise BadRequest("name two builds, such as 2.5.1 2.6.0, or --from-diff and the revision to compare with")
     now = datetime.now(UTC)
-    compared = _compared(knowledge_here().known, (a, b), hardware, issues, now)
-    sys.stdout.write(_told(compared, "json" if as_json else form, now))
+    knowledge = knowledge_here()
+    ends: list[Exit] = []
+    pairs = _pairs_in(from_diff, knowledge, ends) if from_diff else [(a, b)]
+    compared = [_compared(knowledge.known, pair, hardware, issues, now) for pair in pairs]
+    texts = [_told(one, "json" if as_json else form, now) for one in compared]
+    is_list = bool(from_diff) and (as_json or form == "json")
+    sys.stdout.write(f"[{','.join(texts)}]\n" if is_list else "\n".join(texts))
+    return max([*ends, *(_end(one, failing) for one in compared)], key=_GRAVITY.index, default=Exit.OK)
+
+
+_GRAVITY = (Exit.OK, Exit.INSUFFICIENT, Exit.FINDING)
+
+
+def _end(compared: Comparison, failing: Collection[str]) -> Exit:
     if any(pair.transition in failing for pair in compared.pairs):
         return Exit.FINDING
     return Exit.INSUFFICIENT if compared.is_blind else Exit.OK
+
+
+def _pairs_in(revision: str, knowledge: Knowledge, ends: list[Exit]) -> list[tuple[str, str]]:
+    """The builds that files move between, each pair once. Files are named on standard error; for one whose builds
+    cannot be compared `ends` gets an end.
+    """
+    pairs: dict[tuple[str, str], None] = {}
+    changes: list["ChangedTorch"] = load(_TORCH_CHANGES)(revision, knowledge)
+    if not changes:
+        say(f"no file that differs from {revision} states another torch")
+    for change in changes:
+        say(f"{change.path}: {change.sentence}")
+        if change.before and change.after and change.before.build and change.after.build:
+            pairs[change.before.build, change.after.build] = None
+        else:
+            ends.append(Exit.INSUFFICIENT)
+    return list(pairs)
 
 
 def _compared(known: Known, sides: tuple[str, str], hardware: str, issues: Sequence[str], now: datetime) -> Comparison:
