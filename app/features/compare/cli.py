@@ -66,7 +66,7 @@ def _pairs_in(revision: str, knowledge: Knowledge, ends: list[Exit]) -> list[tup
     cannot be compared `ends` gets an end.
     """
     pairs: dict[tuple[str, str], None] = {}
-    changes: list["ChangedTorch"] = load(_TORCH_CHANGES)(revision, knowledge)
+    changes: list[ChangedTorch] = load(_TORCH_CHANGES)(revision, knowledge)
     if not changes:
         say(f"no file that differs from {revision} states another torch")
     for change in changes:
