@@ -21,7 +21,7 @@ COPY app app
 COPY workers workers
 COPY repros repros
 COPY migrations migrations
-RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps .
+RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . ./repros/evidence
 
 FROM debian:bookworm-slim AS server
 COPY --from=made /opt/python /opt/python

@@ -68,7 +68,10 @@ words: $(VENV)/.developer
 pictures: $(VENV)/.developer
 	$(BIN)/python -m tools.pictures
 
+# The results are no package of an index, and `up` finds them in the checkout.
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --no-emit-package knowngood-evidence
+
 lock: $(VENV)/.installed
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --group dev --extra postgres --generate-hashes --no-header --no-annotate -q -o requirements-dev.lock
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q -c requirements-dev.lock -o requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra postgres --extra ray --generate-hashes --no-header --no-annotate -q -c requirements-dev.lock -o requirements-fleet.lock
+	$(COMPILE) --group dev --extra server --extra postgres -o requirements-dev.lock
+	$(COMPILE) --extra server -c requirements-dev.lock -o requirements.lock
+	$(COMPILE) --extra postgres --extra ray -c requirements-dev.lock -o requirements-fleet.lock

@@ -12,3 +12,10 @@ def collect_seldom() -> None:
     processor instead of 2.7; 2026-11-21).
     """
     gc.set_threshold(50_000, 20, 50)
+
+
+def leave_quickly() -> None:
+    """Look through nothing any more: when Python ends it would look through all that is left, before it frees it. That
+    was a quarter of a question to the gate (310 ms of a busy processor instead of 230; 2026-11-23).
+    """
+    gc.freeze()

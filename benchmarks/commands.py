@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.catalogue.evidence import shipped_evidence
 from knowngood.app.main import cli
 
 ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", "5"))
@@ -58,7 +58,7 @@ def _stores(folder: Path, ours: str) -> tuple[Path, Path]:
         if program and STORE:
             shutil.copytree(STORE, place)
         elif program:
-            evidence = sorted(map(str, (shipped_catalogue() / "evidence").glob("*.jsonl.gz")))
+            evidence = list(map(str, shipped_evidence()))
             _run(program, ["import", *evidence], place)
         if program:
             _run(program, ["migrate"], place)

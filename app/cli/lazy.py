@@ -9,9 +9,13 @@ import click
 from click.exceptions import NoSuchCommand
 
 from knowngood.app.cli.loading import load
+from knowngood.app.domain.errors import NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
 _CONFIGURE = "knowngood.app.logging_setup:configure"
+_EXTRAS = {"ray": "ray", "psycopg": "postgres"}
+_SERVER = "server"
+"""Who asks needs none; whatever else is missing comes with this one."""
 
 
 def command(target: str, help_: str, *params: click.Parameter, example: str) -> click.Command:
@@ -27,11 +31,28 @@ def command(target: str, help_: str, *params: click.Parameter, example: str) -> 
 
 
 def _call(target: str, /, **asked: Any) -> int | None:  # noqa: ANN401 - what was declared
-    run = load(target)
-    if "structlog" in sys.modules:  # what may log imports it; unless told otherwise it would write among the answers
-        load(_CONFIGURE)("text", "warning")
-    code: int | None = run(**asked)
+    try:
+        run = load(target)
+        if (
+            "structlog" in sys.modules
+        ):  # what may log imports it; unless told otherwise it would write among the answers
+            load(_CONFIGURE)("text", "warning")
+        code: int | None = run(**asked)
+    except ModuleNotFoundError as error:
+        raise _not_installed(error) from error
     return code
+
+
+def _not_installed(error: ModuleNotFoundError) -> Exception:
+    """The extra that brings the missing package; the error itself where a module of ours or of Python's is missing."""
+    package = (error.name or "").partition(".")[0]
+    if package in {"", "knowngood"} or package in sys.stdlib_module_names:
+        return error
+    command = click.get_current_context().command_path
+    return NotInstalled(
+        f"{command} needs {package}, which is not installed; install it with: "
+        f'pip install "knowngood[{_EXTRAS.get(package, _SERVER)}]"'
+    )
 
 
 def group(help_: str, **commands: click.Command) -> click.Group:

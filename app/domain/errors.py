@@ -75,6 +75,10 @@ class ServerUnusable(KnownGoodError):
     """A server of ours that does not answer, or not as one of ours."""
 
 
+class NotInstalled(KnownGoodError):
+    """A package that only an extra of this release brings; the text names the extra."""
+
+
 class FleetUnusable(KnownGoodError):
     """A fleet that cannot be joined or led from here: no Ray, no token, no head at the address, or a machine unfit."""
 

@@ -27,7 +27,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.issue import Issue, SignatureKind
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, is_flaky
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict, is_flaky
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge, Recorded
@@ -207,6 +207,10 @@ _BEFORE: Mapping[str, Any] = {
 """Fields that the first snapshots of this format left out too."""
 
 
+_VERDICT = tuple(Cell.__dataclass_fields__).index("verdict")
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
+
+
 def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
     cells: dict[CellPlace, list[Any]] = {(one[0], one[1], one[2]): one for one in body["cells"]}
     known = Known(
@@ -218,6 +222,7 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
         hardware=tuple(body["hardware"]),
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
+        verdicts={place: _VERDICTS[one[_VERDICT]] for place, one in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}
     return Knowledge(known, frozenset(build for _, build, _ in cells), lists)

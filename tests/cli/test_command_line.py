@@ -35,6 +35,7 @@ LOADERS = {
     "app/dashboard/matrix/cli.py",
     "app/features/compare/cli.py",
     "app/features/diagnose/cli.py",
+    "app/features/environments/detect.py",
     "app/features/gate/cli/asking.py",
     "app/features/gate/renderers/__init__.py",
     "app/features/gate/request.py",

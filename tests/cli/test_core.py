@@ -2,11 +2,17 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.lazy import command
+from knowngood.app.domain.errors import NotInstalled
 
 CORE = ("click", "cryptography", "packaging", "pydantic", "regex", "yaml")
 NEEDED_BY_THEM = ("annotated_types", "cffi", "pydantic_core", "typing_extensions", "typing_inspection")
@@ -42,6 +48,8 @@ ASKED = {
     "status": 0,
     "status --json": 0,
 }
+LACKING = ("matrix", "hygiene", "run --dry-run", "serve", "up", "check", "doctor", "token list", "dispatch")
+NOT_OF_A_QUESTION = {"cryptography", "logging.handlers", "packaging.pylock", "pydantic", "sqlite3", "yaml"}
 
 
 @pytest.fixture
@@ -57,18 +65,71 @@ def places(tmp_path: Path) -> dict[str, Path]:
     return {name: tmp_path / file for name, file in files.items()}
 
 
-def test_asking_imports_the_core_alone(places: dict[str, Path], tmp_path: Path) -> None:
+def with_the_core(asked: Iterable[str], cwd: Path, then: str = "") -> subprocess.CompletedProcess[str]:
+    """These commands one after the other in one process, where no other package is to be found."""
     code = GUARDED.format(allowed={*CORE, *NEEDED_BY_THEM, "knowngood"})
-    asked = {" ".join(str(places.get(word, word)) for word in one.split()): end for one, end in ASKED.items()}
-    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "nobody")}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd / "nobody")}
+    return subprocess.run(
+        [sys.executable, "-c", code + then],
         input=json.dumps(list(asked)),
         env=environment,
-        cwd=tmp_path,
+        cwd=cwd,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_asking_imports_the_core_alone(places: dict[str, Path], tmp_path: Path) -> None:
+    asked = {" ".join(str(places.get(word, word)) for word in one.split()): end for one, end in ASKED.items()}
+    done = with_the_core(asked, tmp_path)
     ended = [line for line in done.stderr.splitlines() if not line.startswith("knowngood: answered from")]
     assert ended == [f"{one}: {end}" for one, end in asked.items()]
+
+
+def test_what_the_core_lacks_is_said_with_the_extra_that_brings_it(tmp_path: Path) -> None:
+    done = with_the_core(LACKING, tmp_path)
+    told = done.stderr.splitlines()
+    assert told[1::2] == [f"{one}: {Exit.UNUSABLE}" for one in LACKING], done.stderr
+    for one, sentence in zip(LACKING, told[::2], strict=True):
+        name = one.removesuffix(" --dry-run")
+        assert re.fullmatch(
+            rf'knowngood: knowngood {name} needs \w+, .* install it with: pip install "knowngood\[server\]"', sentence
+        )
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"),
+    [
+        ("sqlalchemy.orm", "server"),
+        ("uv", "server"),
+        ("ray", "ray"),
+        ("psycopg.rows", "postgres"),
+        ("knowngood.app.nothing", None),
+        ("sqlite3", None),  # a Python that was built without it
+    ],
+)
+def test_each_package_has_its_extra_and_what_is_ours_or_pythons_has_none(
+    missing: str, extra: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> None:
+        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
+
+    monkeypatch.setattr("knowngood.app.cli.lazy.load", fail)
+    asked = command("any.module:name", "Ask.", example="ask")
+    asked.name = "ask"
+    with pytest.raises(NotInstalled if extra else ModuleNotFoundError) as ended:
+        asked.main([], prog_name="knowngood ask", standalone_mode=False)
+    if extra:
+        package = missing.partition(".")[0]
+        assert str(ended.value) == (
+            f'knowngood ask needs {package}, which is not installed; install it with: pip install "knowngood[{extra}]"'
+        )
+
+
+def test_a_question_to_the_gate_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    """Each takes longer to import than the decision; a policy is read with pydantic, and there is none here."""
+    (tmp_path / "requirements.txt").write_text("torch==2.5.1+cu124\n")
+    asked = "gate -r requirements.txt --issues xla-8464"
+    done = with_the_core([asked], tmp_path, "print(json.dumps(sorted(sys.modules)))\n")
+    assert sorted(NOT_OF_A_QUESTION.intersection(json.loads(done.stdout.splitlines()[-1]))) == []

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from knowngood.app.domain.builds.build import Build
@@ -35,6 +36,7 @@ from knowngood.workers.provision.resolver import ProvisionFailure, Resolver, env
 from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
 
 PRODUCT = "knowngood"
+_RESULTS = "knowngood-evidence"
 _ROOMS = ("app", "workers", "repros", "migrations")
 _PLATFORMS = {"manylinux_2_28_x86_64": "x86_64-manylinux_2_28", "manylinux_2_28_aarch64": "aarch64-manylinux_2_28"}
 
@@ -211,7 +213,7 @@ def _resolve(wanted: PackRequest, resolver: Resolver, tell: Tell) -> tuple[dict[
 def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, scratch: Path) -> Lock:
     """The lock of the worker's own dependencies there, in the versions that it has here."""
     asked, here, target = scratch / "worker.in", scratch / "here.txt", scratch / "pylock.toml"
-    asked.write_text("\n".join(distribution(PRODUCT).requires or ()), encoding="utf-8")
+    asked.write_text("\n".join(_requirements()), encoding="utf-8")
     here.write_text("\n".join(f"{one.name}=={one.version}" for one in distributions()), encoding="utf-8")
     options = ("-q", "--no-header", "--format", "pylock.toml", "--only-binary", ":all:", "-c", str(here))
     world = ("--python-version", wanted.python, "--python-platform", platform)
@@ -251,10 +253,27 @@ def _own_wheel() -> tuple[str, bytes]:
         for path in sorted(_room(room).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts and _room("repros") / "evidence" not in path.parents
     }
-    files[f"{info}/METADATA"] = (own.read_text("METADATA") or "").encode()
+    files[f"{info}/METADATA"] = _metadata(own.read_text("METADATA") or "").encode()
     files[f"{info}/entry_points.txt"] = (own.read_text("entry_points.txt") or "").encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: knowngood\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     return f"worker/{PRODUCT}-{own.version}-py3-none-any.whl", zip_wheel(files, f"{info}/RECORD")
+
+
+def _requirements() -> list[str]:
+    """What measuring takes: this release's extra `server`, without the results, which a pack does not bring."""
+    asked = map(Requirement, distribution(PRODUCT).requires or ())
+    return [
+        f"{one.name}{one.specifier}"
+        for one in asked
+        if one.name != _RESULTS and (one.marker is None or one.marker.evaluate({"extra": "server"}))
+    ]
+
+
+def _metadata(text: str) -> str:
+    """Its extra is what the worker in a pack needs, so there it has none."""
+    head, blank, description = text.partition("\n\n")
+    kept = [line for line in head.splitlines() if not line.startswith(("Requires-Dist:", "Provides-Extra:"))]
+    return "\n".join([*kept, *(f"Requires-Dist: {one}" for one in _requirements())]) + blank + description
 
 
 def _room(name: str) -> Path:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
-from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.catalogue.evidence import DISTRIBUTION, shipped_evidence
 from knowngood.app.cli.catalogue import opened_with_catalogue
 from knowngood.app.cli.choice import Chosen
 from knowngood.app.cli.output import err
@@ -35,8 +34,8 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
     log_as(settings, "warning")
     engine = opened_with_catalogue(settings)
     derive_anew(engine)
-    for file in _shipped_evidence() if settings.shipped else ():
-        import_bundle(engine, file, alone=True)
+    if settings.shipped:
+        _take_in_shipped(engine)
     listening, address = listen(host or settings.host, settings.port if port is None else port)
     with stoppable() as stop, Server(engine, settings, listening).beside():
         err.print(f"[bold]Known Good is at {address}[/]  (Ctrl-C stops it)", soft_wrap=True)
@@ -58,8 +57,12 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
         wait(stop)
 
 
-def _shipped_evidence() -> list[Path]:
-    return sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz"))
+def _take_in_shipped(engine: Engine) -> None:
+    files = shipped_evidence()
+    if not files:
+        err.print(f"the results of this release are not installed; install them with: pip install {DISTRIBUTION}")
+    for file in files:
+        import_bundle(engine, file, alone=True)
 
 
 def _give_up_earlier(engine: Engine) -> None:

@@ -14,11 +14,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import sqrt
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
@@ -31,30 +31,6 @@ from knowngood.app.domain.verdicts.verdict import (
     derive_cell,
     judge_variant,
 )
-
-_Z = 1.959963984540054  # of the normal distribution, for 95 %
-
-
-@dataclass(frozen=True)
-class Rate:
-    """`part` of `whole`. Where `whole` is 0 nothing is known, and the interval is everything."""
-
-    part: int
-    whole: int
-
-    @property
-    def share(self) -> float:
-        return self.part / self.whole if self.whole else 0.0
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval: it keeps its promise for rare events too, where the usual one says "0 to 0"."""
-        if not self.whole:
-            return (0.0, 1.0)
-        n, p, z2 = self.whole, self.share, _Z * _Z
-        centre = (p + z2 / (2 * n)) / (1 + z2 / n)
-        half = _Z / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
-        return (0.0 if self.part == 0 else centre - half, 1.0 if self.part == n else centre + half)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.identity_key import IdentityKey
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.verdicts.false_changes import Rate
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     Basis,
@@ -30,6 +30,7 @@ from knowngood.app.domain.verdicts.verdict import (
 )
 
 Pythons = tuple[str, str]
+Places = tuple[CellPlace, CellPlace]
 
 AGREEMENT = 0.95
 """The lower end of the 95 % interval of two Pythons' measured agreement; below it neither stands in for the other."""
@@ -43,7 +44,8 @@ class Claims:
 
     A function of the store: which builds, classes or issues somebody asks for changes no answer. What follows from the
     store alone is worked out once; keep one of these for as long as the store stands still. `flaky` are the places of
-    its flaky cells, where they are known without looking at each (None: each is looked at).
+    its flaky cells and `verdicts` what each cell says, where they are known without looking at each (None: each is
+    looked at).
     """
 
     issues: Mapping[str, Issue]
@@ -51,6 +53,7 @@ class Claims:
     cells: Mapping[CellPlace, Cell]
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
+    verdicts: Mapping[CellPlace, Verdict] | None = None
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
@@ -134,8 +137,23 @@ class Claims:
         return frozenset(
             build
             for issue, build, hardware in self.cells
-            if issue in smoke and self.cells[issue, build, hardware].verdict is Verdict.NOT_AFFECTED
+            if issue in smoke and self._verdict((issue, build, hardware)) is Verdict.NOT_AFFECTED
         )
+
+    def _verdict(self, place: CellPlace) -> Verdict | None:
+        if self.verdicts is not None:
+            return self.verdicts.get(place)
+        cell = self.cells.get(place)
+        return cell.verdict if cell is not None else None
+
+    def _answers(self, place: CellPlace) -> bool:
+        return self._verdict(place) in CONCLUSIVE
+
+    def _agreeing(self, pairs: Sequence[Places]) -> Rate:
+        return Rate(sum(self._verdict(one) is self._verdict(other) for one, other in pairs), len(pairs))
+
+    def _cells(self, pairs: Iterable[Places]) -> tuple[tuple[Cell, Cell], ...]:
+        return tuple((self.cells[one], self.cells[other]) for one, other in pairs)
 
     @cached_property
     def agreement(self) -> Mapping[Pythons, Rate]:
@@ -144,12 +162,16 @@ class Claims:
         Cells of rows that name a Python are no pairs: they are there because Pythons differ.
         """
         builds = self.builds
-        found = grouped(self.pairs, lambda pair: _pair(builds[pair[0].build].python, builds[pair[1].build].python))
-        return {pythons: _agreeing(pairs) for pythons, pairs in sorted(found.items(), key=_by_pythons)}
+        found = grouped(self._paired, lambda pair: _pair(builds[pair[0][1]].python, builds[pair[1][1]].python))
+        return {pythons: self._agreeing(pairs) for pythons, pairs in sorted(found.items(), key=_by_pythons)}
 
     @cached_property
     def pairs(self) -> tuple[tuple[Cell, Cell], ...]:
         """The cells that were measured, with an answer, on two Pythons of one wheel; the older Python first."""
+        return self._cells(self._paired)
+
+    @cached_property
+    def _paired(self) -> tuple[Places, ...]:
         places: dict[tuple[str, BuildId, str | None, str], list[str]] = defaultdict(list)
         for issue, build, hardware in self.cells:
             known, row = self.builds.get(build), self.issues.get(issue)
@@ -159,33 +181,31 @@ class Claims:
             pair
             for (issue, _, _, hardware), builds in sorted(places.items(), key=lambda item: (item[0][0], item[0][3]))
             if len(builds) > 1
-            for pair in combinations(self._answers(issue, builds, hardware), 2)
+            for pair in combinations(self._answering(issue, builds, hardware), 2)
         )
 
-    def _answers(self, issue: str, builds: Iterable[str], hardware: str) -> Iterator[Cell]:
-        for build in sorted(builds, key=lambda id_: self.builds[id_].build_id):
-            cell = self.cells[issue, build, hardware]
-            if cell.verdict in CONCLUSIVE:
-                yield cell
+    def _answering(self, issue: str, builds: Iterable[str], hardware: str) -> Iterator[CellPlace]:
+        in_order = sorted(builds, key=lambda id_: self.builds[id_].build_id)
+        return filter(self._answers, ((issue, build, hardware) for build in in_order))
 
     @cached_property
     def device_agreement(self) -> Rate:
         """The same over `device_pairs`."""
-        return _agreeing(self.device_pairs)
+        return self._agreeing(self._device_paired)
 
     @cached_property
     def device_pairs(self) -> tuple[tuple[Cell, Cell], ...]:
         """Cells of device-independent rows that were measured, with an answer, on the CPU and on another class; the
         CPU's first.
         """
+        return self._cells(self._device_paired)
+
+    @cached_property
+    def _device_paired(self) -> tuple[Places, ...]:
         rows = {issue.id for issue in self.issues.values() if issue.requires.device is Device.ANY}
         keys = sorted(key for key in self.cells if key[0] in rows and key[2] != CPU_CLASS)
-        pairs = [(self.cells.get((issue, build, CPU_CLASS)), self.cells[issue, build, at]) for issue, build, at in keys]
-        return tuple(
-            (on_cpu, cell)
-            for on_cpu, cell in pairs
-            if on_cpu is not None and {on_cpu.verdict, cell.verdict} <= CONCLUSIVE
-        )
+        pairs = (((issue, build, CPU_CLASS), (issue, build, at)) for issue, build, at in keys)
+        return tuple(pair for pair in pairs if all(map(self._answers, pair)))
 
     def _wheels_alike(self, build: Build) -> tuple[Build, ...]:
         """The builds that differ from this one in Python alone."""
@@ -195,10 +215,6 @@ class Claims:
     def _families(self) -> Mapping[BuildId, tuple[Build, ...]]:
         families = grouped(self.builds.values(), lambda build: build.build_id.apart_from_python)
         return defaultdict(tuple, {key: tuple(found) for key, found in families.items()})
-
-
-def _agreeing(pairs: Sequence[tuple[Cell, Cell]]) -> Rate:
-    return Rate(sum(one.verdict is other.verdict for one, other in pairs), len(pairs))
 
 
 def holds(rate: Rate) -> bool:

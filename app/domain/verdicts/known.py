@@ -24,7 +24,8 @@ class Known:
 
     `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
     once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
-    known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` is as in `Claims`.
+    known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` and `verdicts` are
+    as in `Claims`.
     """
 
     issues: Mapping[str, Issue]
@@ -34,6 +35,7 @@ class Known:
     as_of: datetime
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
+    verdicts: Mapping[CellPlace, Verdict] | None = None
 
     @cached_property
     def names(self) -> Names:
@@ -41,7 +43,7 @@ class Known:
 
     @cached_property
     def claims(self) -> Claims:
-        return Claims(self.issues, self.builds, self.cells, infers=self.infers, flaky=self.flaky)
+        return Claims(self.issues, self.builds, self.cells, self.infers, self.flaky, self.verdicts)
 
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The claim about a cell: measured, inferred, or not known."""

@@ -2,21 +2,20 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
 from knowngood.app.features.environments import conda_list
-from knowngood.app.features.environments.conda_env_yaml import read_environment_yml
-from knowngood.app.features.environments.lockfiles import (
-    read_pdm_lock,
-    read_pipfile_lock,
-    read_poetry_lock,
-    read_pylock,
-    read_uv_lock,
-)
 from knowngood.app.features.environments.requirements_txt import read_package_list, read_requirements
 from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import Source, Table, read_source, read_toml
+
+# Imported for their files alone: YAML and packaging's lock classes take 25 ms, and most questions bring neither.
+_YML = "knowngood.app.features.environments.conda_env_yaml:read_environment_yml"
+_LOCKS = "knowngood.app.features.environments.lockfiles"
+_PIPFILE = f"{_LOCKS}:read_pipfile_lock"
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
@@ -57,9 +56,9 @@ def _read(source: Source, python: str) -> StatedEnvironment:
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
     if base.endswith((".yml", ".yaml")):
-        return read_environment_yml(source, python)
+        return _read_by(_YML, source, python)
     if base == "pipfile.lock":
-        return read_pipfile_lock(source, python)
+        return _read_by(_PIPFILE, source, python)
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
     return _read_by_content(source, python)
@@ -79,12 +78,17 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
 def _read_lock(source: Source, base: str, python: str) -> StatedEnvironment:
     data = read_toml(source)
     if base.startswith("pylock") or "lock-version" in data.values:
-        return read_pylock(source, data, python)
+        return _read_by(f"{_LOCKS}:read_pylock", source, data, python)
     if base == "poetry.lock" or (not base and _has_in_metadata(data, "lock-version")):
-        return read_poetry_lock(source, data, python)
+        return _read_by(f"{_LOCKS}:read_poetry_lock", source, data, python)
     if base == "pdm.lock" or (not base and _has_in_metadata(data, "lock_version")):
-        return read_pdm_lock(source, data, python)
-    return read_uv_lock(source, data, python)
+        return _read_by(f"{_LOCKS}:read_pdm_lock", source, data, python)
+    return _read_by(f"{_LOCKS}:read_uv_lock", source, data, python)
+
+
+def _read_by(reader: str, *asked: object) -> StatedEnvironment:
+    found: StatedEnvironment = load(reader)(*asked)
+    return found
 
 
 def _has_in_metadata(data: Table, key: str) -> bool:
@@ -94,13 +98,13 @@ def _has_in_metadata(data: Table, key: str) -> bool:
 
 # In this order: a list of conda's may hold what looks like another format further down.
 _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
-    (lambda source: source.text.lstrip().startswith("{"), read_pipfile_lock),
+    (lambda source: source.text.lstrip().startswith("{"), partial(_read_by, _PIPFILE)),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
     (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),
     (
         lambda source: _JSON_LIST.match(source.text) or source.name.lower().endswith(".json"),
         read_package_list,
     ),
-    (lambda source: _YAML.search(source.text), read_environment_yml),
+    (lambda source: _YAML.search(source.text), partial(_read_by, _YML)),
     (lambda source: conda_list.is_export(source.text), conda_list.read_export),
 )

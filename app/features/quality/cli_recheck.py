@@ -9,7 +9,8 @@ from rich.console import Console
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.planning import PlannedJob, Sample, recheck_cells, recheck_jobs, twins_of
-from knowngood.app.domain.verdicts.false_changes import Again, Rate, Rechecked, recheck
+from knowngood.app.domain.rate import Rate
+from knowngood.app.domain.verdicts.false_changes import Again, Rechecked, recheck
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
 from knowngood.app.store.engine import Engine, Session, reading
 from knowngood.app.store.evidence.quality import load_judged

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.false_changes import (
     MachineComparison,
     ProvisioningTime,
-    Rate,
     RepeatedPair,
     TimeSpent,
 )

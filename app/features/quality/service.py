@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.false_changes import (
     MachineComparison,
     ProvisioningTime,
-    Rate,
     RepeatedPair,
     TimeSpent,
     compared_machines,

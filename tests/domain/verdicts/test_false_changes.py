@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, Variant
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.false_changes import (
     Again,
     AttemptTime,
-    Rate,
     RepeatedPair,
     Trial,
     compared_machines,

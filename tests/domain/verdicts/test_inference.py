@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from knowngood.app.domain.issue import CPU_PATH, Device, Requires
-from knowngood.app.domain.verdicts.false_changes import Rate
+from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.inference import DEVICE_RULE, PYTHON_RULE, ground_of, holds, own_reason
 from knowngood.app.domain.verdicts.verdict import Assurance, Basis, Cell, Verdict
 from tests.domain.given_claims import (

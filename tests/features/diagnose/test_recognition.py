@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.catalogue.evidence import shipped_evidence
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue
 from knowngood.app.domain.measuring.job import Attempt
@@ -97,7 +97,7 @@ def shelf() -> Shelf:
     builds = {build.id: build for build in catalogue.builds}
     failures: dict[str, list[str]] = defaultdict(list)
     passed: dict[str, list[str]] = defaultdict(list)
-    for path in sorted((shipped_catalogue() / "evidence").glob("*.jsonl.gz")):
+    for path in shipped_evidence():
         logs: dict[str, str] = {}
         for item in read_items(check_bundle(path)):
             if isinstance(item, LogText):

@@ -1,0 +1,181 @@
+"""The package as people install it: from a folder of wheels, no network, a home that is empty and stays so.
+
+KNOWNGOOD_PACKAGE_CASES says how many questions are asked of the installed command and of a store (6 unless set);
+KNOWNGOOD_SOAK_SEED repeats them.
+"""
+
+import hashlib
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from uv import find_uv_bin
+
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.app.features.gate.cli.result import CODES
+from knowngood.app.features.gate.renderers.json import dump_decision
+from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
+from knowngood.app.knowledge.loader import load_knowledge
+from knowngood.app.store.engine import Engine, reading
+from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
+from tests.knowledge.test_shipped import POLICIES
+
+ROOT = Path(__file__).parents[2]
+CASES = int(os.environ.get("KNOWNGOOD_PACKAGE_CASES", "6"))
+SEED = int(os.environ.get("KNOWNGOOD_SOAK_SEED", "17"))
+GATE = ("gate", "-r", "requirements.txt", "--issues", "pytorch-151290,xla-8464")
+QUESTIONS: Mapping[tuple[str, ...], int] = {
+    GATE: 0,
+    ("gate", "--build", "torch-2.5.1+cu124", "--issues", "xla-8464"): 1,
+    ("gate", "--here", "--issues", "xla-8464"): 3,
+    ("gate", "--lock", "uv.lock", "--issues", "xla-8464"): 0,
+    ("compare", "2.5.1", "2.7.1"): 0,
+    ("upgrade", "--from", "2.5.1", "--issues", "xla-8464"): 0,
+    ("explain", "log.txt"): 3,
+    ("status",): 0,
+    ("matrix",): Exit.UNUSABLE,
+    ("run", "--dry-run"): Exit.UNUSABLE,
+    ("serve",): Exit.UNUSABLE,
+}
+UV_LOCK = """version = 1
+requires-python = ">=3.12"
+
+[[package]]
+name = "torch"
+version = "2.6.0"
+source = { registry = "https://pypi.org/simple" }
+"""
+Ask = Callable[..., subprocess.CompletedProcess[str]]
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+
+
+def build(to: Path, source: Path, *what: str) -> Path:
+    subprocess.run([find_uv_bin(), "build", "-q", *what, "-o", to, source], check=True, timeout=300)
+    return next(one for one in to.iterdir() if one.suffix in {".whl", ".gz"})
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("wheel"), ROOT, "--wheel")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
+    """The program, in a new environment that holds what the wheel asks for and no more."""
+    house, env = tmp_path_factory.mktemp("wheelhouse"), tmp_path_factory.mktemp("fresh") / "env"
+    here = house / "here.txt"
+    here.write_text("\n".join(f"{one.name}=={one.version}" for one in distributions() if one.name != "knowngood"))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    subprocess.run(
+        [*pip, "download", "--only-binary", ":all:", "-c", here, "-d", house, wheel], check=True, timeout=300
+    )
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=300)
+    offline = ["install", "--no-index", "--find-links", str(house), "--compile", "knowngood"]
+    subprocess.run([*pip, "--python", env / "bin" / "python", *offline], check=True, timeout=300)
+    return env / "bin" / "knowngood"
+
+
+@pytest.fixture
+def ask(installed: Path, tmp_path: Path) -> Ask:
+    """In a project that has an `app`, `workers` and `tests` of its own; with no network where the host lets us."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir(mode=0o500)
+    for name in ("app", "workers", "tests", "repros"):
+        (project / name).mkdir(parents=True)
+        (project / name / "__init__.py").write_text("raise ImportError('of the project, not of ours')\n")
+    (project / "requirements.txt").write_text("torch==2.6.0\n")
+    (project / "uv.lock").write_text(UV_LOCK)
+    (project / "log.txt").write_text("KeyError: 'x'\n")
+    has_none = probe_host_sandbox(tmp_path, Isolation.NETWORK).level is Isolation.NETWORK
+    offline = ["unshare", "--map-root-user", "--net"] if has_none else []
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
+
+    def asking(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*offline, installed, *arguments],
+            env={"PATH": os.environ["PATH"], "HOME": str(home), **nowhere, **settings},
+            cwd=project,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert list(home.iterdir()) == []
+        return done
+
+    return asking
+
+
+def test_the_wheel_is_small_and_holds_one_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+    assert wheel.stat().st_size < 5_000_000
+    assert {name.partition("/")[0] for name in names} == {"knowngood", "knowngood-0.2.0.dist-info"}
+    assert not [name for name in names if name.endswith((".gz", ".pyc"))]
+    asked = [Requirement(line.partition(": ")[2]) for line in metadata.splitlines() if line.startswith("Requires-Dist")]
+    core = {one.name for one in asked if one.marker is None}
+    assert core == {"click", "cryptography", "packaging", "pydantic", "pyyaml", "regex"}
+
+
+@pytest.mark.parametrize("source", [ROOT, ROOT / "repros" / "evidence"], ids=["knowngood", "knowngood-evidence"])
+def test_every_build_is_the_same_bytes_and_so_is_one_from_the_sdist(source: Path, tmp_path: Path) -> None:
+    sdist = build(tmp_path / "sdist", source, "--sdist")
+    made = [build(tmp_path / "one", source, "--wheel"), build(tmp_path / "two", source, "--wheel")]
+    made.append(build(tmp_path / "three", sdist, "--wheel"))
+    assert len({hashlib.sha256(one.read_bytes()).hexdigest() for one in made}) == 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"PYTHONPATH": "."}], ids=["alone", "on the project's path"])
+def test_whoever_asks_needs_no_store_no_network_and_no_home(ask: Ask, settings: Mapping[str, str]) -> None:
+    for question, code in QUESTIONS.items():
+        done = ask(*question, **settings)
+        assert done.returncode == code, (question, done.stderr)
+        assert "Traceback" not in done.stderr
+        if code == Exit.UNUSABLE:
+            assert 'install it with: pip install "knowngood[server]"' in done.stderr
+        else:
+            assert "that come with this release" in done.stdout + done.stderr
+
+
+def test_it_decides_as_a_store_with_the_same_evidence_does(ask: Ask, shipped: Engine, tmp_path: Path) -> None:
+    chance = random.Random(SEED)  # noqa: S311 - no secret
+    with reading(shipped) as s:
+        store = load_knowledge(s, datetime.now(UTC)).knowledge
+    builds, issues = sorted(store.tested), sorted(store.known.issues)
+    for number in range(CASES):
+        chosen, names = chance.choice(builds), chance.sample(issues, chance.randint(1, 5))
+        policy = tmp_path / "knowngood.toml"
+        policy.write_text(chance.choice(list(POLICIES.values())))
+        asked = GateRequest(build=chosen, issues=tuple(names), policy=AttachedFile(policy.name, policy.read_text()))
+        true = rule(asked, store, datetime.now(UTC))
+        question = ("--build", chosen, "--issues", ",".join(names), "--policy", str(policy), "--format", "json")
+        done = ask("gate", *question)
+        told = json.loads(done.stdout)
+        where = f"KNOWNGOOD_SOAK_SEED={SEED}, question {number}: {question}"
+        assert (told["decision"], done.returncode) == (true.decision.value, CODES[true.decision.value]), where
+        expected = json.loads(dump_decision(true))
+        assert (told["reasons"], told["counts"]) == (expected["reasons"], expected["counts"]), where
+
+
+def test_a_question_takes_little_of_a_processor(ask: Ask) -> None:
+    """A quarter of a second on an idle machine; twice that where others work too."""
+    took = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert ask(*GATE).returncode == 0
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(took) < 0.5, took
