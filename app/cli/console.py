@@ -172,6 +172,7 @@ class RunProgress:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._clock.join()
+        self._progress.update(self._whole, left="")
         self._progress.stop()
 
     def tell(self, event: Event) -> None:
