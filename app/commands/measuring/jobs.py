@@ -129,7 +129,7 @@ def _tell_stopped(engine: Engine, run_id: str) -> None:
     with reading(engine) as s:
         run = load_run(s, run_id)
     done = f"{run.arms_done} of {many(run.arms_total, 'arm')} have their result, which is kept"
-    err.print(f"stopped: {done}; the same command goes on with the rest", markup=False, highlight=False)
+    err.print(f"stopped: {done}; the same command goes on with the rest", markup=False, highlight=False, soft_wrap=True)
 
 
 def queue(
@@ -178,7 +178,7 @@ def _see_through(engine: Engine, work: Work, run_id: str, how: DispatchOptions, 
                 dispatch(engine, transport(work), how, stop=stop, on_event=progress.tell)
             except DispatcherBusy:
                 if not is_told:
-                    err.print(_waited_for(engine, run_id), markup=False, highlight=False, soft_wrap=True)
+                    err.print(waited_for(engine, run_id), markup=False, highlight=False, soft_wrap=True)
                 is_told = True
                 if _is_done_by_another(engine, run_id, progress, stop):
                     return
@@ -192,7 +192,7 @@ def _left(engine: Engine, run_id: str) -> float | None:
     return None
 
 
-def _waited_for(engine: Engine, run_id: str) -> str:
+def waited_for(engine: Engine, run_id: str) -> str:
     """Who measures already, and at what."""
     with reading(engine) as s:
         lease, runs = load_lease(s, DISPATCHER), load_runs(s, 50)

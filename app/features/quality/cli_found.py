@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from rich.console import Console
 
+from knowngood.app.cli.console import many
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.false_changes import Again, Rechecked
 from knowngood.app.domain.verdicts.known import Known
@@ -33,7 +34,7 @@ def print_found(console: Console, places: Collection[CellPlace], known: Known, s
         return
     words = Counter(mark_of(cell).word for cell in found)
     console.print(
-        f"found in {len(found)} cells: {'; '.join(f'{count} {word}' for word, count in words.most_common())}",
+        f"found in {many(len(found), 'cell')}: {'; '.join(f'{count} {word}' for word, count in words.most_common())}",
         markup=False,
         highlight=False,
         soft_wrap=True,
