@@ -28,7 +28,7 @@ _LISTS = """
 
 _NEWEST = """
     SELECT issue, arm, variant, started_at, finished_at FROM attempts JOIN (
-        SELECT issue, arm, variant, max(finished_at) AS finished_at FROM attempts WHERE counts_as IS NOT NULL
+        SELECT issue, arm, variant, max(finished_at) AS finished_at FROM attempts WHERE counts_as <> 'env_error'
         GROUP BY issue, arm, variant
     ) USING (issue, arm, variant, finished_at)
 """

@@ -44,7 +44,9 @@ def test_who_waits_is_told_for_whom(engine: Engine, holder: str, words: str) -> 
 
 
 def known(found: Mapping[str, Verdict]) -> Known:
-    cells = {cell.key: cell for cell in (_cell(build, verdict) for build, verdict in found.items())}
+    cells: dict[CellPlace, Cell] = {
+        cell.key: cell for cell in (_cell(build, verdict) for build, verdict in found.items())
+    }
     return Known({ISSUE.id: ISSUE}, {BUILD.id: BUILD, OTHER.id: OTHER}, cells, (HARDWARE,), NOON)
 
 

@@ -1,6 +1,6 @@
 """How long a run will still take, by what is done of it. Pure; the one clock of terminal, page and API."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -8,6 +8,7 @@ from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, GUESS_S
 
 Key = tuple[str, str, str]  # issue, arm, variant
 Span = tuple[float, float]  # seconds on any one clock: from, to
+_Timed = tuple[Key, Span]
 
 _NOTHING_S = 0.01  # an arm that ended so soon was never started: its environment could not be made
 
@@ -15,7 +16,8 @@ _NOTHING_S = 0.01  # an arm that ended so soon was never started: its environmen
 @dataclass(frozen=True)
 class JobAt:
     """How far one job is. `environment` is the time in which its environment was made or found, up to now where that
-    still goes on (`is_ready` is False), None before it begins; `done` are the arms that have ended.
+    still goes on (`is_ready` is False), None before it begins; `done` are the arms that have ended, `running` those
+    that go on, up to now, and `to_do` the others.
     """
 
     build: str
@@ -23,7 +25,8 @@ class JobAt:
     is_ready: bool
     environment: Span | None
     to_do: Sequence[Key]
-    done: Sequence[tuple[Key, Span]]
+    running: Sequence[_Timed]
+    done: Sequence[_Timed]
 
 
 def seconds_left(jobs: Sequence[JobAt], durations: Mapping[Key, float], environment_s: float | None) -> float | None:
@@ -35,31 +38,45 @@ def seconds_left(jobs: Sequence[JobAt], durations: Mapping[Key, float], environm
     done = [one for job in jobs for one in job.done if _s(one[1]) > _NOTHING_S]
     if not done:
         return None
-    arms, environments = [span for _, span in done], [job.environment for job in jobs if job.environment]
-    arms_s = sum(_expect(done, durations, [key for job in jobs if not job.is_over for key in job.to_do]))
+    arms = [span for _, span in (*done, *(one for job in jobs for one in job.running))]
+    environments = [job.environment for job in jobs if job.environment]
     together = _width([*arms, *environments])
     alone = _width(arms) + _width(environments)
     overlap = together / alone if alone else 1.0
-    return overlap * (arms_s / _beside(arms) + _environments_s(jobs, environment_s) / _beside(environments))
+    return overlap * (
+        _arms_s(jobs, done, durations) / _beside(arms) + _environments_s(jobs, environment_s) / _beside(environments)
+    )
 
 
-def _expect(done: Sequence[tuple[Key, Span]], before: Mapping[Key, float], to_do: Iterable[Key]) -> Iterable[float]:
-    """Of each arm to do the seconds it will take: as in this run with another build, as before at this run's pace, as
-    others of its issue, as all others here.
+def _arms_s(jobs: Sequence[JobAt], done: Sequence[_Timed], before: Mapping[Key, float]) -> float:
+    """Seconds until the last arm has ended, one after another. One that goes on for longer than its like is taken to
+    be half done: without, nothing would speak of the slow arms while the quick ones end.
     """
-    own, of_issue = _means((key, _s(span)) for key, span in done), _means((key[0], _s(span)) for key, span in done)
-    timed = [(_s(span), before[key]) for key, span in done if key in before]
+    going_on = [(key, _s(span)) for job in jobs if not job.is_over for key, span in job.running]
+    known = [(key, _s(span)) for key, span in done]
+    known += [(key, 2 * spent) for key, spent in going_on if spent > _expected(known, before)(key)]
+    expected = _expected(known, before)
+    waiting = sum(expected(key) for job in jobs if not job.is_over for key in job.to_do)
+    return waiting + sum(max(expected(key) - spent, 0.0) for key, spent in going_on)
+
+
+def _expected(known: Sequence[tuple[Key, float]], before: Mapping[Key, float]) -> Callable[[Key], float]:
+    """Of an arm the seconds it will take: as in this run with another build, as before at this run's pace, as others of
+    its issue, as those of all issues here.
+    """
+    own, of_issue = _means(known), _means((key[0], seconds) for key, seconds in known)
+    timed = [(seconds, before[key]) for key, seconds in known if key in before]
     usual = fmean(before.values()) if before else GUESS_S
     # As if one more arm had taken what it always takes: the first one alone may have ended at once.
     pace = (sum(now for now, _ in timed) + usual) / (sum(then for _, then in timed) + usual)
-    of_all = fmean(own.values())
-    for key in to_do:
+    of_all = fmean(of_issue.values())
+
+    def expected(key: Key) -> float:
         if key in own:
-            yield own[key]
-        elif key in before:
-            yield before[key] * pace
-        else:
-            yield of_issue.get(key[0], of_all)
+            return own[key]
+        return before[key] * pace if key in before else of_issue.get(key[0], of_all)
+
+    return expected
 
 
 def _environments_s(jobs: Sequence[JobAt], before_s: float | None) -> float:
@@ -74,7 +91,7 @@ def _environments_s(jobs: Sequence[JobAt], before_s: float | None) -> float:
         seen.add(job.build)
         if job.is_ready and job.environment:
             took[is_first].append(spent)
-        elif not job.is_over and job.to_do:
+        elif not job.is_over and (job.to_do or job.running):
             waiting.append((is_first, spent))
     usual = ENVIRONMENT_S if before_s is None else before_s
     first = fmean(took[True]) if took[True] else usual

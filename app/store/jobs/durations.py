@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -33,7 +34,13 @@ def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
     def at(moment: datetime) -> float:
         return (moment - run.created_at).total_seconds()
 
-    to_do, done = _arms_of(s, run.id)
+    started = {
+        str(data["attempt"]): when
+        for when, data in s.execute(
+            sa.select(events.c.at, events.c.data).where(events.c.run == run.id, events.c.kind == "arm_started")
+        )
+    }
+    by_job = _arms_of(s, run.id)
     ready = {
         str(data["job"]): when
         for when, data in s.execute(
@@ -48,32 +55,43 @@ def load_jobs_at(s: Session, run: RunRow, now: datetime) -> tuple[JobAt, ...]:
             is_over=job.state not in {JobState.QUEUED, JobState.LEASED},
             is_ready=job.id in ready,
             environment=(at(job.started_at), at(ready.get(job.id, job.finished_at or now))) if job.started_at else None,
-            to_do=to_do.get(job.id, ()),
-            done=[(key, (at(begin), at(end))) for key, begin, end in done.get(job.id, ())],
+            to_do=[one.key for one in by_job[job.id] if not one.is_running and one.span is None],
+            running=[
+                (one.key, (at(started.get(one.attempt, now)), at(now))) for one in by_job[job.id] if one.is_running
+            ],
+            done=[(one.key, (at(one.span[0]), at(one.span[1]))) for one in by_job[job.id] if one.span],
         )
         for job in run.jobs
     )
 
 
-def _arms_of(
-    s: Session, run: str
-) -> tuple[Mapping[str, list[Key]], Mapping[str, list[tuple[Key, datetime, datetime]]]]:
-    """By job, the arms that are to be done, and those that have ended with when they went on."""
-    to_do, done = defaultdict[str, list[Key]](list), defaultdict[str, list[tuple[Key, datetime, datetime]]](list)
+@dataclass(frozen=True)
+class _ArmAt:
+    """`span` is None of an arm that has not ended."""
+
+    attempt: str
+    key: Key
+    is_running: bool
+    span: tuple[datetime, datetime] | None
+
+
+def _arms_of(s: Session, run: str) -> Mapping[str, list[_ArmAt]]:
+    """By job; without those that have ended and left nothing."""
+    found = defaultdict[str, list[_ArmAt]](list)
     query = (
-        sa.select(arms.c.job, arms.c.issue, arms.c.arm, arms.c.variant, arms.c.state)
+        sa.select(arms.c.job, arms.c.attempt, arms.c.issue, arms.c.arm, arms.c.variant, arms.c.state)
         .add_columns(attempts.c.started_at, attempts.c.finished_at)
         .join(jobs, jobs.c.id == arms.c.job)
         .outerjoin(attempts, attempts.c.id == arms.c.attempt)
         .where(jobs.c.run == run)
     )
     for row in s.execute(query):
-        key = (row.issue, row.arm, row.variant)
-        if row.state != ArmState.DONE:
-            to_do[row.job].append(key)
-        elif row.started_at is not None:
-            done[row.job].append((key, row.started_at, row.finished_at))
-    return to_do, done
+        is_done = row.state == ArmState.DONE
+        span = (row.started_at, row.finished_at) if is_done and row.started_at is not None else None
+        if span or not is_done:
+            key = (row.issue, row.arm, row.variant)
+            found[row.job].append(_ArmAt(row.attempt, key, row.state == ArmState.RUNNING, span))
+    return found
 
 
 def load_locks(s: Session, issues: Iterable[Issue], builds: Iterable[Build]) -> dict[EnvironmentRequest, str]:

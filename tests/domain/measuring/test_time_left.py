@@ -28,7 +28,7 @@ def played(world: World) -> list[JobAt]:
             lane = lanes.index(min(lanes))
             done.append((key, (lanes[lane], lanes[lane] + seconds)))
             lanes[lane] += seconds
-        jobs.append(JobAt(build, is_over=True, is_ready=True, environment=(at, ready), to_do=(), done=done))
+        jobs.append(JobAt(build, is_over=True, is_ready=True, environment=(at, ready), to_do=(), running=(), done=done))
         at = max(lanes) + 0.3
     return jobs
 
@@ -42,9 +42,18 @@ def _seen(job: JobAt, now: float) -> JobAt:
     assert job.environment is not None
     begin, ready = job.environment
     done = [(key, span) for key, span in job.done if span[1] <= now]
-    left = [key for key, span in job.done if span[1] > now]
+    left = [key for key, span in job.done if span[0] > now]
+    running = [(key, (span[0], now)) for key, span in job.done if span[0] <= now < span[1]]
     environment = (begin, min(ready, now)) if begin <= now else None
-    return replace(job, is_over=not left, is_ready=ready <= now, environment=environment, to_do=left, done=done)
+    return replace(
+        job,
+        is_over=not left and not running,
+        is_ready=ready <= now,
+        environment=environment,
+        to_do=left,
+        running=running,
+        done=done,
+    )
 
 
 def times(seed: int, issues: int, builds: int, making: Sequence[float], *, spread: float) -> World:
@@ -65,6 +74,12 @@ WORLDS = {
     "varied arms, environments that are ready": times(1, 12, 5, (0.3,), spread=0.5),
     "varied arms, environments as dear as their arms": times(2, 8, 6, (90.0,), spread=0.6),
     "one lane, few builds": replace(times(3, 20, 3, (30.0, 20.0, 25.0), spread=0.7), lanes=1),
+    "an issue that nobody has timed hangs": World(
+        [
+            (build, 1.0, [(("slow", "a", ""), 30.0), *((("quick", f"{n}", ""), 1.0) for n in range(30))])
+            for build in ("one", "two")
+        ]
+    ),
     "a build with further packages": World(
         [
             (build, making, [((f"{issue}{making}", "a", ""), 4.0 + issue) for issue in range(6)])
@@ -96,14 +111,18 @@ def test_what_was_timed_before_counts_at_this_runs_pace() -> None:
 
 
 def test_nothing_is_said_before_an_arm_has_run() -> None:
-    job = JobAt("one", is_over=False, is_ready=False, environment=(0.0, 9.0), to_do=[("toy-1", "a", "")], done=())
+    job = JobAt(
+        "one", is_over=False, is_ready=False, environment=(0.0, 9.0), to_do=[("toy-1", "a", "")], running=(), done=()
+    )
     assert seconds_left([job], {("toy-1", "a", ""): 3.0}, 20.0) is None
 
 
 def test_arms_of_an_environment_that_cannot_be_made_say_nothing_of_others() -> None:
     key = ("toy-1", "a", "")
-    failed = JobAt("one", is_over=True, is_ready=False, environment=(0.0, 5.0), to_do=(), done=[(key, (5.0, 5.0))])
-    after = JobAt("two", is_over=False, is_ready=True, environment=(5.0, 9.0), to_do=[key], done=())
+    failed = JobAt(
+        "one", is_over=True, is_ready=False, environment=(0.0, 5.0), to_do=(), running=(), done=[(key, (5.0, 5.0))]
+    )
+    after = JobAt("two", is_over=False, is_ready=True, environment=(5.0, 9.0), to_do=[key], running=(), done=())
     assert seconds_left([failed, after], {}, None) is None
     running = replace(after, done=[(("toy-2", "a", ""), (9.0, 19.0))])
     assert seconds_left([failed, running], {}, None) == pytest.approx(10.0, rel=0.5)
