@@ -14,6 +14,8 @@ from knowngood.app.catalogue.loader import shipped_catalogue
 from knowngood.app.catalogue.models import BuildsFile, IssueFile
 from knowngood.app.serialization.toml_models import schema_of, schema_text
 
+ISSUE_SCHEMA = "issue.schema.json"
+
 
 def issue_schema() -> dict[str, Any]:
     """The schema of `issue.toml`."""
@@ -27,7 +29,7 @@ def builds_schema() -> dict[str, Any]:
 
 def published() -> Mapping[str, str]:
     """The files of the schemas by name, with their text."""
-    schemas = {"issue.schema.json": issue_schema(), "builds.schema.json": builds_schema()}
+    schemas = {ISSUE_SCHEMA: issue_schema(), "builds.schema.json": builds_schema()}
     return {name: schema_text(schema) for name, schema in schemas.items()}
 
 

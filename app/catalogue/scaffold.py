@@ -10,8 +10,11 @@ from string import Template
 
 from knowngood.app.catalogue.field_types import TITLE_CHARACTERS
 from knowngood.app.catalogue.issue_loader import is_issue_id
+from knowngood.app.catalogue.json_schema import ISSUE_SCHEMA as SCHEMA
+from knowngood.app.catalogue.json_schema import published
 from knowngood.app.catalogue.script_analysis import opening, standalone
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import SignatureKind
 
 _TRACKERS = {
     "pytorch": "pytorch/pytorch",
@@ -23,8 +26,17 @@ _TRACKERS = {
 }
 
 
-def new_issue(folder: Path, id_: str, title: str) -> Path:
-    """Write `folder/id_/issue.toml` and `repro.py` with marked places to fill in; the answer is the new folder.
+_SILENT = "silent = false  # FILL IN: true where numbers are wrong without an error"
+_KIND = 'kind = "message"  # FILL IN: message, wrong_result, signal or hang'
+_OF_KIND = {
+    SignatureKind.SIGNAL: '\nsignals = ["SIGSEGV"]  # FILL IN: what kills the process, such as SIGSEGV or SIGABRT',
+}
+_HANG = "HANG_S = 60  # FILL IN: after how many seconds a standalone run is called a hang\n"
+
+
+def new_issue(folder: Path, id_: str, title: str, kind: SignatureKind | None = None) -> Path:
+    """Write `folder/id_/issue.toml` and `repro.py` with marked places to fill in; the answer is the new folder. Beside
+    it the schema is left, as this release has it. With a `kind` the scaffold is one of such a failure.
 
     Raises BadRequest where the id or the title cannot be one, or where the folder is there already.
     """
@@ -37,17 +49,29 @@ def new_issue(folder: Path, id_: str, title: str) -> Path:
         place.mkdir(parents=True)
     except FileExistsError:
         raise BadRequest(f"{place} is there already; edit it, or choose another id") from None
-    (place / "issue.toml").write_text(_document(folder, id_, title), encoding="utf-8")
-    (place / "repro.py").write_text(_script(id_, title), encoding="utf-8")
+    (place / "issue.toml").write_text(_document(id_, title, kind), encoding="utf-8")
+    (place / "repro.py").write_text(_script(id_, title, kind), encoding="utf-8")
+    _leave_schema(folder)
     return place
 
 
-def _document(folder: Path, id_: str, title: str) -> str:
+def _leave_schema(folder: Path) -> None:
+    """Editors that know TOML check against it while the author types."""
+    file, text = folder / SCHEMA, published()[SCHEMA]
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+def _document(id_: str, title: str, kind: SignatureKind | None) -> str:
     url, link = _report(id_)
-    text = _template("template_issue.txt").substitute(title=_quoted(title), url=_quoted(url), link=_quoted(link))
-    # Editors that know TOML check against the schema while the author types.
-    schema = "#:schema ../issue.schema.json\n" if (folder / "issue.schema.json").exists() else ""
-    return schema + text
+    text = _template("template_issue.txt").substitute(
+        title=_quoted(title),
+        url=_quoted(url),
+        link=_quoted(link),
+        silent="silent = true" if kind is SignatureKind.WRONG_RESULT else _SILENT,
+        kind=f'kind = "{kind}"{_OF_KIND.get(kind, "")}' if kind else _KIND,
+    )
+    return f"#:schema ../{SCHEMA}\n{text}"
 
 
 def _report(id_: str) -> tuple[str, str]:
@@ -57,10 +81,14 @@ def _report(id_: str) -> tuple[str, str]:
     return "https://example.org/FILL-IN-the-thread", "FILL IN: the thread in which it was reported"
 
 
-def _script(id_: str, title: str) -> str:
+def _script(id_: str, title: str, kind: SignatureKind | None) -> str:
     escaped = title.replace("\\", "\\\\").replace('"', '\\"')
     return _template("template_repro.txt").substitute(
-        id=id_, title=escaped, opening=opening(), standalone=standalone().rstrip("\n")
+        id=id_,
+        title=escaped,
+        opening=opening(),
+        standalone=standalone().rstrip("\n"),
+        hang=_HANG if kind is SignatureKind.HANG else "",
     )
 
 

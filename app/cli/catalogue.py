@@ -8,7 +8,7 @@ from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.context import opened
 from knowngood.app.settings import Settings
 from knowngood.app.store.catalogue import save_catalogue
-from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.engine import Engine, may_write, name_of, reading, unit_of_work
 from knowngood.app.store.state.catalogue_state import is_taken_in, remember_taken_in
 
 
@@ -20,6 +20,12 @@ def take_in_catalogue(engine: Engine, settings: Settings) -> None:
             return
     catalogue = read_catalogue(settings.folders, with_drafts=False)
     tell_of_drafts(catalogue)
+    if not may_write(engine):
+        sys.stderr.write(
+            f"knowngood: {name_of(engine)} may only be read here and holds an older state of the catalogue, "
+            "which answers\n"
+        )
+        return
     with unit_of_work(engine) as s:
         changes = save_catalogue(s, catalogue.issues, catalogue.builds, datetime.now(UTC))
         remember_taken_in(s, digest)

@@ -1,6 +1,7 @@
 """How things look on a terminal: prices in words, a run as a progress display. No rules here."""
 
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Self
 
@@ -13,7 +14,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 from knowngood.app.domain.measuring.job import (
@@ -96,6 +96,7 @@ def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
 
 
 _MOST_LINES = 10
+_TICK_S, _TICKS_A_LINE = 2.0, 30
 
 
 def _open_in_words(estimate: Estimate) -> str:
@@ -132,36 +133,46 @@ def _warning(estimate: Estimate) -> str:
 
 
 class RunProgress:
-    """A live line for the whole run and one for each job under way; in a log, a line for each job that ended. May be
-    fed from several threads.
+    """A live line for the whole run and one for each job under way; in a log, a line for each stage of a job, and one
+    a minute. May be fed from several threads.
 
     `jobs` are the run's; events of other jobs are passed over. `tell` takes events as they happen, `show` a snapshot
-    (where another process does the work).
+    (where another process does the work). `left` says how many seconds the run still takes, as its page does.
     """
 
-    def __init__(self, console: Console, jobs: Sequence[JobRow]) -> None:
+    def __init__(
+        self, console: Console, jobs: Sequence[JobRow], left: Callable[[], float | None] = lambda: None
+    ) -> None:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}"),
             console=console,
         )
         self._console = console
+        self._left = left
         self._jobs = {job.id: job for job in jobs}
         self._tasks: dict[str, TaskID] = {}
+        self._stages: dict[str, str] = {}
+        self._over = threading.Event()
+        self._clock = threading.Thread(target=self._tick, name="time left", daemon=True)
         total = sum(job.arms_total for job in jobs)
         self._whole = self._progress.add_task(
-            "arms measured", total=total, completed=sum(job.arms_done for job in jobs)
+            "arms measured", total=total, completed=sum(job.arms_done for job in jobs), left=""
         )
 
     def __enter__(self) -> Self:
         self._progress.start()
+        self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._clock.join()
+        self._progress.update(self._whole, left="")
         self._progress.stop()
 
     def tell(self, event: Event) -> None:
@@ -173,9 +184,11 @@ class RunProgress:
                 self._line(job, "starting")
             case Provisioning():
                 self._line(job, _provisioning_in_words(event))
+                self._stage(job, f"environment, {event.phase}")
             case EnvironmentReady():
                 how = "ready again" if event.reused else "made"
                 self._line(job, f"environment {how} in {in_words(event.seconds)}")
+                self._stage(job, f"environment {how} in {in_words(event.seconds)}")
             case ArmStarted():
                 self._line(job, "running")
             case ArmFinished():
@@ -183,7 +196,29 @@ class RunProgress:
                 self._progress.advance(self._line(job, "running"))
             case JobEnded():
                 self._end(event.job)
-                self._note(job, event.problem)
+                self._note(f"{job.build}: {event.problem or 'done'}; {self._so_far()}")
+
+    def _tick(self) -> None:
+        """The time left, looked up beside the events: a store that is busy holds up no result."""
+        ticks = 0
+        while not self._over.wait(_TICK_S):
+            ticks += 1
+            left = self._left()
+            words = "" if left is None else f"about {in_words(left)} left"
+            self._progress.update(self._whole, left=words)
+            if ticks % _TICKS_A_LINE == 0:
+                self._note(self._so_far())
+
+    def _so_far(self) -> str:
+        whole = next(task for task in self._progress.tasks if task.id == self._whole)
+        left = f", {whole.fields['left']}" if whole.fields["left"] and not whole.finished else ""
+        return f"{whole.completed:.0f} of {whole.total:.0f} arms after {in_words(whole.elapsed or 0.0)}{left}"
+
+    def _stage(self, job: JobRow, what: str) -> None:
+        """Once, however often it is told how far the stage is."""
+        if self._stages.get(job.id) != what:
+            self._stages[job.id] = what
+            self._note(f"{job.build}: {what}")
 
     def show(self, run: RunRow) -> None:
         """Show a run as another process left it in the store."""
@@ -197,7 +232,9 @@ class RunProgress:
     def _line(self, job: JobRow, what: str) -> TaskID:
         description = f"{job.build}: {what[:60]}"
         if job.id not in self._tasks:
-            self._tasks[job.id] = self._progress.add_task(description, total=job.arms_total, completed=job.arms_done)
+            self._tasks[job.id] = self._progress.add_task(
+                description, total=job.arms_total, completed=job.arms_done, left=""
+            )
         self._progress.update(self._tasks[job.id], description=description)
         return self._tasks[job.id]
 
@@ -206,14 +243,10 @@ class RunProgress:
         if task is not None:
             self._progress.remove_task(task)
 
-    def _note(self, job: JobRow, problem: str) -> None:
+    def _note(self, text: str) -> None:
         """A log shows a live display once, when all is over."""
-        if self._console.is_terminal:
-            return
-        whole = next(task for task in self._progress.tasks if task.id == self._whole)
-        done = f"{whole.completed:.0f} of {whole.total:.0f} arms after {in_words(whole.elapsed or 0.0)}"
-        text = f"{job.build}: {problem or 'done'}; {done}"
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if not self._console.is_terminal:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _provisioning_in_words(event: Provisioning) -> str:

@@ -7,7 +7,7 @@ from knowngood.app.cli.loading import load
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.settings import Settings
-from knowngood.app.store.engine import Engine, connect, is_current, require_current
+from knowngood.app.store.engine import Engine, connect, is_current, may_write, require_current
 
 _BRING_UP = "knowngood.app.store.state.migrations:bring_up"
 
@@ -15,7 +15,7 @@ _BRING_UP = "knowngood.app.store.state.migrations:bring_up"
 def opened(settings: Settings) -> Engine:
     """The store, ready: made and migrated where it is our own SQLite file, refused where it is not current."""
     engine = connect(settings.database)
-    if not settings.database_url:
+    if not settings.database_url and may_write(engine):
         make_data_dir(settings)
         if not is_current(engine):
             load(_BRING_UP)(engine)

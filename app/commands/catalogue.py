@@ -10,7 +10,7 @@ from knowngood.app.catalogue.problems import CatalogueProblems
 from knowngood.app.catalogue.warnings.rows import row_warnings
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import out
-from knowngood.app.domain.issue import Comparison
+from knowngood.app.domain.issue import Comparison, SignatureKind
 from knowngood.app.settings import read_settings
 
 
@@ -44,8 +44,8 @@ def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     return Exit.FINDING if warnings and strict else Exit.OK
 
 
-def new_issue(id_: str, title: str, folder: Path | None) -> None:
+def new_issue(id_: str, title: str, kind: str | None, folder: Path | None) -> None:
     place = folder or next(iter(read_settings().catalogue_folders), Path("repros"))
-    made = scaffold.new_issue(place, id_, title)
+    made = scaffold.new_issue(place, id_, title, SignatureKind(kind) if kind else None)
     words = f"{made}: now write issue.toml and repro.py (docs/writing-a-row.md), then run `knowngood check {place}`"
     out.print(words, markup=False, soft_wrap=True)

@@ -28,7 +28,7 @@ from knowngood.app.gc_tuning import collect_seldom
 from knowngood.app.logging_setup import Level, configure
 from knowngood.app.server import begin_to_stop, create_app
 from knowngood.app.settings import Settings, read_settings
-from knowngood.app.store.engine import Engine, connect
+from knowngood.app.store.engine import Engine, connect, may_write
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.metrics.collector import Instruments
 from knowngood.app.web.middleware.connections import Connection
@@ -45,6 +45,8 @@ def serve(host: str | None, port: int | None, processes: int | None) -> None:
     settings = read_settings()
     log_as(settings, "info")
     engine = opened(settings)
+    if not may_write(engine):
+        logger.warning("the store may only be read here: questions are answered, nothing is taken in")
     listening, address = listen(host or settings.host, settings.port if port is None else port)
     if settings.log_format == "json":
         logger.info("serving", address=address)

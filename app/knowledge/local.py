@@ -15,6 +15,7 @@ from knowngood.app.domain.verdicts.verdict import RULES
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge
+from knowngood.app.sqlite_file import open_to_read
 from knowngood.app.store.evidence.documents import CONTENT, flaky_places, parse_build, parse_issue, read_cell
 from knowngood.app.store.state.revisions import CATALOGUE_IN_META, RULES_IN_META, head, state_of
 from knowngood.app.store.unreadable import FAULTS
@@ -27,7 +28,7 @@ _LISTS = """
 
 _NEWEST = """
     SELECT issue, arm, variant, started_at, finished_at FROM attempts JOIN (
-        SELECT issue, arm, variant, max(finished_at) AS finished_at FROM attempts WHERE counts_as IS NOT NULL
+        SELECT issue, arm, variant, max(finished_at) AS finished_at FROM attempts WHERE counts_as <> 'env_error'
         GROUP BY issue, arm, variant
     ) USING (issue, arm, variant, finished_at)
 """
@@ -40,7 +41,7 @@ def read_local(file: Path, now: datetime, source: bytes | None = None) -> Knowle
     """The knowledge that the file holds; None where it is not current, holds no issue, or anything in it cannot be
     read. With `source` (the digest of the catalogue's files) also where another catalogue was taken in last.
     """
-    with suppress(sqlite3.Error, *FAULTS), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+    with suppress(sqlite3.Error, *FAULTS), closing(open_to_read(file)) as db:
         db.execute("BEGIN")
         return _knowledge(db, now, source)
     return None
@@ -48,7 +49,7 @@ def read_local(file: Path, now: datetime, source: bytes | None = None) -> Knowle
 
 def read_times(file: Path) -> tuple[dict[tuple[str, str, str], float], float | None] | None:
     """As `load_durations` and `load_environment_s`, of a file that `read_local` has read."""
-    with suppress(sqlite3.Error, *FAULTS), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+    with suppress(sqlite3.Error, *FAULTS), closing(open_to_read(file)) as db:
         took = {
             (issue, arm, variant): (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
             for issue, arm, variant, begin, end in db.execute(_NEWEST)
@@ -59,7 +60,7 @@ def read_times(file: Path) -> tuple[dict[tuple[str, str, str], float], float | N
 
 def read_extent(file: Path) -> tuple[int, datetime | None] | None:
     """How many cells the file holds, and when the newest of them was measured; None where it cannot be read."""
-    with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+    with suppress(sqlite3.Error), closing(open_to_read(file)) as db:
         cells, newest = db.execute("SELECT count(*), max(measured_at) FROM cells").fetchone()
         return cells, datetime.fromisoformat(newest).replace(tzinfo=UTC) if newest else None
     return None

@@ -4,7 +4,10 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from knowngood.app.catalogue_digest import SHIPPED
+from knowngood.app.domain.errors import BadSnapshot
+from knowngood.app.knowledge.model import Recorded
 from knowngood.app.knowledge.snapshot import Snapshot, read_unsigned
+from knowngood.app.knowledge.together import recorded_together
 
 FILE = SHIPPED / "known.snapshot"
 """Written by tools/shipped.py."""
@@ -16,6 +19,14 @@ _OLD = timedelta(days=180)
 def read_shipped() -> Snapshot:
     """Raises BadSnapshot where the file of this installation is damaged, and OSError where it is not there."""
     return read_unsigned(FILE.read_bytes())
+
+
+def recorded_with_shipped(own: Recorded) -> Recorded:
+    """With what was timed before this release, for a guess at what nobody has timed here: no answer depends on it."""
+    try:
+        return recorded_together(own, read_shipped().recorded)
+    except (BadSnapshot, OSError):
+        return own
 
 
 def age_in_words(made_at: datetime, now: datetime) -> str:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from sqlite3 import OperationalError as SqliteError
 from typing import Any, cast
@@ -13,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.verdicts.verdict import RULES
+from knowngood.app.sqlite_file import is_read_only, open_to_read
 from knowngood.app.store.state.revisions import RULES_IN_META, head, is_known
 from knowngood.app.store.tables import meta
 
@@ -24,6 +26,7 @@ __all__ = [
     "in_words",
     "is_current",
     "is_of_older_rules",
+    "may_write",
     "name_of",
     "reading",
     "rebuilding",
@@ -38,6 +41,7 @@ Session = Connection
 
 
 _WRITES = "knowngood_writes"
+_READ_ONLY = "knowngood_read_only"
 _WAIT_S = "knowngood_wait_s"
 _BUSY_TIMEOUT_S = 60  # importing a large bundle holds the only write lock for that long on a slow host
 _MIGRATION_LOCK = 0x6B6E_6F77  # any constant of ours: PostgreSQL's advisory locks are numbers
@@ -98,6 +102,9 @@ def connect(url: str) -> Engine:
 
 
 def _sqlite(url: sa.URL) -> Engine:
+    file = Path(url.database or "")
+    if url.database and is_read_only(file):
+        return _sqlite_as_it_lies(url, file)
     engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_S})
 
     @sa.event.listens_for(engine, "connect")
@@ -119,6 +126,21 @@ def _sqlite(url: sa.URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_WRITES, False) else "BEGIN")
 
     return engine
+
+
+def _sqlite_as_it_lies(url: sa.URL, file: Path) -> Engine:
+    """A file that may not be written. Each reading opens it anew: somebody else may have begun to write it."""
+    return sa.create_engine(
+        url,
+        creator=lambda: open_to_read(file, timeout_s=_BUSY_TIMEOUT_S),
+        poolclass=sa.NullPool,
+        execution_options={_READ_ONLY: True},
+    )
+
+
+def may_write(engine: Engine) -> bool:
+    """Whether this store can be written from here, as far as its file says."""
+    return not engine.get_execution_options().get(_READ_ONLY, False)
 
 
 def _write_ahead(connection: SqliteConnection) -> None:
@@ -178,6 +200,11 @@ def unit_of_work(engine: Engine, *, wait_s: float = _BUSY_TIMEOUT_S, dry_run: bo
     `wait_s` is how long it waits for another writer before it raises StoreUnusable. With `dry_run` all is done and
     taken back at the end, so that nothing is told that would not happen.
     """
+    if not may_write(engine):
+        raise StoreUnusable(
+            f"the database {name_of(engine)} may only be read here, and this would write: "
+            "make its file and its folder writable, or set KNOWNGOOD_DATA_DIR to a folder that is"
+        )
     with _session(engine.execution_options(**{_WRITES: True, _WAIT_S: wait_s})) as session:
         yield session
         if not dry_run:  # closed without a commit, a connection takes back what was done

@@ -413,12 +413,14 @@ def _planned() -> sa.Select[Any]:
     return sa.select(*grouped, sa.func.max(arms.c.ordinal)).join(jobs, jobs.c.id == arms.c.job).group_by(*grouped)
 
 
-def load_durations(s: Session) -> dict[tuple[str, str, str], float]:
-    """Seconds that the newest attempt of each (issue, arm, variant) took, on whatever build."""
+def load_durations(s: Session, before: datetime | None = None) -> dict[tuple[str, str, str], float]:
+    """Seconds that the newest attempt of each (issue, arm, variant) took, on whatever build. One that was never started
+    took none: an environment that cannot be made says nothing of how long the arm takes.
+    """
     a = attempts.c
     newest = (
         sa.select(a.issue, a.arm, a.variant, sa.func.max(a.finished_at).label("at"))
-        .where(a.counts_as.is_not(None))
+        .where(a.counts_as != Outcome.ENV_ERROR, *(() if before is None else (a.finished_at < before,)))
         .group_by(a.issue, a.arm, a.variant)
         .subquery()
     )

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from knowngood.app.catalogue.json_schema import published
 from knowngood.app.catalogue.loader import CatalogueProblems, read_catalogue
 from knowngood.app.catalogue.scaffold import new_issue
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import SignatureKind
 
 
 def fill_in(text: str) -> str:
@@ -34,6 +36,17 @@ def test_a_new_issue_is_refused_at_each_mark_and_nowhere_else(tmp_path: Path, id
     assert all("is still to be filled in: " in problem.message for problem in caught.value.problems)
 
 
+@pytest.mark.parametrize("kind", SignatureKind)
+def test_a_scaffold_for_one_kind_is_sound_once_it_is_filled_in(tmp_path: Path, kind: SignatureKind) -> None:
+    for file in new_issue(tmp_path, "ours-7", "Fails", kind).iterdir():
+        file.write_text(fill_in(file.read_text()))
+
+    (issue,) = read_catalogue([tmp_path]).issues
+
+    assert issue.signature.kind is kind
+    assert issue.silent is (kind is SignatureKind.WRONG_RESULT)
+
+
 @pytest.mark.parametrize("title", ["Fails", 'A "quoted" \\ title of $100 and 50%', "张量结果错误"])
 def test_a_new_issue_is_sound_once_it_is_filled_in(tmp_path: Path, title: str) -> None:
     place = new_issue(tmp_path, "ours-7", title)
@@ -51,12 +64,12 @@ def test_a_known_project_leads_to_its_thread(tmp_path: Path) -> None:
     assert 'url = "https://github.com/deepmodeling/deepmd-kit/issues/3910"' in (place / "issue.toml").read_text()
 
 
-def test_editors_are_told_of_the_schema_where_it_is(tmp_path: Path) -> None:
-    (tmp_path / "issue.schema.json").write_text("{}")
+def test_editors_are_told_of_the_schema_which_is_left_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "issue.schema.json").write_text("that of an older release")
+    first = (new_issue(tmp_path, "ours-7", "Fails") / "issue.toml").read_text().splitlines()[0]
 
-    assert (
-        (new_issue(tmp_path, "ours-7", "Fails") / "issue.toml").read_text().startswith("#:schema ../issue.schema.json")
-    )
+    assert first == "#:schema ../issue.schema.json"
+    assert (tmp_path / "issue.schema.json").read_text() == published()["issue.schema.json"]
 
 
 @pytest.mark.parametrize(

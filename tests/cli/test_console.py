@@ -4,6 +4,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from knowngood.app.cli import console
 from knowngood.app.cli.console import RunProgress, print_sizes, to_do_in_words
 from knowngood.app.cli.encoding import stand_in
 from knowngood.app.dashboard.matrix.table import print_matrix
@@ -29,6 +31,7 @@ from tests.domain import given_claims as claims
 from tests.domain.given_claims import BUILDS, ROW, WHEELS, known_of
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_build, make_issue
+from tests.waiting import eventually
 
 PLAIN, TWIN, NEXT = make_build(), make_build(python="3.12"), make_build("2.7.0+cu126")
 ISSUE = make_issue("toy-1")
@@ -173,18 +176,39 @@ def test_environments_that_the_same_thing_is_wrong_with_share_a_line() -> None:
 @pytest.mark.parametrize(
     ("is_terminal", "problem", "expected"),
     [
-        (False, "", [f"{PLAIN.id}: done; 3 of 8 arms after 0 s"]),
-        (False, "no such build", [f"{PLAIN.id}: no such build; 3 of 8 arms after 0 s"]),
+        (False, "", [f"{PLAIN.id}: environment, sync", f"{PLAIN.id}: done; 3 of 8 arms after 0 s"]),
+        (
+            False,
+            "no such build",
+            [f"{PLAIN.id}: environment, sync", f"{PLAIN.id}: no such build; 3 of 8 arms after 0 s"],
+        ),
         (True, "", []),
     ],
 )
-def test_a_log_has_a_line_for_each_job_that_ended(is_terminal: bool, problem: str, expected: list[str]) -> None:
+def test_a_log_has_a_line_for_each_stage_of_a_job(is_terminal: bool, problem: str, expected: list[str]) -> None:
     told = io.StringIO()
     job = JobRow("job-1", PLAIN.id, HARDWARE, JobState.LEASED, 1, 8, 3, None, None, "")
     with RunProgress(Console(file=told, force_terminal=is_terminal, width=200), [job]) as progress:
         progress.tell(Provisioning(job.id, 1, "sync", "", 0, 0))
+        progress.tell(Provisioning(job.id, 1, "sync", "torch", 7, 9))
         progress.tell(JobEnded(job.id, 1, problem))
     assert [line for line in told.getvalue().splitlines() if line.startswith(PLAIN.id)] == expected
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_the_time_left_is_the_one_that_is_handed_in(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log once a minute, shortened here."""
+    monkeypatch.setattr(console, "_TICK_S", 0.01)
+    told, asked = io.StringIO(), threading.Event()
+    job = JobRow("job-1", PLAIN.id, HARDWARE, JobState.LEASED, 1, 8, 3, None, None, "")
+
+    def left() -> float:
+        asked.set()
+        return 3120.0
+
+    with RunProgress(Console(file=told, force_terminal=is_terminal, width=200), [job], left):
+        assert asked.wait(10)
+        assert eventually(lambda: "about 52 min left" in told.getvalue())
 
 
 # -- terminals that lack our signs -------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ def own(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_issue_is_begun_in_the_teams_own_catalogue(call: Call, own: Path) -> None:
     assert call(*DRAFT).code == 0
-    assert (own / "ours-7" / "issue.toml").exists()
+    assert (own / "ours-7" / "issue.toml").read_text().startswith("#:schema ../issue.schema.json\n")
+    assert (own / "issue.schema.json").exists()
 
 
 def test_a_folder_that_is_named_goes_before_it(call: Call, own: Path, tmp_path: Path) -> None:

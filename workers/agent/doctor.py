@@ -10,8 +10,10 @@ from pathlib import Path
 
 import uv
 
+from knowngood.app.data_dir import STORE
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.measuring.isolation import Isolation, too_little
+from knowngood.app.sqlite_file import is_read_only
 from knowngood.workers.agent.process_guard import settle
 from knowngood.workers.agent.sandbox_policy import probe_cgroups, probe_host_sandbox
 from knowngood.workers.host.diagnostics import compiler_trouble
@@ -55,15 +57,17 @@ def examine(
     `at_least` and `at_most` are the levels of isolation that this installation is set to.
     """
     root = root.absolute()
+    folder = check_folder(root)
+    place = root if folder.state is State.OK else Path(tempfile.gettempdir())  # the rest is looked at all the same
     return (
         check_uv(),
         *(check_interpreter(version, environ) for version in PYTHONS),
         check_compiler(environ),
         check_driver(environ),
-        check_disk(root),
-        check_links(root, choose_cache(root, environ)),
+        folder,
+        *((check_disk(root), check_links(root, choose_cache(root, environ))) if place is root else ()),
         check_registry(read_index(environ), environ),
-        check_isolation(root, at_least, at_most),
+        check_isolation(place, at_least, at_most),
         check_limits(),
     )
 
@@ -112,6 +116,22 @@ def check_driver(environ: Mapping[str, str] = os.environ) -> Check:
     return Check("driver", State.OK, f"driver {driver} for CUDA up to {cuda}: {named}")
 
 
+def check_folder(root: Path) -> Check:
+    """Whether what is measured can be kept, in the data folder or in a new one. Nothing is made there."""
+    advice = "set KNOWNGOOD_DATA_DIR to a folder that you may write"
+    try:
+        place = _nearest(root)
+        (root / STORE).exists()
+    except OSError as problem:
+        return Check("data folder", State.BAD, f"{root} cannot be looked into ({problem.strerror}); {advice}")
+    if is_read_only(root / STORE):
+        sentence = f"the store in {root} may only be read: questions are answered from it, nothing can be measured; "
+        return Check("data folder", State.BAD, sentence + advice)
+    if not os.access(place, os.W_OK | os.X_OK):
+        return Check("data folder", State.BAD, f"{place} may not be written, so that nothing can be kept; {advice}")
+    return Check("data folder", State.OK, f"{root} can be written" if place == root else f"{root} can be made")
+
+
 def check_disk(root: Path) -> Check:
     free = shutil.disk_usage(_nearest(root)).free
     words = f"{free / (1 << 30):.0f} GB free where environments are kept"
@@ -142,6 +162,7 @@ def check_links(root: Path, cache: Path) -> Check:
 
 
 def _nearest(path: Path) -> Path:
+    """The folder itself, or the nearest above it that is there. Raises OSError where one may not be looked into."""
     return next(one for one in (path, *path.parents) if one.is_dir())
 
 

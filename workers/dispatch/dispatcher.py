@@ -9,6 +9,7 @@ they say is recorded once it can be. To end instead would cost each of them a tr
 """
 
 import math
+import os
 import threading
 import time
 from collections import Counter
@@ -78,13 +79,20 @@ class DispatchOptions:
     poll_s: float = 0.25
     grace_s: float = 20.0
     silence_s: float = 1800.0
-    holder: str = field(default_factory=lambda: f"dispatcher-{uuid4().hex[:12]}")
+    holder: str = field(default_factory=lambda: f"{DISPATCHER}-{os.getpid()}-{uuid4().hex[:12]}")
 
     def room_now(self) -> Mapping[str, int]:
         """How many jobs of each class may be under way."""
         if self.room is not None:
             return self.room()
         return {class_: self.cuda_jobs if class_.startswith("cuda-") else self.jobs for class_ in self.hardware}
+
+
+def process_of(holder: str) -> str:
+    """The number of the process that a dispatcher's name tells, on whichever host; empty where it tells none."""
+    _, _, rest = holder.partition(f"{DISPATCHER}-")
+    number, _, unique = rest.partition("-")
+    return number if unique else ""
 
 
 def utc_now() -> datetime:

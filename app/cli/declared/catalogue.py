@@ -1,5 +1,7 @@
 """Commands about the files of issues and builds."""
 
+import click
+
 from knowngood.app.cli.lazy import command
 from knowngood.app.cli.options import AS_JSON, PATH, argument, flag, option, text
 
@@ -15,8 +17,13 @@ NEW_ISSUE = command(
     "Scaffold an issue; `check` then says what is left to write.",
     argument("id_", "<project>-<number>, such as pytorch-151290.", metavar="ID"),
     option("--title", required=True, help="What breaks, in one line."),
+    option(
+        "--kind",
+        type=click.Choice(("message", "wrong_result", "signal", "hang")),
+        help="How it fails, where that is known: the scaffold is written for it.",
+    ),
     option("--folder", type=PATH, help="Where the issue's folder goes; the first of KNOWNGOOD_CATALOGUE, else repros."),
-    example='new-issue pytorch-151290 --title "Softmax over a mask dies"',
+    example='new-issue pytorch-151290 --title "Softmax over a mask dies" --kind signal',
 )
 DISCOVER = command(
     "knowngood.app.features.discovery.cli:discover",

@@ -2,26 +2,34 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
 
 from knowngood.app.cli.choice import Chosen
-from knowngood.app.cli.console import RunProgress, to_do_in_words
+from knowngood.app.cli.console import RunProgress, many, to_do_in_words
 from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.knowledge import shipped
 from knowngood.app.cli.output import err
 from knowngood.app.cli.worker_config import dump_worker_config
+from knowngood.app.dashboard.runs.time_left import load_time_left
+from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest, plan_jobs
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import CellPlace
+from knowngood.app.features.quality.cli_found import print_found
 from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.app.settings import Settings
 from knowngood.app.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
 from knowngood.app.store.queries import JobRow, load_builds, load_known_attempts, load_lease, load_run, load_runs
-from knowngood.app.store.records import RunState
-from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch
+from knowngood.app.store.records import JobState, RunState
+from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, process_of
 from knowngood.workers.dispatch.local_transport import LocalTransport
 from knowngood.workers.host.machine_info import describe_machine
 from knowngood.workers.pack.builder import OpenedPack
@@ -110,10 +118,18 @@ def run_planned(
         with unit_of_work(engine) as s:
             if is_own:
                 cancel_run(s, run_id, now())
+        _tell_stopped(engine, run_id)
         raise click.exceptions.Exit(Exit.OK)
     with reading(engine) as s:
         is_done = is_own and load_run(s, run_id).state is not RunState.CANCELLED
     return "" if is_done else run_id
+
+
+def _tell_stopped(engine: Engine, run_id: str) -> None:
+    with reading(engine) as s:
+        run = load_run(s, run_id)
+    done = f"{run.arms_done} of {many(run.arms_total, 'arm')} have their result, which is kept"
+    err.print(f"stopped: {done}; the same command goes on with the rest", markup=False, highlight=False, soft_wrap=True)
 
 
 def queue(
@@ -138,6 +154,15 @@ def queue(
         return create_run(s, planned, asked, now()), True
 
 
+def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
+    return ((arm.issue, job.build.id, job.hardware) for job in planned for arm in job.arms)
+
+
+def tell_found(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
+    """Say what a run found in these cells, and whether this release's results say the same."""
+    print_found(err, places, known, shipped().knowledge.known if settings.shipped else None)
+
+
 def unfinished_ups(s: Session) -> list[str]:
     return [run.id for run in load_runs(s, 50) if run.finished_at is None and run.request.get("by") == UP]
 
@@ -146,19 +171,42 @@ def _see_through(engine: Engine, work: Work, run_id: str, how: DispatchOptions, 
     """Dispatch the run until it is done. A dispatcher of every run does it where one is at work; one that keeps to a
     run of its own does not, and then this goes on when that one ends.
     """
-    with RunProgress(err, _jobs_of(engine, run_id)) as progress:
+    with RunProgress(err, _jobs_of(engine, run_id), partial(_left, engine, run_id)) as progress:
         is_told = False
         while not stop():
             try:
                 dispatch(engine, transport(work), how, stop=stop, on_event=progress.tell)
             except DispatcherBusy:
                 if not is_told:
-                    err.print("another dispatcher is at work: it takes this over, or this goes on when it ends")
+                    err.print(waited_for(engine, run_id), markup=False, highlight=False, soft_wrap=True)
                 is_told = True
                 if _is_done_by_another(engine, run_id, progress, stop):
                     return
             else:
                 return
+
+
+def _left(engine: Engine, run_id: str) -> float | None:
+    with suppress(StoreUnusable), reading(engine) as s:  # busy for a moment: the next look is soon
+        return load_time_left(s, load_run(s, run_id), now())
+    return None
+
+
+def waited_for(engine: Engine, run_id: str) -> str:
+    """Who measures already, and at what."""
+    with reading(engine) as s:
+        lease, runs = load_lease(s, DISPATCHER), load_runs(s, 50)
+    who = process_of(lease.holder) if lease else ""
+    ahead = [
+        f"`{run.request.get('by', 'run')}` since {run.created_at:%H:%M} UTC ({run.arms_done} of {run.arms_total} arms)"
+        for run in runs
+        if run.id != run_id and any(job.state is JobState.LEASED for job in run.jobs)
+    ]
+    return (
+        f"waiting: {f'process {who}' if who else 'another process'} measures on this store already"
+        f"{f', {ahead[0]}' if ahead else ''}; it takes this over, or this goes on when it ends. "
+        "Ctrl-C ends the waiting and loses nothing"
+    )
 
 
 def _jobs_of(engine: Engine, run_id: str) -> tuple[JobRow, ...]:

@@ -12,7 +12,16 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import err, print_json
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.stored import known_now, pick_builds, pick_issues
-from knowngood.app.commands.measuring.jobs import FURTHER, Work, now, own_hardware, plan, run_planned
+from knowngood.app.commands.measuring.jobs import (
+    FURTHER,
+    Work,
+    now,
+    own_hardware,
+    places_of,
+    plan,
+    run_planned,
+    tell_found,
+)
 from knowngood.app.commands.serve import log_as
 from knowngood.app.dashboard.matrix.cli import show
 from knowngood.app.domain.errors import BadRequest
@@ -70,18 +79,21 @@ def run(
             tell_price(engine, work.place(asks=sizes), planned)
         return Exit.OK
     asked = {"builds": [b.id for b in chosen.builds], "issues": [i.id for i in chosen.issues], "by": "run"}
+    places = set(places_of(planned))
     with stoppable() as stop:
         try:
             run_planned(engine, work, planned, asked, stop)
             for _ in range(FURTHER if confirm or where_affected else 0):
                 planned = work.able(plan(engine, chosen, replace(wanted, force=False)))
                 if planned and not stop():
+                    places.update(places_of(planned))
                     run_planned(engine, work, planned, asked, stop)
         finally:
             if unpacked or output:
                 _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
     known = known_now(engine)
     show(known, chosen, as_json=as_json)
+    tell_found(settings, known, places)
     return ended(known, chosen, failing)
 
 

@@ -8,20 +8,23 @@ from knowngood.app.cli.catalogue import opened_with_catalogue
 from knowngood.app.cli.choice import Chosen
 from knowngood.app.cli.output import err
 from knowngood.app.cli.signals import stoppable, wait
-from knowngood.app.cli.stored import pick_builds, pick_issues
+from knowngood.app.cli.stored import known_now, pick_builds, pick_issues
 from knowngood.app.commands.measuring.jobs import (
     UP,
     Work,
     is_led,
     now,
     own_hardware,
+    places_of,
     plan,
     run_planned,
+    tell_found,
     unfinished_ups,
 )
 from knowngood.app.commands.migrate import derive_anew
 from knowngood.app.commands.serve import Server, listen, log_as
 from knowngood.app.domain.measuring.planning import PlanRequest
+from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.features.bundles.cli import import_bundle
 from knowngood.app.features.scheduling.pricing import tell_price
 from knowngood.app.settings import read_settings
@@ -44,13 +47,15 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
         every = pick_issues(engine, ())
         small = tuple(issue for issue in every if issue.default)
         chosen = Chosen(small or every, pick_builds(engine, builds, lambda build: build.default), own_hardware())
-        work, seen = Work(settings), set[str]()
+        work, seen, places = Work(settings), set[str](), set[CellPlace]()
         while "" not in seen:  # after what another `up` measured or cancelled, the rest
             replan = partial(plan, engine, chosen, PlanRequest(), only_local=True)
             planned = replan()
             tell_price(engine, work.place(), planned)
+            places.update(places_of(planned))
             asked = {"builds": [b.id for b in chosen.builds], "by": UP}
             seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+        tell_found(settings, known_now(engine), places)
         if once:
             return
         err.print(f"measured; serving on at {address} until Ctrl-C", soft_wrap=True)

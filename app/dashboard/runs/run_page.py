@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.runs.runs_page import RunLine, run_line
+from knowngood.app.dashboard.runs.time_left import load_time_left
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.vocabulary import OUTCOMES, StatusLabel
 from knowngood.app.store.engine import Session
@@ -55,7 +56,7 @@ class EventLine:
 
 @dataclass(frozen=True)
 class RunPage:
-    """`left_s` is a guess from what the done arms took; None before the first one."""
+    """`left_s` is a guess (time_left.py); None before the first arm has ended."""
 
     line: RunLine
     run: RunRow
@@ -70,15 +71,18 @@ class RunPage:
 
 @router.get("/runs/{run}")
 def run(context: Context, run: str) -> Response:
-    def load(session: Session) -> tuple[RunRow, tuple[EventRow, ...], int]:
+    def load(session: Session) -> tuple[RunRow, tuple[EventRow, ...], int, float | None]:
         found = find_run(session, run)
         last = load_last_event(session)
-        return found, load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS), last
+        recent = load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS)
+        return found, recent, last, load_time_left(session, found, context.now)
 
     return context.answer(load, lambda found: context.page("run.html", run_page(context, *found)))
 
 
-def run_page(context: RequestContext, found: RunRow, recent: tuple[EventRow, ...], last: int) -> RunPage:
+def run_page(
+    context: RequestContext, found: RunRow, recent: tuple[EventRow, ...], last: int, left_s: float | None
+) -> RunPage:
     """`recent` are this run's newest events, oldest first; `last` is where the live stream goes on from."""
     line = run_line(context, found)
     is_over = found.finished_at is not None
@@ -89,18 +93,12 @@ def run_page(context: RequestContext, found: RunRow, recent: tuple[EventRow, ...
         run=found,
         is_over=is_over,
         share=100 * found.arms_done // found.arms_total if found.arms_total else 100,
-        left_s=None if is_over else _left(found, line.took_s),
+        left_s=left_s,
         jobs=tuple(_job(context, job, doing.get(job.id, "")) for job in found.jobs),
         results=tuple(results[:_SHOWN_EVENTS]),
         live_address="" if is_over else f"{API}/events?run={found.id}&after={last}",
         json_address=f"{API}{line.address}",
     )
-
-
-def _left(found: RunRow, took_s: float) -> float | None:
-    if not found.arms_done:
-        return None
-    return took_s / found.arms_done * (found.arms_total - found.arms_done)
 
 
 def _job(context: RequestContext, job: JobRow, doing: str) -> JobLine:

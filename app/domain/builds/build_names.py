@@ -121,7 +121,21 @@ class BuildNames:
                 what="candidates",
             )
         near = self.nearest(torch, triton=name.triton, python=python)
-        return UnknownBuild(f'no build is called "{written}" here', near)
+        others = self._of_other_kinds(torch)
+        why = (
+            f": of torch {torch.public} there are {others} wheels, whose answers are not this one's; name one, or "
+            f"declare torch-{torch} in a builds.toml of your own"
+        )
+        return UnknownBuild(f'no build is called "{written}" here{why if others else ""}', near)
+
+    def _of_other_kinds(self, torch: Version) -> str:
+        """`+cu121, +cu124`: the local variants of a release, where all are of other kinds than the one asked for
+        (+cpu); else empty.
+        """
+        variants = [build.build_id.version.local or "" for build in self.variants(_public(torch), None)]
+        if torch.local is None or any(_kind(local) == _kind(torch.local) for local in variants):
+            return ""
+        return ", ".join(f"+{local}" for local in variants)
 
     def torch_of(self, name: BuildName) -> tuple[Version, str]:
         """The torch that is meant, with its local part, and what was taken for granted (empty: nothing)."""

@@ -74,11 +74,16 @@ def _on_another_python(s: Session, issue: Issue, build: Build, cell: Cell) -> Re
     """All that was measured there, whenever it was."""
     found = load_cells(s, issues=[issue.id], builds=[build.id], hardware=[cell.hardware])
     after = found[0] if found else Cell(issue.id, build.id, cell.hardware, Verdict.NOT_RUN, "not run yet")
-    again = Again.STAYED if after.verdict is cell.verdict else Again.CHANGED
+    return asked_again(cell, after)
+
+
+def asked_again(before: Cell, after: Cell) -> Rechecked:
+    """Two cells of the same issue, that of the later measurement against the other."""
+    again = Again.STAYED if after.verdict is before.verdict else Again.CHANGED
     if after.verdict not in CONCLUSIVE:
         again = Again.NO_ANSWER
     return Rechecked(
-        issue.id, build.id, cell.hardware, cell.verdict, after.verdict, again, after.reason, after.evidence
+        after.issue, after.build, after.hardware, before.verdict, after.verdict, again, after.reason, after.evidence
     )
 
 

@@ -15,6 +15,8 @@ from knowngood.app.cli.context import root
 from knowngood.app.cli.output import err, out
 from knowngood.app.domain.issue import EnvironmentRequest
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
+from knowngood.app.knowledge.model import Recorded
+from knowngood.app.knowledge.shipped import recorded_with_shipped
 from knowngood.app.settings import Settings
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.jobs.durations import load_environment_s, load_locks
@@ -58,7 +60,7 @@ def appraise(
     """
     settings = place.settings
     with reading(engine) as s:
-        durations, environment_s = load_durations(s), load_environment_s(s) or ENVIRONMENT_S
+        known = recorded_with_shipped(Recorded(load_durations(s), load_environment_s(s)))
         stored = _readable(load_locks(s, load_issues(s), load_builds(s)))
     provisioner = Provisioner(
         root(settings), limit_bytes=settings.envs_limit, environ=place.environ, adopted=place.adopted
@@ -67,12 +69,13 @@ def appraise(
 
     def told(estimate: Estimate, *, is_final: bool) -> Appraisal:
         slots, ready = settings.slots, estimate.ready
-        price = price_of(planned, durations, slots=slots, environment_s=environment_s, ready=ready)
+        environment_s = known.environment_s or ENVIRONMENT_S
+        price = price_of(planned, known.durations, slots=slots, environment_s=environment_s, ready=ready)
         return Appraisal(price, estimate, is_final)
 
-    known = provisioner.estimate(pairs, stored)
-    is_final = not place.seconds or not known.is_open
-    yield told(known, is_final=is_final)
+    here = provisioner.estimate(pairs, stored)
+    is_final = not place.seconds or not here.is_open
+    yield told(here, is_final=is_final)
     if not is_final:
         troubles = provisioner.look_up(pairs, stored, seconds=place.seconds, on_asked=on_asked)
         yield told(provisioner.estimate(pairs, stored, troubles), is_final=True)

@@ -23,12 +23,15 @@ from knowngood.app.features.webhooks.store import (
     send_again,
 )
 from knowngood.app.settings import Settings, read_settings
-from knowngood.app.store.engine import Engine, reading, unit_of_work
+from knowngood.app.store.engine import Engine, may_write, reading, unit_of_work
 
 
 @contextmanager
 def delivering(engine: Engine, settings: Settings) -> "Iterator[None]":
-    """Serve webhooks in a thread while something else is done."""
+    """Serve webhooks in a thread while something else is done; not where what was sent cannot be noted."""
+    if not may_write(engine):
+        yield
+        return
     with _courier(engine, settings).at_work():
         yield
 

@@ -6,13 +6,14 @@ from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.runs.run_page import RunPage
 from knowngood.app.dashboard.runs.runs_page import RunsPage
+from knowngood.app.dashboard.runs.time_left import load_time_left
 from knowngood.app.domain.measuring.job import Provisioning
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.event_recorder import LOSS_LIMIT, lose_job, record_event
 from knowngood.app.store.jobs.job_queue import cancel_run
-from knowngood.app.store.queries import RunState
+from knowngood.app.store.queries import RunState, load_run
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import shown
@@ -68,7 +69,9 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     assert run_page(own, run).jobs[0].doing == "running fla-160 control"
     given.finish(own_engine, spec, spec.arms[0], Outcome.PASS, EARLIER)
     page = run_page(own, run)
-    assert page.left_s == 3 * 120
+    with reading(own_engine) as s:
+        assert page.left_s == load_time_left(s, load_run(s, run), NOW), "what a terminal says of it"
+    assert page.left_s
     assert (page.share, page.run.state) == (25, RunState.RUNNING)
     assert [(line.sign, line.what) for line in page.results] == [(StatusLabel.PASSES, f"fla-160 control on {BAD.id}")]
 

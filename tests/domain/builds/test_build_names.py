@@ -132,6 +132,11 @@ def test_a_name_is_one_build_of_the_catalogue(text: str, build: str) -> None:
             'no build is called "2.5.1+cu121" here; nearest: torch-2.5.1+cu118, ',
             ("torch-2.5.1+cu118", "torch-2.5.1+cu124", "torch-2.5.1+cu124~triton-3.2.0"),
         ),
+        (
+            "2.5.1+cpu",
+            "of torch 2.5.1 there are +cu118, +cu124 wheels, whose answers are not this one's; name one, or declare ",
+            ("torch-2.5.1+cu124", "torch-2.5.1+cu118", "torch-2.5.1+cu124~triton-3.2.0"),
+        ),
         pytest.param(
             "2.9.1",
             'no build is called "2.9.1" here; nearest: ',

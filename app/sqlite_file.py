@@ -1,0 +1,19 @@
+"""How our SQLite file is read by whoever may not write it: without SQLAlchemy, as some questions are answered."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+
+def is_read_only(file: Path) -> bool:
+    """Whether the file is there and may not be written, or its folder not, where SQLite keeps its log of writes."""
+    return os.path.exists(file) and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))  # noqa: PTH110 - False where it must not be looked at
+
+
+def open_to_read(file: Path, *, timeout_s: float = 5.0) -> sqlite3.Connection:
+    """A connection that writes nothing. Where nobody keeps a log of writes beside the file and none can be made, it is
+    taken as it lies there: SQLite refuses it otherwise, because somebody might be about to write.
+    """
+    is_at_rest = is_read_only(file) and not os.path.exists(f"{file}-wal")  # noqa: PTH110 - as above
+    how = "mode=ro&immutable=1" if is_at_rest else "mode=ro"
+    return sqlite3.connect(f"{file.as_uri()}?{how}", uri=True, timeout=timeout_s, check_same_thread=False)
