@@ -49,6 +49,12 @@ SIZES = option(
     default=True,
     help="With --dry-run: ask the package index, for 20 s at most, for sizes that are not known here.",
 )
+SNAPSHOT = text("--snapshot", "A file made by `knowngood snapshot`, which answers alone.", "FILE")
+PUBLIC_KEY = option(
+    "--public-key", "public_keys", multiple=True, metavar="KEY", help="Who must have signed the snapshot."
+)
+REQUIREMENTS = "requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723)."
+GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
 COMPONENT = names("--component", "Every issue of these components.")

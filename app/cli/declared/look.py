@@ -1,17 +1,35 @@
 """Commands that show what is known."""
 
 from knowngood.app.cli.lazy import command
-from knowngood.app.cli.options import AS_JSON, BUILDS, FAIL_ON, HARDWARE, ISSUES, PATH, argument, flag, option, text
+from knowngood.app.cli.options import (
+    AS_JSON,
+    BUILDS,
+    FAIL_ON,
+    HARDWARE,
+    ISSUES,
+    PATH,
+    PUBLIC_KEY,
+    SNAPSHOT,
+    argument,
+    flag,
+    option,
+    text,
+)
 
 MATRIX = command(
     "knowngood.app.dashboard.matrix.cli:matrix",
-    "Print what is known now.",
+    "Print what is known now: a table of signs, or of one ISSUE each cell with its reason.",
+    argument(
+        "issue", "Its id or number, owner/repo#NUMBER, or the address of its report.", default="", metavar="[ISSUE]"
+    ),
     ISSUES,
     BUILDS,
     HARDWARE,
     text("--query", "Issues and columns, as in the box of the matrix page."),
     AS_JSON,
     FAIL_ON,
+    SNAPSHOT,
+    PUBLIC_KEY,
     example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
 )
 EXPLAIN = command(
@@ -22,6 +40,8 @@ EXPLAIN = command(
     argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
     text("--build", "Your build, where the text does not tell it.", "BUILD"),
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
+    SNAPSHOT,
+    PUBLIC_KEY,
     example="explain training.log --build 2.6.0+cu124",
 )
 STATUS = command(

@@ -21,11 +21,20 @@ _BODY = "knowngood.app.features.compare.schemas:compare_body"
 
 
 def compare(
-    *, a: str, b: str, hardware: str, issues: Sequence[str], form: str, as_json: bool, fail_on: Sequence[str]
+    *,
+    a: str,
+    b: str,
+    hardware: str,
+    issues: Sequence[str],
+    form: str,
+    as_json: bool,
+    fail_on: Sequence[str],
+    snapshot: str,
+    public_keys: Sequence[str],
 ) -> Exit:
     failing = one_of(Transition, fail_on, "--fail-on", "transition")
     now = datetime.now(UTC)
-    compared = _compared(knowledge_here().known, (a, b), hardware, issues, now)
+    compared = _compared(knowledge_here(snapshot, public_keys).known, (a, b), hardware, issues, now)
     sys.stdout.write(_told(compared, "json" if as_json else form, now))
     if any(pair.transition in failing for pair in compared.pairs):
         return Exit.FINDING

@@ -64,7 +64,7 @@ class StatedEnvironment:
     then `pythons` are those that it may be (none: nothing is said of it).
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
-    the whole file.
+    the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
     """
 
     kind: str
@@ -72,6 +72,7 @@ class StatedEnvironment:
     python: str = ""
     indexes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
+    is_whole: bool = True
 
     def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -91,6 +92,7 @@ class ResolvedBuild:
     it is known. Where it is open `build` has the default Python, or the lowest that is possible.
     `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
+    `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     """
 
     build: str | None
@@ -101,6 +103,7 @@ class ResolvedBuild:
     packages: Mapping[str, str] = field(default_factory=dict)
     pythons: tuple[str, ...] = ()
     variant: str = ""
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -152,8 +155,10 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = _nearest_to_stated(stated, catalogue)
-        return ResolvedBuild(None, asked, str(unclear), nearest=nearest, packages=packages)
-    return replace(_settle(question, catalogue), packages=packages)
+        found = ResolvedBuild(None, asked, str(unclear), nearest=nearest)
+    else:
+        found = _settle(question, catalogue)
+    return replace(found, packages=packages, is_whole=stated.is_whole)
 
 
 def resolve_build(

@@ -24,7 +24,7 @@ _FREEZE = "knowngood.app.features.environments.installed:freeze"
 
 _SUMMARY = "summary"
 _PLAIN = ("build", "python", "severity", "base", "only_new")
-NAMES = ("issues", "component", "package", "watch", "hardware", "applied")
+NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}
 _POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
@@ -50,8 +50,7 @@ def _answer(asked: Mapping[str, Any]) -> Answer:
     server = asked["server"] or os.environ.get("KNOWNGOOD_SERVER", "")
     answer: Answer
     if asked["snapshot"]:
-        keys = [_key(text) for text in asked["public_keys"]]
-        answer = load(_FROM_SNAPSHOT)(Path(asked["snapshot"]), keys, fields, **how)
+        answer = load(_FROM_SNAPSHOT)(asked["snapshot"], asked["public_keys"], fields, **how)
     elif server:
         answer = load(_FROM_SERVER)(server, fields, **how)
     else:
@@ -105,11 +104,6 @@ def _policy(named: str) -> dict[str, str] | None:
     if project.is_file() and _POLICY_TABLE.search(text := _read(project)):
         return {"name": project.name, "content": text}
     return None
-
-
-def _key(text: str) -> str:
-    """A public key, or the file that holds one."""
-    return text if text.startswith("ed25519:") else _read(Path(text)).strip()
 
 
 def _read(path: Path) -> str:
