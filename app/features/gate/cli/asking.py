@@ -60,23 +60,28 @@ def _answer(asked: Mapping[str, Any]) -> Answer:
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, object]:
     """The question as the API takes it; what was not said is left out."""
-    _refuse_two(asked, _ENVIRONMENTS)
     _refuse_two(asked, ("server", "snapshot"))
     fields: dict[str, object] = {name: asked[name] for name in _PLAIN}
     fields |= {name: list(asked[name]) for name in NAMES}
-    fields |= {"policy": _policy(asked["policy"]), **_environment(asked)}
+    fields |= {"policy": _policy(asked["policy"]), **environment_of(asked)}
     return {name: value for name, value in fields.items() if value}
 
 
 def _refuse_two(asked: Mapping[str, Any], names: Sequence[str]) -> None:
-    given = [_FLAGS.get(name, f"--{name}") for name in names if asked[name]]
+    given = [_FLAGS.get(name, f"--{name}") for name in names if asked.get(name)]
     if given[1:]:
         raise BadRequest(f"{' and '.join(given)} exclude each other; name one of them")
 
 
-def _environment(asked: Mapping[str, Any]) -> dict[str, object]:
+def is_stated(asked: Mapping[str, Any]) -> bool:
+    return any(asked.get(name) for name in _ENVIRONMENTS)
+
+
+def environment_of(asked: Mapping[str, Any]) -> dict[str, object]:
+    """The environment that the options name, as the API takes it, but for the name of a build."""
+    _refuse_two(asked, _ENVIRONMENTS)
     file = asked["requirements"] or asked["lock"]
-    if asked["stdin"] or file == "-":
+    if asked.get("stdin") or file == "-":
         return {"environment": {"name": "", "content": _text(sys.stdin.buffer.read(), "standard input")}}
     if file:
         return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
