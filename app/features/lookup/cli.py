@@ -86,7 +86,12 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
     """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
     cells = known.stored(answer.issue.id)
     detail = load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now)
-    return {**detail.model_dump(mode="json"), "here": decision_body(answer.ruling), "is_example": answer.is_example}
+    return {
+        **detail.model_dump(mode="json"),
+        "here": decision_body(answer.ruling),
+        "is_example": answer.is_example,
+        "elsewhere": [{**vars(one), "workaround": vars(one.workaround)} for one in answer.elsewhere],
+    }
 
 
 def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from knowngood.app.features.gate.renderers.common import (
     snippet_parts,
     wrapped,
 )
-from knowngood.app.features.gate.renderers.text import fact_lines, help_lines
+from knowngood.app.features.gate.renderers.text import fact_lines, help_lines, workaround_lines
 from knowngood.app.features.gate.rules import FAILURES
-from knowngood.app.features.lookup.service import EnvironmentAnswer, IssueAnswer
+from knowngood.app.features.lookup.service import EnvironmentAnswer, HelpElsewhere, IssueAnswer
 
 _INDENT = "    "
 
@@ -29,6 +29,8 @@ def issue_text(answer: IssueAnswer) -> str:
     lines += [_whose(answer), *_facts(ruling, with_build=not answer.is_example)]
     for reason in ruling.reasons if ruling.build else ():
         lines += ["", *_told(reason)]
+        for help_ in answer.elsewhere:
+            lines += _elsewhere(help_) if help_.hardware == reason.hardware else ()
     if not ruling.build:
         lines += wrapped(f"not known on this environment; nearest tested: {', '.join(ruling.nearest) or 'none'}")
     return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
@@ -39,6 +41,13 @@ def _told(reason: Reason) -> Iterator[str]:
     yield from wrapped(f"{sign:<3} {' · '.join(particulars(reason))}", later=_INDENT)
     yield from wrapped(one_line(reason.why), _INDENT, _INDENT)
     yield from help_lines(reason)
+
+
+def _elsewhere(help_: HelpElsewhere) -> Iterator[str]:
+    yield from wrapped(
+        f"nothing is known to help here. Not tried here, and effective on {one_line(help_.build)}:", _INDENT, _INDENT
+    )
+    yield from workaround_lines(help_.workaround)
 
 
 def _heading(issue: Issue) -> Iterator[str]:

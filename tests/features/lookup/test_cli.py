@@ -33,7 +33,8 @@ def test_an_issue_is_told_for_the_environment_of_a_project(ask: Run, tmp_path: P
     assert told.returncode == 0, told.stderr
     assert "cpu-x86_64: fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]" in told.stdout
     assert f"build     {BAD}~py312" in told.stdout
-    assert "workaround that works here, " in told.stdout
+    assert f"nothing is known to help here. Not tried here, and effective on {BAD}:" in told.stdout
+    assert 'torch.compile(create_block_mask, backend="aot_eager")' in told.stdout
 
 
 def test_of_an_issue_programs_get_the_issue_of_the_api_and_the_gates_answer(ask: Run) -> None:

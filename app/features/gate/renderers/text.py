@@ -73,7 +73,7 @@ def help_lines(reason: Reason) -> Iterator[str]:
         yield from _indented(fixed(reason))
     workaround = best_workaround(reason)
     if workaround:
-        yield from _workaround(workaround)
+        yield from workaround_lines(workaround, "workaround that works here, ")
     if other_workarounds(reason):
         yield from _indented(
             f"workarounds: {other_workarounds(reason)}" if workaround is None else other_workarounds(reason)
@@ -96,11 +96,10 @@ def _indented(text: str) -> list[str]:
     return wrapped(text, _INDENT, _INDENT + "  ")
 
 
-def _workaround(workaround: MeasuredWorkaround) -> Iterator[str]:
+def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator[str]:
+    """With its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
-    yield from _indented(
-        f"workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}"
-    )
+    yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
     for piece in snippet_parts(workaround.snippet):
         if piece.is_code:
             yield from (f"{_INDENT * 2}{line}".rstrip() for line in piece.lines)
