@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.builds.build import Build
@@ -10,8 +11,9 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issues
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import complete
+from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete
 from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.query.cli import QueryOption
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,28 @@ def builds_of(builds: Collection[Build], names: Sequence[str], empty: Callable[[
     known = BuildNames({build.id: build for build in builds})
     ids = {known.find(name).id for name in names if name != "default"}
     return tuple(build for build in builds if build.id in ids or (build.default and "default" in names))
+
+
+def select(
+    known: Known,
+    asked: QueryOption,
+    issues: Sequence[Issue],
+    builds: Sequence[str],
+    hardware: tuple[str, ...],
+    now: datetime,
+) -> Chosen:
+    """Of `issues` those that a query selects, by the builds that are named, else by those that were measured or stand
+    on the line of releases.
+    """
+    is_shown = (lambda _: True) if builds else _measured_or_on_line(known)
+    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True), is_shown)
+    return Chosen(asked.issues(issues, columns, hardware, lambda: known, now), columns, hardware)
+
+
+def _measured_or_on_line(known: Known) -> Callable[[Build], bool]:
+    measured = {build for _, build, _ in known.cells}
+    shown = {build.id for build in choose_columns(known.builds.values(), measured, Columns.RELEASES)}
+    return lambda build: build.id in shown
 
 
 def verdicts(names: Sequence[str]) -> frozenset[str]:

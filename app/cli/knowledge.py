@@ -1,18 +1,20 @@
-"""Knowledge for commands that only read: from the local store together with what comes with this release, or from that
-alone where there is no store. The quick way where the store is our own file and as it was left.
+"""Knowledge for commands that only read: from a snapshot that is named, else from the local store together with what
+comes with this release, or from that alone where there is no store. The quick way where the store is our own file and
+as it was left.
 """
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.loading import load
 from knowngood.app.data_dir import is_bare
-from knowngood.app.domain.errors import BadSnapshot
+from knowngood.app.domain.errors import BadRequest, BadSnapshot
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.shipped import FILE, age_in_words, read_shipped
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 # What reads settings and stores imports pydantic; with what is shipped alone nothing of it is needed.
 _SETTINGS = "knowngood.app.settings:read_settings"
+_SIGNED = "knowngood.app.knowledge.signed_snapshot:read_snapshot"
 _LOCAL = "knowngood.app.knowledge.local:read_local"
 _LOCAL_TIMES = "knowngood.app.knowledge.local:read_times"
 _STORED = "knowngood.app.cli.stored:stored_knowledge"
@@ -34,8 +37,8 @@ _CATALOGUE = "knowngood.app.catalogue.loader:read_catalogue"
 
 @dataclass(frozen=True)
 class Ground:
-    """The sources of an answer. `shipped` is what comes with this release (None: it is left out), `has_store` says that
-    is not all.
+    """The sources of an answer. `shipped` is what comes with this release, or the snapshot that was named (None: it is
+    left out), `has_store` says that is not all.
     """
 
     knowledge: Knowledge
@@ -48,21 +51,58 @@ class Ground:
         return self.shipped.recorded if self.shipped else Recorded()
 
 
-def ground_here() -> Ground:
-    """Says on standard error where there is no store. The catalogue's files are looked at only where a store knows no
-    issue yet: a job that asks the gate need not pay for that. Raises Unreadable where an issue or a build cannot be
-    read.
+def ground_here(snapshot: str = "", keys: Sequence[str] = ()) -> Ground:
+    """Says on standard error what answers in place of a store: the snapshot, or where none is what is shipped. The
+    catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate need not pay for
+    that. Raises Unreadable where an issue or a build cannot be read.
     """
-    return _ground(_as_left)
+    return _of_snapshot(snapshot, keys) if snapshot else _ground(_as_left)
 
 
-def knowledge_here() -> Knowledge:
-    return ground_here().knowledge
+def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
+    return ground_here(snapshot, keys).knowledge
 
 
-def known_here() -> Known:
+def known_here(snapshot: str = "", keys: Sequence[str] = ()) -> Known:
     """The same with the catalogue as its files have it, less what cannot be read."""
-    return _ground(_with_catalogue).knowledge.known
+    ground = _of_snapshot(snapshot, keys) if snapshot else _ground(_with_catalogue)
+    return ground.knowledge.known
+
+
+def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
+    """The snapshot that somebody names, and a remark where nobody says whose key to trust. `keys` are public keys, or
+    files that hold one. Raises BadSnapshot.
+    """
+    trusted = [key if key.startswith("ed25519:") else _key_in(Path(key)) for key in keys]
+    try:
+        found: Snapshot = load(_SIGNED)(Path(snapshot).read_bytes(), trusted)
+    except OSError as error:
+        raise BadSnapshot(f"the snapshot {snapshot} cannot be read: {error.strerror}") from None
+    return found, "" if found.is_trusted else _UNCHECKED.format(key=found.key)
+
+
+_UNCHECKED = (
+    "the snapshot was not checked against a key that you know; it says that {key} signed it. "
+    "Name the key that you trust with --public-key"
+)
+
+
+def _key_in(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig").strip()
+    except UnicodeDecodeError:
+        raise BadRequest(f"{path} is no text in UTF-8") from None
+    except OSError as error:
+        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _of_snapshot(snapshot: str, keys: Sequence[str]) -> Ground:
+    found, remark = read_given(snapshot, keys)
+    age = age_in_words(found.made_at, datetime.now(UTC))
+    told = f"answered from {snapshot}, a snapshot of {found.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
+    for line in (remark, told):
+        sys.stderr.write(f"knowngood: {line}\n" if line else "")
+    return Ground(found.knowledge, found, has_store=False)
 
 
 def recorded_here(ground: Ground) -> Recorded:

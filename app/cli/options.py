@@ -49,6 +49,24 @@ SIZES = option(
     default=True,
     help="With --dry-run: ask the package index, for 20 s at most, for sizes that are not known here.",
 )
+SNAPSHOT_FILE = text("--snapshot", "A file made by `knowngood snapshot`, which answers alone.", "FILE")
+PUBLIC_KEY = option(
+    "--public-key", "public_keys", multiple=True, metavar="KEY", help="Who must have signed the snapshot."
+)
+BUILD = text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
+LOCK = text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE")
+HERE = flag("--here", help_="The Python environment that this runs in.")
+PYTHON = text("--python", "Its Python, such as 3.12, where neither file nor build says it.", "VERSION")
+REQUIREMENTS_FILE = option(
+    "-r",
+    "--requirements",
+    metavar="FILE",
+    default="",
+    help="requirements.txt, what `pip freeze` prints, a pyproject.toml, or a script (PEP 723).",
+)
+GROUPS = names("--groups", "Extras and groups of a pyproject.toml that count; all unless said.")
+ENVIRONMENT = (BUILD, REQUIREMENTS_FILE, LOCK, GROUPS, HERE, PYTHON)
+"""As the gate takes one; `app/features/gate/cli/asking.py` reads them."""
 OUTPUT = option("-o", "--output", type=FILE, required=True, help="The file to write.")
 SEVERITY = text("--severity", "Every issue of this severity or a higher one.", "SEVERITY")
 COMPONENT = names("--component", "Every issue of these components.")

@@ -1,7 +1,7 @@
 """Which issues somebody means: ids in the forms people write them, components, packages, severities.
 
-An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
-report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464`, `8464` or the thread's address.
+One report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
 """
 
 import difflib
@@ -94,7 +94,7 @@ def meant_by(text: str, names: Names) -> tuple[str, ...]:
     found = names.ids.get(folded)
     if found is None and (short := _SHORT.match(folded)):
         found = names.ids.get(f"{short[1]}-{short[2]}")
-    if found is None and folded.startswith("#"):
+    if found is None and folded.removeprefix("#").isdecimal():
         found = names.numbers.get(folded.removeprefix("#"))
     return found or ()
 

@@ -1,4 +1,6 @@
-"""`knowngood matrix --query`: the part of a matrix that a query selects, as the page and the API select it."""
+"""`knowngood matrix --query` and `knowngood find`: the part of a matrix that a query selects, as the page and the API
+select it.
+"""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +24,7 @@ class QueryOption:
 
     text: str
     query: Query
+    name: str = "--query"
 
     def columns(self, builds: Iterable[Build], is_shown: Callable[[Build], bool]) -> tuple[Build, ...]:
         """The builds that are left to be shown; all that the query names where those usually shown are not among
@@ -30,7 +33,7 @@ class QueryOption:
         try:
             left = columns_left(self.query, tuple(builds))
         except BadQuery as error:
-            raise _refusal(self.text, error) from None
+            raise _refusal(self.text, error, self.name) from None
         in_order = sorted(left, key=lambda build: build.build_id)
         return tuple(build for build in in_order if is_shown(build)) or tuple(in_order)
 
@@ -55,17 +58,17 @@ class QueryOption:
         return tuple(matching(self.query, left, View(tuple(builds), now), lines_of))
 
 
-def read_asked(text: str) -> QueryOption:
-    """Raises BadRequest, which shows the place."""
+def read_asked(text: str, name: str = "--query") -> QueryOption:
+    """Raises BadRequest, which shows the place. `name` is what the text was given as."""
     try:
-        return QueryOption(text, read_query(text))
+        return QueryOption(text, read_query(text), name)
     except BadQuery as error:
-        raise _refusal(text, error) from None
+        raise _refusal(text, error, name) from None
 
 
-def _refusal(text: str, error: BadQuery) -> BadRequest:
+def _refusal(text: str, error: BadQuery, name: str) -> BadRequest:
     """The words, the query, and a mark below what is wrong."""
-    told = f"--query: {error}"
+    told = f"{name}: {error}"
     if not error.column:
         return BadRequest(told)
     shown = "".join(sign if sign.isprintable() else " " for sign in text)

@@ -39,6 +39,7 @@ LOADERS = {
     "app/features/gate/cli/asking.py",
     "app/features/gate/renderers/__init__.py",
     "app/features/gate/request.py",
+    "app/features/lookup/cli.py",
     "app/features/upgrade/cli.py",
     "app/features/upgrade/request.py",
 }

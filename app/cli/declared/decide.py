@@ -6,12 +6,16 @@ from knowngood.app.cli.lazy import command, group
 from knowngood.app.cli.options import (
     AS_JSON,
     COMPONENT,
+    ENVIRONMENT,
     FILE,
+    GROUPS,
     ISSUES,
     OUTPUT,
     PACKAGE,
     PATH,
+    PUBLIC_KEY,
     SEVERITY,
+    SNAPSHOT_FILE,
     argument,
     flag,
     names,
@@ -44,11 +48,7 @@ GATE = command(
     --advisory ends 0 in place of 1 and 3. Settings: KNOWNGOOD_SERVER (as --server), KNOWNGOOD_TOKEN (sent to it).
     """,
     argument("stdin", "One of these files from standard input.", required=False, metavar="[-]", type=click.Choice("-")),
-    text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD"),
-    option("-r", "--requirements", metavar="FILE", default="", help="requirements.txt, or what `pip freeze` prints."),
-    text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE"),
-    flag("--here", help_="The Python environment that this runs in."),
-    text("--python", "Its Python, such as 3.12, where neither file nor build says it.", "VERSION"),
+    *ENVIRONMENT,
     ISSUES,
     COMPONENT,
     PACKAGE,
@@ -69,8 +69,8 @@ GATE = command(
     ),
     option("-o", "--output", metavar="FILE", default="", help="Where it goes; printed unless said."),
     text("--server", "The address of a server to ask.", "URL"),
-    text("--snapshot", "A file made by `knowngood snapshot`.", "FILE"),
-    option("--public-key", "public_keys", multiple=True, metavar="KEY", help="Who must have signed the snapshot."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
     example="gate -r requirements.txt --issues all --hardware cpu-x86_64",
 )
 SNAPSHOT = command(
@@ -94,13 +94,16 @@ COMPARE = command(
     option("--format", "form", type=_FORMS, default="text", help="How it is told."),
     _AS_FORMAT_JSON,
     names("--fail-on", "Transitions that end in exit code 1 where one is found, such as regressed."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
     example="compare 2.5.1 2.6.0 --fail-on regressed",
 )
 UPGRADE = command(
     "knowngood.app.features.upgrade.cli:upgrade",
     "Rank newer builds for what you watch: what is gained, lost, new and not known on each.",
     text("--from", "The build you are on: its id, or a version of torch.", "BUILD", "start"),
-    option("-r", "--requirements", type=PATH, help="In place of --from: pip freeze's output, or a lock file."),
+    option("-r", "--requirements", type=PATH, help="In place of --from: a file as `gate -r` and --lock take it."),
+    GROUPS,
     _WATCH,
     ISSUES,
     COMPONENT,
@@ -120,6 +123,8 @@ UPGRADE = command(
     text("--to", "The candidate that the note is for; the recommended one without.", "BUILD"),
     option("--format", "form", type=_FORMS, default="text", help="Markdown is the note for a pull request."),
     _AS_FORMAT_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
     example="upgrade --from 2.5.1 --component Inductor",
 )
 

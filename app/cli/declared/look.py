@@ -1,18 +1,73 @@
 """Commands that show what is known."""
 
 from knowngood.app.cli.lazy import command
-from knowngood.app.cli.options import AS_JSON, BUILDS, FAIL_ON, HARDWARE, ISSUES, PATH, argument, flag, option, text
+from knowngood.app.cli.options import (
+    AS_JSON,
+    BUILDS,
+    ENVIRONMENT,
+    FAIL_ON,
+    HARDWARE,
+    ISSUES,
+    PATH,
+    PUBLIC_KEY,
+    SNAPSHOT_FILE,
+    argument,
+    flag,
+    option,
+    text,
+)
 
 MATRIX = command(
     "knowngood.app.dashboard.matrix.cli:matrix",
-    "Print what is known now.",
+    "Print what is known now: a table of signs, or of one ISSUE each cell with its reason.",
+    argument(
+        "issue", "Its id or number, owner/repo#NUMBER, or the address of its report.", default="", metavar="[ISSUE]"
+    ),
     ISSUES,
     BUILDS,
     HARDWARE,
     text("--query", "Issues and columns, as in the box of the matrix page."),
     AS_JSON,
     FAIL_ON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
     example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
+)
+ISSUE = command(
+    "knowngood.app.features.lookup.cli:issue",
+    "Say of one issue what it is, where it fails and is fixed, and what helps in your environment.\n\n"
+    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, if that has torch; else the "
+    "newest build that is affected. Ends in 3 where the environment that is named is no tested build.",
+    argument("issue", "Its id or number, owner/repo#NUMBER, or the address of its report."),
+    *ENVIRONMENT,
+    HARDWARE,
+    AS_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    example="issue pytorch-151290 --build 2.7.1",
+)
+FIND = command(
+    "knowngood.app.features.lookup.cli:find",
+    "Find issues by words and conditions, as the box of the matrix page does (docs/query.md).",
+    argument(
+        "words", "Words of id, title or component, and conditions such as status:affected.", nargs=-1, required=True
+    ),
+    AS_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    example="find stride severity:high status:affected",
+)
+ENV = command(
+    "knowngood.app.features.lookup.cli:env",
+    "Say which tested build an environment is, and what fails there, worst first.\n\n"
+    "Where none is named (--build, -r, --lock, --here) it is the one that this runs in, on this machine's hardware. "
+    "Ends in 3 where it is no tested build.",
+    *ENVIRONMENT,
+    HARDWARE,
+    AS_JSON,
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
+    example="env -r requirements.txt",
 )
 EXPLAIN = command(
     "knowngood.app.features.diagnose.cli:explain",
@@ -22,6 +77,8 @@ EXPLAIN = command(
     argument("file", "A file with a traceback or a log, or - for standard input.", default="-"),
     text("--build", "Your build, where the text does not tell it.", "BUILD"),
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
+    SNAPSHOT_FILE,
+    PUBLIC_KEY,
     example="explain training.log --build 2.6.0+cu124",
 )
 STATUS = command(

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
-from knowngood.app.dashboard.issues.schemas import IssueBody, IssueDetailBody, IssuesBody, issue_body, issue_detail
+from knowngood.app.dashboard.issues.schemas import IssueBody, IssueDetailBody, IssuesBody, issue_detail, issues_body
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Names, Several, Words, refuse_unknown, speaks_of
 from knowngood.app.domain.issue import Culprit, Device, Issue, Severity, Status
@@ -59,7 +59,7 @@ def issues(context: Context, query: Annotated[IssuesQuery, Query()]) -> Response
     def show(found: Sequence[Issue]) -> Response:
         refuse_unknown("component", query.component, {issue.component for issue in found}, "component")
         part = part_of(context.request, (issue for issue in found if _is_wanted(issue, query)), order, query)
-        body = IssuesBody(issues=[issue_body(issue) for issue in part.rows], next=part.next)
+        body = issues_body(part.rows, part.next)
         return answer(context, body, "issues", query.fields, part.next, is_paged=query.is_paged)
 
     return context.answer(load_issues, show)

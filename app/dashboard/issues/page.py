@@ -15,12 +15,20 @@ from knowngood.app.dashboard.evidence.service import how_known
 from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Link, LinkKind
 from knowngood.app.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
-from knowngood.app.domain.verdicts.history import FAILING, History, Release, is_release
+from knowngood.app.domain.verdicts.history import History, Release
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, fold, rows_of, stale_cells
+from knowngood.app.domain.verdicts.matrix import (
+    Columns,
+    choose_columns,
+    fold,
+    rows_of,
+    stale_cells,
+    telling_build,
+    telling_class,
+)
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
@@ -238,9 +246,11 @@ def _remembered(context: RequestContext, builds: Mapping[str, Build]) -> str:
 def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
     """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
-    hardware = one_class(class_, measured) if class_ else _telling_class(cells, measured)
+    hardware = one_class(class_, measured) if class_ else telling_class(cells, measured)
     builds = known.builds
-    build = named_builds(builds.values(), [wanted], "build")[0] if wanted else _telling_build(builds, cells, hardware)
+    build = named_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
+    if build is None:
+        raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
     return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=bool(wanted))
 
 
@@ -300,28 +310,6 @@ def issue_page(
         commands=commands(Subject(issue, build, hardware), context.base),
         json_address=f"{API}{issue_address(issue.id)}",
     )
-
-
-def _telling_class(cells: Iterable[Cell], measured: Sequence[str]) -> str:
-    """The first class it fails on: that is what a reader came for."""
-    failing = sorted(cell.hardware for cell in cells if cell.verdict in FAILING)
-    return one_class("", failing or measured)
-
-
-def _telling_build(builds: Mapping[str, Build], cells: Sequence[Cell], hardware: str) -> Build:
-    """The newest plain build it fails on; else the newest measured; else the newest there is."""
-    here = [cell for cell in cells if cell.hardware == hardware]
-    failing = {cell.build for cell in here if cell.verdict in FAILING}
-    pool = failing or {cell.build for cell in here} or set(builds)
-    if not pool:
-        raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
-    return max((builds[id_] for id_ in pool), key=_prominence)
-
-
-def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
-    """Releases before other wheels, newer ones before older, the default Python before its twins."""
-    name = build.build_id
-    return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name
 
 
 def _strips(

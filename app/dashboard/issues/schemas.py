@@ -16,9 +16,13 @@ from knowngood.app.web.json_body import Body, IssueUrl, read_from
 
 
 class LinkBody(Body):
+    """`state` is what upstream said of the thread, open or closed, on the day `seen` (empty: it was not looked up)."""
+
     kind: str
     url: str
     title: str
+    state: str
+    seen: date | None
 
 
 class ClaimBody(Body):
@@ -155,6 +159,10 @@ class IssueDetailBody(IssueBody):
 
 def issue_body(issue: Issue) -> IssueBody:
     return IssueBody.of(issue, context=issue)
+
+
+def issues_body(issues: Iterable[Issue], next_: str | None = None) -> IssuesBody:
+    return IssuesBody(issues=[issue_body(issue) for issue in issues], next=next_)
 
 
 def issue_detail(

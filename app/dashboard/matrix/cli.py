@@ -1,17 +1,19 @@
 """`knowngood matrix`: what is known now, as a table or as JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from knowngood.app.cli.choice import Chosen, builds_of, ended, issues_of, verdicts
+from knowngood.app.cli.choice import Chosen, ended, issues_of, select, verdicts
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import known_here
 from knowngood.app.cli.loading import load
 from knowngood.app.cli.output import out, print_json
-from knowngood.app.dashboard.matrix.table import print_matrix
-from knowngood.app.domain.builds.build import Build
+from knowngood.app.dashboard.matrix.table import print_cells, print_line, print_matrix
+from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue_selectors import find_issue
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete
+from knowngood.app.domain.verdicts.matrix import complete
 from knowngood.app.query.cli import read_asked
 
 _OWN = "knowngood.workers.host.machine_info:describe_machine"
@@ -20,32 +22,39 @@ _BODY = "knowngood.app.dashboard.matrix.schemas:matrix_body"
 
 def matrix(
     *,
+    issue: str,
     issues: Sequence[str],
     builds: Sequence[str],
     hardware: Sequence[str],
     query: str,
     as_json: bool,
     fail_on: Sequence[str],
+    snapshot: str,
+    public_keys: Sequence[str],
 ) -> Exit:
     failing = verdicts(fail_on)
     asked = read_asked(query)
-    known = known_here()
+    if issue and issues:
+        raise BadRequest(f'name the issue once: "{issue}" or --issues')
+    known = known_here(snapshot, public_keys)
+    one = find_issue(issue, known.issues) if issue else None
     classes = tuple(hardware) or known.hardware or load(_OWN)().hardware[:1]
-    is_shown = (lambda _: True) if builds else _measured_or_on_line(known)
-    columns = asked.columns(builds_of(known.builds.values(), builds, lambda _: True), is_shown)
-    wanted = asked.issues(issues_of(known.issues, issues), columns, classes, lambda: known, datetime.now(UTC))
-    chosen = Chosen(wanted, columns, classes)
-    if query and not wanted and not as_json:
+    named = (one,) if one else issues_of(known.issues, issues)
+    chosen = select(known, asked, named, builds, classes, datetime.now(UTC))
+    if query and not chosen.issues and not as_json:
         out.print("no issue matches the query")
+    elif one and not as_json:
+        _show_cells(known, one, chosen)
     else:
         show(known, chosen, as_json=as_json)
     return ended(known, chosen, failing)
 
 
-def _measured_or_on_line(known: Known) -> Callable[[Build], bool]:
-    measured = {build for _, build, _ in known.cells}
-    shown = {build.id for build in choose_columns(known.builds.values(), measured, Columns.RELEASES)}
-    return lambda build: build.id in shown
+def _show_cells(known: Known, issue: Issue, chosen: Chosen) -> None:
+    print_line(out, f"{issue.id} · {issue.title}")
+    for hardware in chosen.hardware:
+        print_cells(out, issue, chosen.builds, hardware, known)
+    print_line(out, f"what helps, and on which build: knowngood issue {issue.id}")
 
 
 def show(known: Known, chosen: Chosen, *, as_json: bool) -> None:

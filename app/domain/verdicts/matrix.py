@@ -11,10 +11,11 @@ from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import CPU_PATH, Issue
-from knowngood.app.domain.verdicts.history import is_release
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
 
@@ -255,3 +256,23 @@ def total(tallies: Iterable[MatrixTotals]) -> MatrixTotals:
         stale=sum(part.stale for part in parts),
         newest=max((part.newest for part in parts if part.newest is not None), default=None),
     )
+
+
+def telling_class(cells: Iterable[Cell], measured: Sequence[str]) -> str:
+    """Of the classes that it fails on, else of those measured, the CPU's, else the first: what a reader came for."""
+    classes = sorted({cell.hardware for cell in cells if cell.verdict in FAILING}) or measured
+    return CPU_CLASS if CPU_CLASS in classes or not classes else classes[0]
+
+
+def telling_build(builds: Mapping[str, Build], cells: Iterable[Cell], hardware: str) -> Build | None:
+    """The newest plain build it fails on; else the newest measured; else the newest there is (None: there is none)."""
+    here = [cell for cell in cells if cell.hardware == hardware]
+    failing = {cell.build for cell in here if cell.verdict in FAILING}
+    pool = failing or {cell.build for cell in here} or set(builds)
+    return max((builds[id_] for id_ in pool), key=_prominence, default=None)
+
+
+def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
+    """Releases before other wheels, newer ones before older, the default Python before its twins."""
+    name = build.build_id
+    return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name

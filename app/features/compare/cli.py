@@ -37,12 +37,14 @@ def compare(
     form: str,
     as_json: bool,
     fail_on: Sequence[str],
+    snapshot: str,
+    public_keys: Sequence[str],
 ) -> Exit:
     failing = one_of(Transition, fail_on, "--fail-on", "transition")
     if bool(from_diff) == bool(a or b) or bool(a) != bool(b):
         raise BadRequest("name two builds, such as 2.5.1 2.6.0, or --from-diff and the revision to compare with")
     now = datetime.now(UTC)
-    knowledge = knowledge_here()
+    knowledge = knowledge_here(snapshot, public_keys)
     ends: list[Exit] = []
     pairs = _pairs_in(from_diff, knowledge, ends) if from_diff else [(a, b)]
     compared = [_compared(knowledge.known, pair, hardware, issues, now) for pair in pairs]

@@ -1,13 +1,13 @@
 """`knowngood explain`: which known issue a traceback or a log is, from what is known here."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from knowngood.app.cli.exit_codes import Exit
-from knowngood.app.cli.knowledge import ground_here
+from knowngood.app.cli.knowledge import Ground, ground_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
@@ -30,8 +30,8 @@ _MOST_BYTES = 64 << 20  # of a file that is read at all
 _SEEN_SHOWN = 6
 
 
-def explain(*, file: str, build: str, as_json: bool) -> Exit:
-    body = explanation_body(_told(_read(file), build))
+def explain(*, file: str, build: str, as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
+    body = explanation_body(_told(_read(file), build, ground_here(snapshot, public_keys)))
     if as_json:
         click.echo(body.model_dump_json(indent=2))
     else:
@@ -54,9 +54,7 @@ def _read(file: str) -> str:
     return data.decode(errors="replace")
 
 
-def _told(text: str, build: str) -> ExplanationView:
-    """The catalogue's files are read only where a store knows no issue yet: that takes seconds."""
-    ground = ground_here()
+def _told(text: str, build: str, ground: Ground) -> ExplanationView:
     own = load(_FAILURES)(load(_OPENED)()) if ground.has_store else {}
     knowledge = ground.knowledge
     library = make_failure_library(knowledge.known.issues.values(), {**ground.recorded.failures, **own})

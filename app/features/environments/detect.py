@@ -1,13 +1,14 @@
 """Which kind of file it is, by its name and then by its content; and the door for all of them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
 from knowngood.app.features.environments import conda_list
+from knowngood.app.features.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
 from knowngood.app.features.environments.requirements_txt import read_package_list, read_requirements
 from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import Source, Table, read_source, read_toml
@@ -19,10 +20,12 @@ _PIPFILE = f"{_LOCKS}:read_pipfile_lock"
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
+_PROJECT = re.compile(
+    r"^[ \t]*\[{1,2}[ \t]*(?:project|dependency-groups|build-system|tool)[ \t]*(?:\.[^\]\n]*)?\]", re.MULTILINE
+)
 _YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
 _EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
 _REFUSED = {
-    "pyproject.toml": "states what a project asks for, not what is installed; give its lock file, or pip freeze",
     "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
     "setup.py": "states what a project asks for, not what is installed; give pip freeze",
     "setup.cfg": "states what a project asks for, not what is installed; give pip freeze",
@@ -31,8 +34,9 @@ _REFUSED = {
 }
 
 
-def read_environment(name: str, content: bytes, *, python: str = "") -> StatedEnvironment:
-    """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides).
+def read_environment(name: str, content: bytes, *, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
+    """Read what somebody says is installed. `name` is the file's (may be empty: then the content decides). `groups` are
+    extras and groups of a pyproject.toml; none named are all of them.
 
     `python` is the Python that the caller states (`3.12`); markers are read for it, else for those that the file
     allows, and what they leave open is kept. Raises OtherPython where the file is for other ones than `python`, and
@@ -44,14 +48,17 @@ def read_environment(name: str, content: bytes, *, python: str = "") -> StatedEn
     except BadRequest as error:
         raise source.wrong(0, str(error)) from None
     try:
-        return _read(source, stated)
+        found = _read(source, stated, groups)
     except RecursionError:
         raise BadEnvironment(
             f"{source.name}: is nested too deep to be a lock file; write it anew with its tool"
         ) from None
+    if groups and found.kind != PYPROJECT:
+        raise source.wrong(0, f"is no pyproject.toml, which alone has groups to be named ({found.kind})")
+    return found
 
 
-def _read(source: Source, python: str) -> StatedEnvironment:
+def _read(source: Source, python: str, groups: Sequence[str]) -> StatedEnvironment:
     base = source.name.lower()
     if base in _REFUSED:
         raise source.wrong(0, _REFUSED[base])
@@ -61,7 +68,16 @@ def _read(source: Source, python: str) -> StatedEnvironment:
         return _read_by(_PIPFILE, source, python)
     if base in {"uv.lock", "poetry.lock", "pdm.lock"} or re.fullmatch(r"pylock(?:\.[^.]+)?\.toml", base):
         return _read_lock(source, base, python)
+    if base == PYPROJECT or (not base.endswith((".lock", ".json")) and _is_project(source)):
+        return read_pyproject(source, python, groups)
+    if base.endswith(".py"):
+        return read_script(source, python)
     return _read_by_content(source, python)
+
+
+def _is_project(source: Source) -> bool:
+    """A table of a project, and none of a lock; scripts hold theirs in comments."""
+    return bool(_PROJECT.search(source.text)) and not (_TOML.search(source.text) or is_script(source))
 
 
 def _read_by_content(source: Source, python: str) -> StatedEnvironment:
@@ -70,7 +86,9 @@ def _read_by_content(source: Source, python: str) -> StatedEnvironment:
             return read(source, python)
     if source.name.lower().endswith((".toml", ".lock")):
         raise source.wrong(
-            0, "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock)"
+            0,
+            "is no lock file that is read (uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock), and no "
+            "pyproject.toml",
         )
     return read_requirements(source, python)
 
@@ -98,6 +116,7 @@ def _has_in_metadata(data: Table, key: str) -> bool:
 
 # In this order: a list of conda's may hold what looks like another format further down.
 _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], StatedEnvironment]], ...] = (
+    (is_script, read_script),
     (lambda source: source.text.lstrip().startswith("{"), partial(_read_by, _PIPFILE)),
     (lambda source: _EXPLICIT.search(source.text), conda_list.read_explicit),
     (lambda source: _TOML.search(source.text), lambda source, python: _read_lock(source, "", python)),

@@ -76,7 +76,7 @@ def read_lines(source: Source, pythons: frozenset[str]) -> StatedEnvironment:
             options += 1
             pins.extend((pin, pythons) for pin in _read_option(source, line, text, comment=comment, indexes=indexes))
         else:
-            pins.extend(_read_line(source, line, text, pythons))
+            pins.extend(read_line(source, line, text, pythons))
         comment = ""
         if len(pins) > MOST_PACKAGES:
             raise source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
@@ -130,7 +130,7 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
         raise source.wrong(line, f'"{show(text)}" is no option of a requirements file; leave it out')
 
 
-def _read_line(
+def read_line(
     source: Source, line: int, text: str, pythons: frozenset[str]
 ) -> Iterator[tuple[PinnedPackage, frozenset[str]]]:
     """The pin of a line, if it has one, and the Pythons on which it is installed."""

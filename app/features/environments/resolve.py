@@ -64,7 +64,7 @@ class StatedEnvironment:
     then `pythons` are those that it may be (none: nothing is said of it).
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
-    the whole file.
+    the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
     """
 
     kind: str
@@ -72,6 +72,7 @@ class StatedEnvironment:
     python: str = ""
     indexes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
+    is_whole: bool = True
 
     def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -92,6 +93,7 @@ class ResolvedBuild:
     `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
+    `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
     """
 
     build: str | None
@@ -103,6 +105,7 @@ class ResolvedBuild:
     pythons: tuple[str, ...] = ()
     variant: str = ""
     line: int = 0
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -152,11 +155,14 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
     line = next((pin.line for pin in stated.all_of(_TORCH)), 0)
     try:
         torch = _the_torch(stated)
+        line = torch.line
         question = _question(stated, torch, asked, catalogue)
     except _UnclearEnvironment as unclear:
         nearest = _nearest_to_stated(stated, catalogue)
-        return ResolvedBuild(None, asked, str(unclear), nearest=nearest, packages=packages, line=line)
-    return replace(_settle(question, catalogue), packages=packages, line=torch.line)
+        found = ResolvedBuild(None, asked, str(unclear), nearest=nearest)
+    else:
+        found = _settle(question, catalogue)
+    return replace(found, packages=packages, is_whole=stated.is_whole, line=line)
 
 
 def resolve_build(

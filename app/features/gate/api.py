@@ -63,8 +63,12 @@ class GateBody(GateQuery):
     """The same, and an environment or a policy as files."""
 
     environment: Annotated[
-        FileBody | None, Field(description="A requirements or lock file, the output of `pip freeze`, ...")
+        FileBody | None,
+        Field(description="A requirements or lock file, the output of `pip freeze`, a pyproject.toml, a script, ..."),
     ] = None
+    groups: Annotated[
+        Names, Field(description="Extras and groups of a pyproject.toml that count; none means all of them")
+    ]
     policy: Annotated[FileBody | None, Field(description="A policy, as knowngood.toml has it")] = None
 
 

@@ -324,11 +324,18 @@ def _cell(issue: Issue, build: Build, hardware: str, asked: _PreparedQuestion) -
 
 def _whom_it_concerns(issue: Issue, asked: _PreparedQuestion) -> str:
     """Why an issue of a package counts for another environment than this one; empty where it counts."""
-    packages = asked.question.resolved.packages or None
-    if concerns(issue, packages, named=issue.id in asked.named):
+    resolved, package = asked.question.resolved, issue.requires.package
+    is_told = bool(resolved.packages) and (resolved.is_whole or package in resolved.packages)
+    if concerns(issue, resolved.packages if is_told else None, named=issue.id in asked.named):
         return ""
-    lacks = "nothing is known of the environment's packages" if packages is None else "the environment does not"
+    lacks = "the environment does not" if is_told else _unknown_package(resolved)
     return f"{CONCERNS}who has {issue.requires.package}, and {lacks}"
+
+
+def _unknown_package(resolved: ResolvedBuild) -> str:
+    if resolved.is_whole:
+        return "nothing is known of the environment's packages"
+    return "the project does not ask for it by itself; whether its dependencies bring it is not known"
 
 
 def _of_another_variant(cell: Cell) -> Cell:

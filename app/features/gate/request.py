@@ -53,14 +53,15 @@ class AttachedFile:
 class GateRequest:
     """One question, not understood yet. Either `build` or `environment` is given.
 
-    `python` is that of the environment: it narrows what the file or the build's name leaves open. What is named to be
-    watched takes the place of what the policy watches; `hardware`, `base` and `python` likewise; `applied`
-    (`issue=workaround`) is added.
+    `python` is that of the environment: it narrows what the file or the build's name leaves open; `groups` are the
+    extras and groups of a pyproject.toml that count (none: all). What is named to be watched takes the place of what
+    the policy watches; `hardware`, `base` and `python` likewise; `applied` (`issue=workaround`) is added.
     """
 
     build: str = ""
     environment: AttachedFile | None = None
     python: str = ""
+    groups: tuple[str, ...] = ()
     policy: AttachedFile | None = None
     hardware: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
@@ -133,6 +134,8 @@ def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Ga
         raise BadField("build", "name a build or give an environment, not both")
     if not asked.build and asked.environment is None:
         raise BadField("build", "name a build, or give an environment such as a requirements or lock file")
+    if asked.groups and asked.environment is None:
+        raise BadField("groups", "names extras and groups of a pyproject.toml; give that as the environment")
     policy = _policy(asked, knowledge)
     return GateQuestion(_resolved(asked, knowledge, policy), policy, now)
 
@@ -146,7 +149,8 @@ def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resol
                 return resolve_build(asked.build, builds, knowledge.tested, python=python)
         with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
-            stated = load(READ_ENVIRONMENT)(name, asked.environment.content.encode(), python=python)
+            content = asked.environment.content.encode()
+            stated = load(READ_ENVIRONMENT)(name, content, python=python, groups=asked.groups)
             return resolve(stated, builds, knowledge.tested)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from knowngood.app.cli.knowledge import ground_here, recorded_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
+from knowngood.app.features.environments.resolve import ResolvedBuild
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import (
     Times,
@@ -34,6 +34,7 @@ def upgrade(
     *,
     start: str,
     requirements: Path | None,
+    groups: Names,
     watch: Names,
     issues: Names,
     component: Names,
@@ -49,15 +50,19 @@ def upgrade(
     to: str,
     form: str,
     as_json: bool,
+    snapshot: str,
+    public_keys: Names,
 ) -> None:
     if bool(start) == bool(requirements):
         raise BadRequest("say which build you are on: --from a build or version, or -r a file that names it")
-    ground = ground_here()
+    if groups and not requirements:
+        raise BadRequest("--groups names extras and groups of a pyproject.toml; give that with -r")
+    ground = ground_here(snapshot, public_keys)
     knowledge = ground.knowledge
     packages = packages_of(has)
-    if requirements:
-        start, found = _environment_in(requirements, python, knowledge)
-        packages = {**found, **(packages or {})}
+    found = _environment_in(requirements, python, groups, knowledge) if requirements else None
+    if found:
+        start, packages = start_name(found), {**found.packages, **(packages or {})}
     asked = UpgradeRequest(
         start=start,
         watch=watch,
@@ -71,6 +76,7 @@ def upgrade(
         hardware=hardware,
         pin=pin,
         packages=packages,
+        is_whole=found is None or found.is_whole,
         enough=enough,
     )
     recorded = recorded_here(ground)
@@ -79,19 +85,19 @@ def upgrade(
     sys.stdout.write(_told(advice, "json" if as_json else form, to))
 
 
-def _environment_in(file: Path, python: str, knowledge: Knowledge) -> tuple[str, Mapping[str, str]]:
-    """The build that it is, and its packages."""
+def _environment_in(file: Path, python: str, groups: Names, knowledge: Knowledge) -> ResolvedBuild:
+    """The build that it is. Raises UnknownStart where it is none."""
     try:
         content = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BadRequest(f"{file} is no text in UTF-8") from None
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}") from None
-    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge)
+    found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups)
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
         raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)
-    return start_name(found), found.packages
+    return found
 
 
 def _told(advice: UpgradeAdvice, form: str, to: str) -> str:

@@ -25,7 +25,7 @@ from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate,
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.migration_note import answer_note, migration_note
 from knowngood.app.features.upgrade.ranking import ENOUGH, LEAST, RANKING_WORDS, UpgradeAdvice, UpgradeDecision
-from knowngood.app.features.upgrade.request import UnknownStart, packages_said, start_name, start_of
+from knowngood.app.features.upgrade.request import NO_PACKAGE, UnknownStart, packages_said, start_name, start_of
 from knowngood.app.features.upgrade.service import UpgradeQuery, advice_on
 from knowngood.app.features.upgrade.wording import (
     COLUMN_WORDS,
@@ -250,7 +250,8 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
         return _refused(context, query, knowledge, error.message, (), content)
     if found.build is None:
         return _refused(context, query, knowledge, found.note or found.asked, found.nearest, content)
-    has = list(packages_said(found.packages, knowledge))
+    said = list(packages_said(found.packages, knowledge))
+    has = said if found.is_whole or said != [NO_PACKAGE] else []
     address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
     return see_other(address)
 

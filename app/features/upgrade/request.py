@@ -33,7 +33,7 @@ from knowngood.app.knowledge.model import Knowledge
 class UpgradeRequest:
     """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
     `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
-    `enough` is a percentage (None: the usual one).
+    `is_whole` says that it has no others. `enough` is a percentage (None: the usual one).
     """
 
     start: str = ""
@@ -48,6 +48,7 @@ class UpgradeRequest:
     hardware: tuple[str, ...] = ()
     pin: tuple[str, ...] = ()
     packages: Mapping[str, str] | None = None
+    is_whole: bool = True
     enough: int | None = None
 
 
@@ -74,7 +75,7 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> U
     start, assumed = _start(asked, knowledge)
     watched, policy, notes = _watched(asked, knowledge)
     named = named_by(policy.watch, watched, knowledge.known.names)
-    concerned, left_out = _concerned(watched, named, asked.packages)
+    concerned, left_out = _concerned(watched, named, asked)
     return UpgradeQuestion(
         start=start,
         watched=concerned,
@@ -86,8 +87,8 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> U
     )
 
 
-def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> ResolvedBuild:
-    """The build that an environment is (`pip freeze`, a lock file). Raises BadField.
+def start_of(name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = ()) -> ResolvedBuild:
+    """The build that an environment is (`pip freeze`, a lock file, a pyproject.toml). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     """
@@ -95,9 +96,9 @@ def start_of(name: str, content: str, python: str, knowledge: Knowledge) -> Reso
     builds = knowledge.known.builds
     with about("environment"):
         try:
-            stated = read_environment(name, content.encode(), python=python)
+            stated = read_environment(name, content.encode(), python=python, groups=groups)
         except OtherPython:
-            stated = read_environment(name, content.encode())
+            stated = read_environment(name, content.encode(), groups=groups)
         return resolve(stated, builds, builds)
 
 
@@ -164,20 +165,22 @@ def packages_said(packages: Mapping[str, str], knowledge: Knowledge) -> tuple[st
 
 
 def _concerned(
-    watched: Sequence[Issue], named: Collection[str], packages: Mapping[str, str] | None
+    watched: Sequence[Issue], named: Collection[str], asked: UpgradeRequest
 ) -> tuple[tuple[Issue, ...], tuple[str, ...]]:
     """The issues that concern the environment, and a note on those that do not."""
-    concerned = tuple(issue for issue in watched if concerns(issue, packages, named=issue.id in named))
+    concerned = tuple(issue for issue in watched if concerns(issue, asked.packages, named=issue.id in named))
     others = Counter(issue.requires.package for issue in watched if issue not in concerned)
     if not others:
         return concerned, ()
     told = ", ".join(f"{package} ({n})" for package, n in sorted(others.items()))
     if not concerned:
         raise BadField("watch", f"what is watched concerns packages that are not known to be there: {told}")
-    if packages is None:
+    if asked.packages is None:
         why = "the packages beside torch are not known: give the environment, say which it has, or name the issues"
-    else:
+    elif asked.is_whole:
         why = "the environment does not have them"
+    else:
+        why = "the project does not ask for them by itself; whether its dependencies bring them is not known"
     return concerned, (f"issues of these packages are not watched, because {why}: {told}",)
 
 

@@ -546,7 +546,7 @@ def test_a_list_that_conda_exports_is_read() -> None:
         ("poetry.lock", b"[[package]]\nname = 'torch'\nversion = '2 6'", 'version "2 6" is no version'),
         ("poetry.lock", b"metadata = 1", "metadata is a number; expected a table"),
         ("pdm.lock", b"metadata = { targets = 1 }", "metadata.targets is a number; expected a list"),
-        ("pyproject.toml", b"x", "states what a project asks for, not what is installed; give its lock file"),
+        ("pyproject.toml", b"x", "pyproject.toml, line 1: is not TOML"),
         ("x.toml", b"a = 1", "x.toml: is no lock file that is read"),
         ("Pipfile.lock", b"{", "Pipfile.lock, line 1: is not JSON"),
         ("Pipfile.lock", b"[]", 'without "_meta"'),

@@ -24,7 +24,7 @@ _FREEZE = "knowngood.app.features.environments.installed:freeze"
 
 _SUMMARY = "summary"
 _PLAIN = ("build", "python", "severity", "base", "only_new")
-NAMES = ("issues", "component", "package", "watch", "hardware", "applied")
+NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}
 _POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
@@ -50,8 +50,7 @@ def _answer(asked: Mapping[str, Any]) -> Answer:
     server = asked["server"] or os.environ.get("KNOWNGOOD_SERVER", "")
     answer: Answer
     if asked["snapshot"]:
-        keys = [_key(text) for text in asked["public_keys"]]
-        answer = load(_FROM_SNAPSHOT)(Path(asked["snapshot"]), keys, fields, **how)
+        answer = load(_FROM_SNAPSHOT)(asked["snapshot"], asked["public_keys"], fields, **how)
     elif server:
         answer = load(_FROM_SERVER)(server, fields, **how)
     else:
@@ -61,23 +60,28 @@ def _answer(asked: Mapping[str, Any]) -> Answer:
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, object]:
     """The question as the API takes it; what was not said is left out."""
-    _refuse_two(asked, _ENVIRONMENTS)
     _refuse_two(asked, ("server", "snapshot"))
     fields: dict[str, object] = {name: asked[name] for name in _PLAIN}
     fields |= {name: list(asked[name]) for name in NAMES}
-    fields |= {"policy": _policy(asked["policy"]), **_environment(asked)}
+    fields |= {"policy": _policy(asked["policy"]), **environment_of(asked)}
     return {name: value for name, value in fields.items() if value}
 
 
 def _refuse_two(asked: Mapping[str, Any], names: Sequence[str]) -> None:
-    given = [_FLAGS.get(name, f"--{name}") for name in names if asked[name]]
+    given = [_FLAGS.get(name, f"--{name}") for name in names if asked.get(name)]
     if given[1:]:
         raise BadRequest(f"{' and '.join(given)} exclude each other; name one of them")
 
 
-def _environment(asked: Mapping[str, Any]) -> dict[str, object]:
+def is_stated(asked: Mapping[str, Any]) -> bool:
+    return any(asked.get(name) for name in _ENVIRONMENTS)
+
+
+def environment_of(asked: Mapping[str, Any]) -> dict[str, object]:
+    """The environment that the options name, as the API takes it, but for the name of a build."""
+    _refuse_two(asked, _ENVIRONMENTS)
     file = asked["requirements"] or asked["lock"]
-    if asked["stdin"] or file == "-":
+    if asked.get("stdin") or file == "-":
         return {"environment": {"name": "", "content": _text(sys.stdin.buffer.read(), "standard input")}}
     if file:
         return {"environment": {"name": _shown(Path(file)), "content": _read(Path(file))}}
@@ -105,11 +109,6 @@ def _policy(named: str) -> dict[str, str] | None:
     if project.is_file() and _POLICY_TABLE.search(text := _read(project)):
         return {"name": project.name, "content": text}
     return None
-
-
-def _key(text: str) -> str:
-    """A public key, or the file that holds one."""
-    return text if text.startswith("ed25519:") else _read(Path(text)).strip()
 
 
 def _read(path: Path) -> str:

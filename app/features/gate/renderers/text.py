@@ -1,6 +1,6 @@
 """A ruling for a terminal and a log: plain text, no colours, the answer in the first line."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling
 from knowngood.app.features.gate.renderers.common import (
@@ -39,17 +39,21 @@ def answer_text(ruling: Ruling, base: str = "", *, where: str = "") -> str:
 
 def _facts(ruling: Ruling, where: str) -> Iterator[str]:
     facts = [
-        ("build", one_line(ruling.build) if ruling.build else "not tested"),
-        ("asked", one_line(ruling.asked)),
-        ("stated in", f"{one_line(where)}:{ruling.line}" if where and ruling.line else ""),
-        ("nearest", ", ".join(map(one_line, ruling.nearest)) + ", not used" if ruling.nearest else ""),
-        ("hardware", ", ".join(map(one_line, ruling.hardware))),
+        ("build", ruling.build or "not tested"),
+        ("asked", ruling.asked),
+        ("stated in", f"{where}:{ruling.line}" if where and ruling.line else ""),
+        ("nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""),
+        ("hardware", ", ".join(ruling.hardware)),
         ("watched", counted(ruling)),
-        *(("note", one_line(note)) for note in ruling.notes),
+        *(("note", note) for note in ruling.notes),
     ]
+    yield from fact_lines(facts)
+
+
+def fact_lines(facts: Iterable[tuple[str, str]]) -> Iterator[str]:
     for name, text in facts:
         if text:
-            yield from wrapped(text, f"{name:<10}", " " * 10)
+            yield from wrapped(one_line(text), f"{name:<10}", " " * 10)
 
 
 def _told(reason: Reason, base: str) -> Iterator[str]:
@@ -57,19 +61,24 @@ def _told(reason: Reason, base: str) -> Iterator[str]:
     yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
     yield from _indented(" · ".join(particulars(reason)))
     yield from _indented(f"{EFFECTS[reason.effect]}: {one_line(reason.why)}")
-    if fixed(reason):
-        yield from _indented(fixed(reason))
-    workaround = best_workaround(reason)
-    if workaround:
-        yield from _workaround(workaround)
-    if other_workarounds(reason):
-        yield from _indented(
-            f"workarounds: {other_workarounds(reason)}" if workaround is None else other_workarounds(reason)
-        )
+    yield from help_lines(reason)
     if reason.upstream:
         yield f"{_INDENT}upstream: {one_line(reason.upstream)}"
     if reason.evidence:
         yield f"{_INDENT}evidence: {one_line(address(base, reason.evidence))}"
+
+
+def help_lines(reason: Reason) -> Iterator[str]:
+    """Where it is fixed, the workaround to show with its snippet, and the others."""
+    if fixed(reason):
+        yield from _indented(fixed(reason))
+    workaround = best_workaround(reason)
+    if workaround:
+        yield from workaround_lines(workaround, "workaround that works here, ")
+    if other_workarounds(reason):
+        yield from _indented(
+            f"workarounds: {other_workarounds(reason)}" if workaround is None else other_workarounds(reason)
+        )
 
 
 def _together(group: tuple[Reason, ...]) -> Iterator[str]:
@@ -88,11 +97,10 @@ def _indented(text: str) -> list[str]:
     return wrapped(text, _INDENT, _INDENT + "  ")
 
 
-def _workaround(workaround: MeasuredWorkaround) -> Iterator[str]:
+def workaround_lines(workaround: MeasuredWorkaround, lead: str = "") -> Iterator[str]:
+    """With its snippet."""
     trade_off = f" ({one_line(workaround.trade_off)})" if workaround.trade_off else ""
-    yield from _indented(
-        f"workaround that works here, {one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}"
-    )
+    yield from _indented(f"{lead}{one_line(workaround.id)}: {one_line(workaround.title)}{trade_off}")
     for piece in snippet_parts(workaround.snippet):
         if piece.is_code:
             yield from (f"{_INDENT * 2}{line}".rstrip() for line in piece.lines)

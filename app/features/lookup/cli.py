@@ -1,0 +1,112 @@
+"""`knowngood issue`, `find` and `env`."""
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from knowngood.app.cli.choice import issues_of, select
+from knowngood.app.cli.exit_codes import Exit
+from knowngood.app.cli.knowledge import knowledge_here, known_here
+from knowngood.app.cli.loading import load
+from knowngood.app.domain.issue_selectors import find_issue
+from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.features.gate.cli.asking import environment_of, is_stated
+from knowngood.app.features.gate.renderers.json import decision_body
+from knowngood.app.features.gate.request import GateRequest, read_request
+from knowngood.app.features.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
+from knowngood.app.features.lookup.text import environment_text, found_text, issue_text
+from knowngood.app.query.cli import read_asked
+
+_DETAIL = "knowngood.app.dashboard.issues.schemas:issue_detail"
+_ISSUES = "knowngood.app.dashboard.issues.schemas:issues_body"
+_STATE_HERE = "knowngood.app.features.environments.installed:state_here"
+_GPUS = "knowngood.workers.host.machine_info:read_gpus"
+_UNSEEN_GPUS = (
+    "knowngood: whether this machine has a GPU was not looked for, because {} is not installed here; every measured "
+    "class counts unless --hardware names one\n"
+)
+
+
+def issue(*, issue: str, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+    now, knowledge = datetime.now(UTC), knowledge_here(snapshot, public_keys)
+    found = find_issue(issue, knowledge.known.issues)
+    is_named = is_stated(environment)
+    is_asked = is_named or any(pin.name == "torch" for pin in load(_STATE_HERE)().pins)
+    answer = answer_issue(found, _request(environment) if is_asked else None, knowledge, now)
+    sys.stdout.write(_dumped(_issue_json(answer, knowledge.known, now)) if as_json else issue_text(answer))
+    return Exit.OK if answer.ruling.build or not is_named else Exit.INSUFFICIENT
+
+
+def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environment: Any) -> Exit:  # noqa: ANN401 - the options of an environment by their names
+    knowledge = knowledge_here(snapshot, public_keys)
+    answer = answer_environment(_request(environment), knowledge, datetime.now(UTC))
+    sys.stdout.write(_dumped(_environment_json(answer)) if as_json else environment_text(answer))
+    return Exit.OK if answer.ruling.build else Exit.INSUFFICIENT
+
+
+def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
+    query = " ".join(words)
+    asked, known = read_asked(query, "the words"), known_here(snapshot, public_keys)
+    issues = select(known, asked, issues_of(known.issues, ()), (), known.hardware, datetime.now(UTC)).issues
+    if as_json:
+        sys.stdout.write(load(_ISSUES)(issues).model_dump_json(indent=2) + "\n")
+    else:
+        sys.stdout.write(found_text(issues, known, query))
+    return Exit.OK
+
+
+def _request(environment: dict[str, Any]) -> GateRequest:
+    """The environment that is named; the one that this runs in where none is, with the hardware of this machine."""
+    is_here = environment["here"] or not is_stated(environment)
+    asked = {**environment, "here": is_here, "hardware": list(environment["hardware"])}
+    if is_here and not asked["hardware"]:
+        asked["hardware"] = _classes_here()
+    fields = {**asked, "groups": list(environment["groups"]), **environment_of(asked)}
+    kept = ("build", "python", "groups", "hardware", "environment")
+    return read_request({name: fields[name] for name in kept if fields.get(name)})
+
+
+def _classes_here() -> list[str]:
+    """Those that this machine's GPUs are, and the CPU's; none where that cannot be told without a package."""
+    try:
+        gpus = load(_GPUS)()[2]
+    except ModuleNotFoundError as error:
+        sys.stderr.write(_UNSEEN_GPUS.format(error.name))
+        return []
+    return [CPU_CLASS, *sorted({gpu.hardware for gpu in gpus})]
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, Any]:
+    """As `GET /api/v1/issues/ID` answers, and under `here` as `POST /api/v1/gate` does about this issue alone."""
+    cells = known.stored(answer.issue.id)
+    detail = load(_DETAIL)(answer.issue, answer.histories, cells, known.builds, now)
+    return {
+        **detail.model_dump(mode="json"),
+        "here": decision_body(answer.ruling),
+        "is_example": answer.is_example,
+        "elsewhere": [{**vars(one), "workaround": vars(one.workaround)} for one in answer.elsewhere],
+    }
+
+
+def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
+    """The gate's document about all issues, without a decision: that would need a policy."""
+    body = decision_body(answer.ruling)
+    told = {name: body[name] for name in ("asked", "build", "nearest", "hardware", "notes", "known_at", "reasons")}
+    resolved = answer.resolved
+    return {
+        **told,
+        "pythons": list(resolved.pythons),
+        "is_assumed": resolved.is_assumed,
+        "packages": dict(resolved.packages),
+        "concerned": dict(answer.packages),
+    }
+
+
+def _dumped(body: dict[str, Any]) -> str:
+    return json.dumps(body, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode() + "\n"

@@ -1,0 +1,128 @@
+"""The answers to `issue` and `env`. What happens on an environment, and what helps there, are the gate's reasons: there
+is no second rule for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from knowngood.app.domain.issue import Issue, arm_inapplicable
+from knowngood.app.domain.issue_selectors import ALL, SEVERITY_RANK
+from knowngood.app.domain.verdicts.history import History
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import telling_build, telling_class
+from knowngood.app.domain.verdicts.status import working
+from knowngood.app.domain.verdicts.verdict import Verdict, WorkaroundVerdict
+from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.gate.decision import MeasuredWorkaround, Reason, Ruling, decide
+from knowngood.app.features.gate.request import GateRequest, read_question
+from knowngood.app.features.gate.rules import FAILURES
+from knowngood.app.knowledge.model import Knowledge
+
+
+@dataclass(frozen=True)
+class HelpElsewhere:
+    """A workaround that nobody tried on the environment, and a build of the same class on which it was effective."""
+
+    hardware: str
+    build: str
+    workaround: MeasuredWorkaround
+
+
+@dataclass(frozen=True)
+class IssueAnswer:
+    """An issue, its history by measured class, and what it does on one environment: `ruling` has the reasons. Where
+    nobody named an environment `is_example`: the build is then the newest that is affected. `elsewhere` has a line for
+    each reason that fails with nothing known to help.
+    """
+
+    issue: Issue
+    histories: Mapping[str, History]
+    ruling: Ruling
+    is_example: bool
+    elsewhere: tuple[HelpElsewhere, ...] = ()
+
+
+@dataclass(frozen=True)
+class EnvironmentAnswer:
+    """An environment, and the issues on it, worst first: `ruling` has the reasons. `packages` are those of it that some
+    issue concerns, with their versions.
+    """
+
+    resolved: ResolvedBuild
+    packages: Mapping[str, str]
+    ruling: Ruling
+
+    def of(self, *verdicts: Verdict) -> tuple[Reason, ...]:
+        return tuple(one for one in self.ruling.reasons if one.verdict in verdicts)
+
+
+def answer_issue(issue: Issue, asked: GateRequest | None, knowledge: Knowledge, now: datetime) -> IssueAnswer:
+    """On the environment that is `asked` about, else on the newest build that is affected. Raises BadField."""
+    known = knowledge.known
+    classes = dict.fromkeys(cell.hardware for cell in known.stored(issue.id))
+    histories = {class_: known.history(issue.id, class_) for class_ in sorted(classes)}
+    request = asked or GateRequest(build=_example(issue, known))
+    ruling = decide(read_question(replace(request, issues=(issue.id,)), knowledge, now), known)
+    failing = (one for one in ruling.reasons if one.verdict in FAILURES and not has_workaround(one))
+    elsewhere = tuple(found for one in failing if (found := _elsewhere(issue, one, known)))
+    return IssueAnswer(issue, histories, ruling, is_example=asked is None, elsewhere=elsewhere)
+
+
+def _elsewhere(issue: Issue, reason: Reason, known: Known) -> HelpElsewhere | None:
+    """On the same build with another Python before any other."""
+    build = known.builds[reason.build]
+    tried = {one.id for one in reason.workarounds}
+    open_ = [one for one in issue.workarounds if one.id not in tried and not arm_inapplicable(issue.arm(one.id), build)]
+    cells = {cell.build: cell for _, cell in known.measured(issue.id, reason.hardware)}
+    helping = {
+        id_: found for id_, cell in cells.items() if (found := [one for one in open_ if one.id in working(cell)])
+    }
+    family = build.build_id.apart_from_python
+    alike = [id_ for id_ in helping if known.builds[id_].build_id.apart_from_python == family]
+    nearest = (
+        telling_build(known.builds, [cells[id_] for id_ in alike or helping], reason.hardware) if helping else None
+    )
+    if nearest is None:
+        return None
+    best = helping[nearest.id][0]
+    found = MeasuredWorkaround(best.id, best.title, WorkaroundVerdict.EFFECTIVE.value, best.trade_off, best.body)
+    return HelpElsewhere(reason.hardware, nearest.id, found)
+
+
+def _example(issue: Issue, known: Known) -> str:
+    cells = known.stored(issue.id)
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    found = telling_build(known.builds, cells, telling_class(cells, measured))
+    return found.id if found else ""
+
+
+def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
+    """Every issue but those that only tell whether a compiler works. Raises BadField."""
+    known = knowledge.known
+    question = read_question(replace(asked, issues=(ALL,)), knowledge, now)
+    ruling = decide(question, known)
+    reasons = (one for one in ruling.reasons if not known.issues[one.issue].is_smoke)
+    packages = question.resolved.packages
+    concerned = {issue.requires.package for issue in known.issues.values()} & set(packages)
+    return EnvironmentAnswer(
+        question.resolved,
+        {name: packages[name] for name in sorted(concerned)},
+        replace(ruling, reasons=tuple(sorted(reasons, key=_worst_first))),
+    )
+
+
+def _worst_first(reason: Reason) -> tuple[bool, int, bool, bool, str, str]:
+    """Failures before the rest; among them the most severe first, then what is silent, then what nothing helps."""
+    return (
+        reason.verdict not in FAILURES,
+        -SEVERITY_RANK[reason.severity],
+        not reason.silent,
+        has_workaround(reason),
+        reason.issue,
+        reason.hardware,
+    )
+
+
+def has_workaround(reason: Reason) -> bool:
+    return any(one.verdict == WorkaroundVerdict.EFFECTIVE for one in reason.workarounds)

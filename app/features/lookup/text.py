@@ -1,0 +1,163 @@
+"""Issues and environments for a terminal and a log: plain text, the answer first."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from knowngood.app.domain.issue import Issue, Link
+from knowngood.app.domain.verdicts.claims import doubts_about
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.gate.decision import Reason, Ruling
+from knowngood.app.features.gate.renderers.common import (
+    best_workaround,
+    fixed,
+    mark_of,
+    one_line,
+    particulars,
+    snippet_parts,
+    wrapped,
+)
+from knowngood.app.features.gate.renderers.text import fact_lines, help_lines, workaround_lines
+from knowngood.app.features.gate.rules import FAILURES
+from knowngood.app.features.lookup.service import EnvironmentAnswer, HelpElsewhere, IssueAnswer
+
+_INDENT = "    "
+
+
+def issue_text(answer: IssueAnswer) -> str:
+    issue, ruling = answer.issue, answer.ruling
+    lines = [*_heading(issue), "", *_summary(issue), "", "Lifespan, by what was measured:", *_lifespan(answer), ""]
+    lines += [_whose(answer), *_facts(ruling, with_build=not answer.is_example)]
+    for reason in ruling.reasons if ruling.build else ():
+        lines += ["", *_told(reason)]
+        for help_ in answer.elsewhere:
+            lines += _elsewhere(help_) if help_.hardware == reason.hardware else ()
+    if not ruling.build:
+        lines += wrapped(f"not known on this environment; nearest tested: {', '.join(ruling.nearest) or 'none'}")
+    return "\n".join([*lines, "", f"Each cell with its reason: knowngood matrix {issue.id}"]) + "\n"
+
+
+def _told(reason: Reason) -> Iterator[str]:
+    sign, _ = mark_of(reason)
+    yield from wrapped(f"{sign:<3} {' · '.join(particulars(reason))}", later=_INDENT)
+    yield from wrapped(one_line(reason.why), _INDENT, _INDENT)
+    yield from help_lines(reason)
+
+
+def _elsewhere(help_: HelpElsewhere) -> Iterator[str]:
+    yield from wrapped(
+        f"nothing is known to help here. Not tried here, and effective on {one_line(help_.build)}:", _INDENT, _INDENT
+    )
+    yield from workaround_lines(help_.workaround)
+
+
+def _heading(issue: Issue) -> Iterator[str]:
+    yield from wrapped(f"{issue.id} · {one_line(issue.title)}", later=_INDENT)
+    silent = ": wrong numbers, no error" if issue.silent else ""
+    yield f"{_INDENT}{one_line(issue.component)} · {issue.severity} severity{silent}"
+    if issue.report:
+        yield f"{_INDENT}upstream: {_thread(issue.report)}"
+    if issue.caveat:
+        yield f"{_INDENT}{issue.caveat}"
+
+
+def _thread(link: Link) -> str:
+    """A state is upstream's word of one day."""
+    seen = f" when it was looked at on {link.seen}" if link.seen else ""
+    return one_line(link.url) + (f" ({link.state}{seen})" if link.state else " (its state was not looked up)")
+
+
+def _summary(issue: Issue) -> Iterator[str]:
+    """The first paragraph; the page has all of them."""
+    first = next(iter(snippet_parts(issue.summary.strip().split("\n\n")[0])), None)
+    yield from wrapped(one_line(" ".join(first.lines))) if first else ()
+
+
+def _lifespan(answer: IssueAnswer) -> Iterator[str]:
+    for hardware, history in answer.histories.items():
+        yield from wrapped(f"{one_line(hardware)}: {history.sentence}", "  ", _INDENT)
+        for doubt in doubts_about(answer.issue, history):
+            yield from wrapped(one_line(doubt), _INDENT, _INDENT)
+    if not answer.histories:
+        yield "  not measured yet"
+
+
+def _whose(answer: IssueAnswer) -> str:
+    ruling = answer.ruling
+    if not answer.is_example:
+        return f"In this environment ({one_line(ruling.asked)}):"
+    is_affected = any(reason.verdict in FAILURES for reason in ruling.reasons)
+    which = "the newest build that is affected" if is_affected else "affected on no measured build; the newest one"
+    return f"On {ruling.build} ({which}; -r FILE or --build asks about yours):"
+
+
+def _facts(ruling: Ruling, *, with_build: bool) -> Iterator[str]:
+    """An example's build was chosen here: what would have to be assumed of a stated one says nothing."""
+    if with_build:
+        yield from fact_lines([("build", ruling.build or "not tested"), *(("note", note) for note in ruling.notes)])
+
+
+def environment_text(answer: EnvironmentAnswer) -> str:
+    ruling = answer.ruling
+    lines = [*fact_lines(_facts_of(answer)), ""]
+    if not ruling.build:
+        return "\n".join([*lines, "What fails here is not known: no tested build is this environment."]) + "\n"
+    failing = answer.of(*FAILURES)
+    unknown = answer.of(Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
+    issues = len(_ids(failing))
+    lines += [f"{issues} issue fails here:" if issues == 1 else f"{issues} issues fail here, worst first:"]
+    for reason in failing:
+        lines += ["", *_failing(reason)]
+    lines += ["", *_listed("not known here", unknown), *_listed("pass", answer.of(Verdict.NOT_AFFECTED))]
+    absent = _ids(answer.of(Verdict.NOT_APPLICABLE))
+    lines += [f"{len(absent)} do not apply, or concern packages that are not known to be here"] if absent else []
+    return "\n".join([*lines, "", "More of one: knowngood issue ID"]) + "\n"
+
+
+def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
+    ruling, resolved = answer.ruling, answer.resolved
+    yield "asked", ruling.asked
+    yield "build", ruling.build or "not tested"
+    yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
+    yield "hardware", ", ".join(ruling.hardware)
+    told = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())
+    named = f"{len(resolved.packages)} beside torch; issues here concern {told or 'none of them'}"
+    yield "packages", named if resolved.packages else "nothing is known of those beside torch"
+    yield from (("note", note) for note in ruling.notes)
+
+
+def _failing(reason: Reason) -> Iterator[str]:
+    sign, word = mark_of(reason)
+    yield from wrapped(f"{sign:<3} {one_line(reason.issue)} · {one_line(reason.title)}", later=_INDENT)
+    inferred = f"inferred from {one_line(reason.basis.build)}" if reason.basis else ""
+    once = "one run" if reason.runs == 1 else ""
+    silent = ": wrong numbers, no error" if reason.silent else ""
+    words = (word, f"{reason.severity} severity{silent}", one_line(reason.hardware), inferred, once, reason.caveat)
+    yield from wrapped(" · ".join(one for one in words if one), _INDENT, _INDENT)
+    helps = best_workaround(reason)
+    to_do = [f"workaround: {one_line(helps.id)}" if helps else "no workaround is known to help here", fixed(reason)]
+    yield from wrapped("; ".join(one for one in to_do if one), _INDENT, _INDENT)
+
+
+def _listed(words: str, reasons: Sequence[Reason]) -> list[str]:
+    ids = _ids(reasons)
+    return wrapped(f"{len(ids)} {words}: {', '.join(ids)}", later=_INDENT) if ids else []
+
+
+def _ids(reasons: Iterable[Reason]) -> list[str]:
+    return list(dict.fromkeys(one_line(reason.issue) for reason in reasons))
+
+
+def found_text(issues: Sequence[Issue], known: Known, query: str) -> str:
+    if not issues:
+        return f'no issue matches "{one_line(query)}"; docs/query.md says what may be asked\n'
+    lines: list[str] = []
+    for issue in issues:
+        silent = ", silent" if issue.silent else ""
+        lines += wrapped(f"{issue.id} · {one_line(issue.title)}", later=_INDENT)
+        lines.append(f"{_INDENT}{one_line(issue.component)} · {issue.severity} severity{silent}")
+        classes = dict.fromkeys(sorted(cell.hardware for cell in known.stored(issue.id)))
+        told = [(class_, known.history(issue.id, class_)) for class_ in classes]
+        for class_, history in told:
+            lines += wrapped(f"{class_}: {history.sentence}", _INDENT, _INDENT + "  ") if history.measured else ()
+    many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
+    return "\n".join([*lines, "", f"{many}; more of one: knowngood issue ID"]) + "\n"
