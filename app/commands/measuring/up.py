@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 
-from knowngood.app.catalogue.evidence import DISTRIBUTION, shipped_evidence
 from knowngood.app.cli.catalogue import opened_with_catalogue
 from knowngood.app.cli.choice import Chosen
 from knowngood.app.cli.output import err
@@ -26,6 +25,7 @@ from knowngood.app.commands.serve import Server, listen, log_as
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.features.bundles.cli import import_bundle
+from knowngood.app.features.bundles.shipped import DISTRIBUTION, shipped_evidence
 from knowngood.app.features.scheduling.pricing import tell_price
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, reading, unit_of_work

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.catalogue.evidence import shipped_evidence
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.outcome import Outcome, classify
 from knowngood.app.features.bundles.format import LogText, check_bundle, read_items
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.features.diagnose.matcher import (
     Explanation,
     FailureLibrary,
