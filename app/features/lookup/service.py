@@ -86,15 +86,8 @@ def _elsewhere(issue: Issue, reason: Reason, known: Known) -> HelpElsewhere | No
     if nearest is None:
         return None
     best = helping[nearest.id][0]
-    found = MeasuredWorkaround(best.id, best.title, WorkaroundVerdict.EFFECTIVE.value, best.trade_off, best.body)
-    return HelpElsewhere(reason.hardware, nearest.id, found)
-
-
-def _example(issue: Issue, known: Known) -> str:
-    cells = known.stored(issue.id)
-    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
-    found = telling_build(known.builds, cells, telling_class(cells, measured))
-    return found.id if found else ""
+    shown = MeasuredWorkaround(best.id, best.title, WorkaroundVerdict.EFFECTIVE.value, best.trade_off, best.body)
+    return HelpElsewhere(reason.hardware, nearest.id, shown)
 
 
 def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
