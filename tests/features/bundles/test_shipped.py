@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.catalogue import evidence
 from knowngood.app.catalogue.loader import shipped_catalogue
+from knowngood.app.features.bundles import shipped
 
 NAMES = ("b.jsonl.gz", "a.jsonl.gz")
 
@@ -23,14 +23,14 @@ def install(folder: Path) -> None:
 
 
 def test_a_checkout_finds_its_own() -> None:
-    found = evidence.shipped_evidence()
+    found = shipped.shipped_evidence()
     assert found == sorted(found)
     assert {one.parent for one in found} == {shipped_catalogue() / "evidence"}
 
 
 def test_elsewhere_it_is_what_was_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "SHIPPED", tmp_path / "none")
-    assert evidence.shipped_evidence() == []
+    monkeypatch.setattr(shipped, "SHIPPED", tmp_path / "none")
+    assert shipped.shipped_evidence() == []
     install(tmp_path / "site")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
-    assert [one.name for one in evidence.shipped_evidence()] == sorted(NAMES)
+    assert [one.name for one in shipped.shipped_evidence()] == sorted(NAMES)
