@@ -90,6 +90,13 @@ def _elsewhere(issue: Issue, reason: Reason, known: Known) -> HelpElsewhere | No
     return HelpElsewhere(reason.hardware, nearest.id, shown)
 
 
+def _example(issue: Issue, known: Known) -> str:
+    cells = known.stored(issue.id)
+    measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
+    found = telling_build(known.builds, cells, telling_class(cells, measured))
+    return found.id if found else ""
+
+
 def answer_environment(asked: GateRequest, knowledge: Knowledge, now: datetime) -> EnvironmentAnswer:
     """Every issue but those that only tell whether a compiler works. Raises BadField."""
     known = knowledge.known
