@@ -1,7 +1,7 @@
 """Which issues somebody means: ids in the forms people write them, components, packages, severities.
 
-An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464`, `8464` or the thread's address.
-One report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
+An id is meant by itself, in any case, and by its report: `pytorch/xla#8464`, `#8464` or the thread's address. One
+report may be several issues here; then all of them are meant. `all` means every issue, where issues are chosen.
 """
 
 import difflib
@@ -94,7 +94,7 @@ def meant_by(text: str, names: Names) -> tuple[str, ...]:
     found = names.ids.get(folded)
     if found is None and (short := _SHORT.match(folded)):
         found = names.ids.get(f"{short[1]}-{short[2]}")
-    if found is None and folded.removeprefix("#").isdecimal():
+    if found is None and folded.startswith("#"):
         found = names.numbers.get(folded.removeprefix("#"))
     return found or ()
 
@@ -119,10 +119,12 @@ def find_issues(written: Iterable[str], issues: Mapping[str, Issue]) -> tuple[Is
 
 
 def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
-    """The one issue that is meant. Raises UnknownIssue, also where there are several."""
+    """The one issue that is meant, also by its bare number: where one is asked for, nobody means another thing. Raises
+    UnknownIssue, also where there are several.
+    """
     if is_all(written):
         raise UnknownIssue(f'"{_shown(written)}" is every issue here; name one')
-    first, *more = find_issues([written], issues)
+    first, *more = find_issues([f"#{written.strip()}" if written.strip().isdecimal() else written], issues)
     if more:
         ids = [issue.id for issue in (first, *more)]
         raise UnknownIssue(f'"{_shown(written)}" is more than one issue here', ids, what="candidates")
