@@ -40,7 +40,7 @@ QUESTIONS: Mapping[tuple[str, ...], int] = {
     GATE: 0,
     ("gate", "--build", "torch-2.5.1+cu124", "--issues", "xla-8464"): 1,
     ("gate", "--here", "--issues", "xla-8464"): 3,
-    ("gate", "--lock", "uv.lock", "--issues", "xla-8464"): 0,
+    ("gate", "--lock", "Pipfile.lock", "--issues", "xla-8464"): 0,
     ("compare", "2.5.1", "2.7.1"): 0,
     ("upgrade", "--from", "2.5.1", "--issues", "xla-8464"): 0,
     ("explain", "log.txt"): 3,
@@ -49,15 +49,7 @@ QUESTIONS: Mapping[tuple[str, ...], int] = {
     ("run", "--dry-run"): Exit.UNUSABLE,
     ("serve",): Exit.UNUSABLE,
 }
-PYPI = "https://pypi.org/simple"
-UV_LOCK = f"""version = 1
-requires-python = ">=3.12"
-
-[[package]]
-name = "torch"
-version = "2.6.0"
-source = {{ registry = "{PYPI}" }}
-"""
+PIPFILE_LOCK = {"_meta": {"pipfile-spec": 6}, "default": {"torch": {"version": "==2.6.0"}}, "develop": {}}
 Ask = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
@@ -98,7 +90,7 @@ def ask(installed: Path, tmp_path: Path) -> Ask:
         (project / name).mkdir(parents=True)
         (project / name / "__init__.py").write_text("raise ImportError('of the project, not of ours')\n")
     (project / "requirements.txt").write_text("torch==2.6.0\n")
-    (project / "uv.lock").write_text(UV_LOCK)
+    (project / "Pipfile.lock").write_text(json.dumps(PIPFILE_LOCK))
     (project / "log.txt").write_text("KeyError: 'x'\n")
     has_none = probe_host_sandbox(tmp_path, Isolation.NETWORK).level is Isolation.NETWORK
     offline = ["unshare", "--map-root-user", "--net"] if has_none else []

@@ -260,7 +260,7 @@ def _own_wheel() -> tuple[str, bytes]:
 
 
 def _requirements() -> list[str]:
-    """The packages for measuring: this release's extra `server`, without the results, which a pack does not bring."""
+    """The worker's packages: this release's extra `server`, without the results, which a pack does not bring."""
     asked = map(Requirement, distribution(PRODUCT).requires or ())
     return [
         f"{one.name}{one.specifier}"

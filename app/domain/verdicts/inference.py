@@ -53,7 +53,7 @@ class Claims:
     cells: Mapping[CellPlace, Cell]
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
-    verdicts: Mapping[CellPlace, Verdict] | None = None
+    verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:

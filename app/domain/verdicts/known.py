@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 
@@ -35,7 +35,7 @@ class Known:
     as_of: datetime
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
-    verdicts: Mapping[CellPlace, Verdict] | None = None
+    verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def names(self) -> Names:
