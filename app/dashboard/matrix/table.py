@@ -1,9 +1,9 @@
 """The matrix as a table on a terminal."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from knowngood.app.domain.builds.build import Build
@@ -24,7 +24,9 @@ _COLOURS = {
     Role.QUIET: "dim",
 }
 
-_BUILD_WIDTH, _HISTORY_WIDTH, _FEWEST_BUILDS = 9, 36, 4
+_BUILD_WIDTH, _HISTORY_WIDTH = 9, 36
+_FEWEST_BUILDS, _NARROW_HISTORY = 4, 12
+_GAP = "  "
 
 
 def sign_in_colour(cell: Cell) -> Text:
@@ -54,19 +56,11 @@ def print_matrix(
     absent = [id_ for id_, row in rows.items() if all(cell.verdict is Verdict.NOT_APPLICABLE for cell in row)]
     shown = [issue for issue in issues if issue.id not in absent]
     widest = max((len(issue.id) for issue in shown), default=0)
-    at_once = max(_FEWEST_BUILDS, (console.width - widest - _HISTORY_WIDTH) // _BUILD_WIDTH)
+    at_once = _builds_at_once(console.width - widest)
     for first in range(0, len(columns) if shown else 0, at_once):
-        part = columns[first : first + at_once]
-        table = Table(title=f"{hardware}", title_justify="left", header_style="bold", pad_edge=False, box=None)
-        table.add_column("issue", no_wrap=True)
-        for column in part:
-            name = column.head.id.removeprefix("torch-")
-            table.add_column(name.replace("+", "\n+").replace("~", "\n~"), justify="center")
-        table.add_column("history", overflow="fold")
-        for issue in shown:
-            row = rows[issue.id][first : first + at_once]
-            table.add_row(issue.id, *map(sign_in_colour, row), known.told(issue, hardware))
-        console.print(table)
+        heads = [column.head.id.removeprefix("torch-") for column in columns[first : first + at_once]]
+        lines = [(issue.id, rows[issue.id][first : first + at_once], known.told(issue, hardware)) for issue in shown]
+        console.print(_table(console.width, hardware, heads, lines), end="", soft_wrap=True)
     on_cpu = sum(1 for id_ in absent if concerns_cpu_path(rows[id_]))
     if on_cpu:
         concern = "issue concerns" if on_cpu == 1 else "issues concern"
@@ -78,6 +72,37 @@ def print_matrix(
         if issue.caveat:
             console.print(f"{issue.id}: {issue.caveat}", highlight=False, soft_wrap=True)
     _print_legend(console, [cell for issue in shown for cell in rows[issue.id]])
+
+
+def _builds_at_once(width: int) -> int:
+    """As many as leave the history its width, or a few beside a narrow one."""
+    few = min(_FEWEST_BUILDS, (width - _NARROW_HISTORY) // _BUILD_WIDTH)
+    return max(1, few, (width - _HISTORY_WIDTH) // _BUILD_WIDTH)
+
+
+def _table(width: int, title: str, builds: Sequence[str], lines: Sequence[tuple[str, Sequence[Cell], str]]) -> Text:
+    """Written as one text: rich's own table takes 60 us for each of a thousand places, which is most of a command."""
+    heads = [build.replace("+", "\n+").replace("~", "\n~").split("\n") for build in builds]
+    signs = [[sign_of(cell) for cell in cells] for _, cells, _ in lines]
+    widths = [max(map(len, (*head, *column))) for head, column in zip(heads, zip(*signs, strict=True), strict=True)]
+    first = max(len("issue"), *(len(name) for name, _, _ in lines))
+    indent = first + sum(len(_GAP) + width for width in (*widths, 0))
+    table = Text().append(f"{title}\n", "italic")
+    deepest = max(map(len, heads))
+    for at in range(deepest):
+        is_last = at + 1 == deepest
+        parts = (head[at - deepest] if deepest - at <= len(head) else "" for head in heads)
+        middle = _GAP.join(f"{part:^{width}}" for part, width in zip(parts, widths, strict=True))
+        table.append(
+            f"{'issue' if is_last else '':<{first}}{_GAP}{middle}{_GAP}{'history' if is_last else ''}\n", "bold"
+        )
+    for (name, cells, told), row in zip(lines, signs, strict=True):
+        table.append(f"{name:<{first}}")
+        for cell, sign, wide in zip(cells, row, widths, strict=True):
+            table.append(_GAP).append(f"{sign:^{wide}}", _style(cell))
+        history = wrap(told, max(_NARROW_HISTORY, width - indent), break_on_hyphens=False)
+        table.append(_GAP + f"\n{' ' * indent}".join(history) + "\n")
+    return table
 
 
 def _print_legend(console: Console, cells: Sequence[Cell]) -> None:
