@@ -62,6 +62,22 @@ def test_pythons_share_a_column_where_they_agree() -> None:
     assert lines[-1] == ["✓", "passes", "✕", "fails"]
 
 
+def test_on_a_narrow_terminal_fewer_builds_stand_beside_a_history_that_can_be_read() -> None:
+    out = io.StringIO()
+    known = known_of([], [ISSUE], {build.id: build for build in (PLAIN, TWIN, NEXT)})
+    print_matrix(Console(file=out, width=30), [ISSUE], (PLAIN, NEXT), HARDWARE, known)
+    assert [line.rstrip() for line in out.getvalue().splitlines()[:8]] == [
+        HARDWARE,
+        "       2.6.0",
+        "issue  +cu124  history",
+        "toy-1          no release",
+        "               answered yet",
+        HARDWARE,
+        "       2.7.0",
+        "issue  +cu126  history",
+    ]
+
+
 def test_an_answer_of_another_python_alone_is_not_shown_as_that_of_the_default_one() -> None:
     lines = printed((TWIN.id, Verdict.AFFECTED), (NEXT.id, Verdict.NOT_AFFECTED))
     assert lines[1:4] == [["2.6.0"], ["+cu124", "2.7.0"], ["issue", "~py312", "+cu126", "history"]]

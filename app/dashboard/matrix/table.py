@@ -87,15 +87,7 @@ def _table(width: int, title: str, builds: Sequence[str], lines: Sequence[tuple[
     widths = [max(map(len, (*head, *column))) for head, column in zip(heads, zip(*signs, strict=True), strict=True)]
     first = max(len("issue"), *(len(name) for name, _, _ in lines))
     indent = first + sum(len(_GAP) + width for width in (*widths, 0))
-    table = Text().append(f"{title}\n", "italic")
-    deepest = max(map(len, heads))
-    for at in range(deepest):
-        is_last = at + 1 == deepest
-        parts = (head[at - deepest] if deepest - at <= len(head) else "" for head in heads)
-        middle = _GAP.join(f"{part:^{width}}" for part, width in zip(parts, widths, strict=True))
-        table.append(
-            f"{'issue' if is_last else '':<{first}}{_GAP}{middle}{_GAP}{'history' if is_last else ''}\n", "bold"
-        )
+    table = Text().append(f"{title}\n", "italic").append(_head(heads, first, widths), "bold")
     for (name, cells, told), row in zip(lines, signs, strict=True):
         table.append(f"{name:<{first}}")
         for cell, sign, wide in zip(cells, row, widths, strict=True):
@@ -103,6 +95,21 @@ def _table(width: int, title: str, builds: Sequence[str], lines: Sequence[tuple[
         history = wrap(told, max(_NARROW_HISTORY, width - indent), break_on_hyphens=False)
         table.append(_GAP + f"\n{' ' * indent}".join(history) + "\n")
     return table
+
+
+def _head(heads: Sequence[Sequence[str]], first: int, widths: Sequence[int]) -> str:
+    """The lines above the issues, which all end on the last one."""
+    deepest = max(map(len, heads))
+    above = [""] * (deepest - 1)
+    columns = [["", *above][len(head) :] + list(head) for head in heads]
+    lines = zip([*above, "issue"], *columns, [*above, "history"], strict=True)
+    return "".join(
+        _GAP.join(
+            (f"{name:<{first}}", *(f"{part:^{width}}" for part, width in zip(parts, widths, strict=True)), history)
+        )
+        + "\n"
+        for name, *parts, history in lines
+    )
 
 
 def _print_legend(console: Console, cells: Sequence[Cell]) -> None:
