@@ -32,14 +32,16 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with tests that may take longest, by the time they are given, begin first, so that no process is left alone
-    with one at the end. And a test whose browser crashed under it says nothing: it runs once more, in a new one.
+    """Files with tests that may take longest, by the time they are given, begin first, then those with a browser (2 s a
+    test), so that no process is left alone with one at the end. And a test whose browser crashed under it says nothing:
+    it runs once more, in a new one.
     """
-    longest: dict[Path, float] = {}
+    longest: dict[Path, tuple[float, bool]] = {}
     for item in items:
         given = item.get_closest_marker("timeout")
-        longest[item.path] = max(longest.get(item.path, 0.0), float(given.args[0]) if given else 0.0)
-    items.sort(key=lambda item: -longest[item.path])
+        own = (float(given.args[0]) if given else 0.0, item.get_closest_marker("browser") is not None)
+        longest[item.path] = max(longest.get(item.path, own), own)
+    items.sort(key=lambda item: longest[item.path], reverse=True)
     for item in items:
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=["TargetClosedError"]))

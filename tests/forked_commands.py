@@ -1,8 +1,10 @@
-"""Commands as processes of their own, each forked of one that has imported the packages of others.
+"""Commands as processes of their own, each forked of one that has imported what commands are made of.
 
-Of the 2.3 s of processor that a command took before it did anything, 1.5 were those imports (`matrix`, a busy machine,
-2026-11-21), for each of some two hundred commands. They are made once here. Our own modules are imported by the command
-itself, as with `python -m knowngood`, by which test_pipeline.py, test_serve.py and others start theirs.
+Of the 1.8 s of processor that `run --dry-run` took, 1.5 were imports (a busy machine, 2026-11-23), for each of some
+three hundred commands. They are made once here: packages of others, and our own modules below the command line. What
+declares a command, and what looks at its terminal and its environment as it is imported (app/cli), is imported by the
+command itself. That each command imports what it needs is shown by those that are started as people start them, in
+test_command_line.py, test_pipeline.py, test_serve.py and others.
 """
 
 import atexit
@@ -19,6 +21,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import IO
 
 _ROOT = Path(__file__).parents[1]
 _MOST_BYTES = 1 << 17  # of a message
@@ -26,18 +29,28 @@ _SHARED = (
     "alembic.command alembic.migration alembic.script fastapi jinja2 markdown_it nh3 orjson packaging.requirements "
     "click prometheus_client psutil pygments.formatters pygments.lexers pynvml regex rich.progress "
     "rich.table sqlalchemy.dialects.sqlite starlette.middleware.gzip starlette.templating structlog "
+    "knowngood.app.features.bundles.store knowngood.app.knowledge.local knowngood.app.knowledge.signed_snapshot "
+    "knowngood.app.catalogue.loader knowngood.app.server knowngood.app.settings knowngood.app.store.state.migrations "
+    "knowngood.workers.dispatch.dispatcher knowngood.workers.dispatch.local_transport knowngood.workers.pack.builder "
+    "knowngood.workers.provision.adopted_env knowngood.workers.provision.simple_index uvicorn"
 )
 
 
 def run_command(
-    arguments: Sequence[str], environment: Mapping[str, str], *, timeout_s: float
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout_s: float,
+    folder: Path = _ROOT,
+    stdin: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run([sys.executable, "-m", "knowngood", *arguments])` with this environment, in the repository."""
-    asked = json.dumps([list(arguments), dict(environment)]).encode()
+    """As `subprocess.run([sys.executable, "-m", "knowngood", *arguments])` with this environment, in `folder`."""
+    asked = json.dumps([list(arguments), dict(environment), str(folder)]).encode()
     answers, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with answers, tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+    with answers, _file(stdin) as given, _file() as out, _file() as err:
         with its_end:
-            socket.send_fds(_keeper(), [asked], [its_end.fileno(), out.fileno(), err.fileno()])
+            streams = [given.fileno(), out.fileno(), err.fileno()]
+            socket.send_fds(_keeper(), [asked], [its_end.fileno(), *streams])
         answers.settimeout(timeout_s)
         pid = answers.recv(16)
         try:
@@ -48,6 +61,13 @@ def run_command(
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess(list(arguments), int(code), out.read(), err.read())
+
+
+def _file(text: str = "") -> IO[str]:
+    file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by who asked
+    file.write(text)
+    file.seek(0)
+    return file
 
 
 @cache
@@ -77,7 +97,7 @@ def _keep(control: socket.socket) -> None:
         import_module(name)
     gc.freeze()
     while True:
-        message, handed, _, _ = socket.recv_fds(control, _MOST_BYTES, 3)
+        message, handed, _, _ = socket.recv_fds(control, _MOST_BYTES, 4)
         if not message:
             return
         if os.fork() == 0:
@@ -91,7 +111,7 @@ def _keep(control: socket.socket) -> None:
                 pass
 
 
-def _look_after(message: bytes, answers: int, out: int, err: int) -> None:
+def _look_after(message: bytes, answers: int, *streams: int) -> None:
     """Fork once more; the one process tells how the other ends, and that one becomes the command."""
     pid = os.fork()
     if pid:
@@ -99,11 +119,12 @@ def _look_after(message: bytes, answers: int, out: int, err: int) -> None:
         _, status = os.waitpid(pid, 0)
         os.write(answers, str(os.waitstatus_to_exitcode(status)).encode())
         os._exit(0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    for descriptor in (answers, out, err):
+    for place, stream in enumerate(streams):
+        os.dup2(stream, place)
+    for descriptor in (answers, *streams):
         os.close(descriptor)
-    arguments, environment = json.loads(message)
+    arguments, environment, folder = json.loads(message)
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["knowngood", *arguments]

@@ -25,7 +25,7 @@ from knowngood.app.cli.signals import stoppable, wait
 from knowngood.app.domain.errors import PortTaken
 from knowngood.app.features.webhooks.cli import delivering
 from knowngood.app.gc_tuning import collect_seldom
-from knowngood.app.logging_setup import Level, configure
+from knowngood.app.logging_setup import configure
 from knowngood.app.server import begin_to_stop, create_app
 from knowngood.app.settings import Settings, read_settings
 from knowngood.app.store.engine import Engine, connect, may_write
@@ -43,7 +43,7 @@ _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 def serve(host: str | None, port: int | None, processes: int | None) -> None:
     settings = read_settings()
-    log_as(settings, "info")
+    configure(settings.log_format, settings.log_level or "info")
     engine = opened(settings)
     if not may_write(engine):
         logger.warning("the store may only be read here: questions are answered, nothing is taken in")
@@ -56,11 +56,6 @@ def serve(host: str | None, port: int | None, processes: int | None) -> None:
         _serve_together(engine, settings, listening, processes or settings.processes)
     else:
         Server(engine, settings, listening).run()
-
-
-def log_as(settings: Settings, usual: Level) -> None:
-    """Log as the settings say, and from `usual` on where they say no level."""
-    configure(settings.log_format, settings.log_level or usual)
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
@@ -164,7 +159,7 @@ def _serve_together(engine: Engine, settings: Settings, listening: socket.socket
 def answering() -> FastAPI:
     """The application of one of several processes: made by uvicorn in the process itself."""
     settings = read_settings()
-    log_as(settings, "info")
+    configure(settings.log_format, settings.log_level or "info")
     app = _application(connect(settings.database), settings, Instruments(Path(os.environ[_COUNTERS])))
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
     _drain_first(app, settings.drain_s)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.app.query.evaluate import View, matching
-from knowngood.app.query.json_form import PUBLISHED, from_json, query_schema, read_json, read_query, to_json
+from knowngood.app.query.json_form import from_json, read_json, read_query, to_json
+from knowngood.app.query.json_schema import PUBLISHED, query_schema
 from knowngood.app.query.parser import EVERYTHING, BadQuery, Query, parse, written
 from knowngood.app.serialization.toml_models import schema_text
 from tests.make import NOON
@@ -23,7 +24,7 @@ VALIDATOR = jsonschema.Draft202012Validator(query_schema())
 def test_the_published_schema_is_that_of_the_code() -> None:
     jsonschema.Draft202012Validator.check_schema(query_schema())
     assert PUBLISHED.read_text(encoding="utf-8") == schema_text(query_schema()), (
-        "run: python -m knowngood.app.query.json_form"
+        "run: python -m knowngood.app.query.json_schema"
     )
 
 

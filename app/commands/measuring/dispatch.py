@@ -8,9 +8,9 @@ from knowngood.app.cli.context import opened
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.commands.measuring.jobs import Work, own_hardware, transport
 from knowngood.app.commands.migrate import migrate
-from knowngood.app.commands.serve import log_as
 from knowngood.app.features.fleet.cli import leading
 from knowngood.app.features.webhooks.cli import delivering
+from knowngood.app.logging_setup import configure
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.jobs.job_queue import find_run_of
@@ -21,7 +21,7 @@ from knowngood.workers.dispatch.job_log import JobLog
 
 def dispatch(*, migrate_first: bool, until_idle: bool, ray: str, node_ip: str, where: Sequence[str]) -> None:
     settings = read_settings()
-    log_as(settings, "info")
+    configure(settings.log_format, settings.log_level or "info")
     if migrate_first:
         migrate()
     engine = opened(settings)

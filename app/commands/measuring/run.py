@@ -22,13 +22,13 @@ from knowngood.app.commands.measuring.jobs import (
     run_planned,
     tell_found,
 )
-from knowngood.app.commands.serve import log_as
 from knowngood.app.dashboard.matrix.cli import show
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest
 from knowngood.app.features.bundles.cli import write_bundle
 from knowngood.app.features.scheduling.cli import proposed
 from knowngood.app.features.scheduling.pricing import price_as_json, tell_price
+from knowngood.app.logging_setup import configure
 from knowngood.app.settings import Settings, read_settings
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.queries import load_builds
@@ -61,7 +61,7 @@ def run(
     if next_up and (builds or issues or pack or python or repeat > 1 or confirm or force or where_affected):
         raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
     settings = read_settings()
-    log_as(settings, "warning")
+    configure(settings.log_format, settings.log_level or "warning")
     unpacked = _open_pack(settings, pack) if pack else None
     settings = _with_catalogue_of(settings, unpacked)
     engine = opened_with_catalogue(settings)

@@ -21,12 +21,13 @@ from knowngood.app.commands.measuring.jobs import (
     unfinished_ups,
 )
 from knowngood.app.commands.migrate import derive_anew
-from knowngood.app.commands.serve import Server, listen, log_as
+from knowngood.app.commands.serve import Server, listen
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.features.bundles.cli import import_bundle
 from knowngood.app.features.bundles.shipped import DISTRIBUTION, shipped_evidence
 from knowngood.app.features.scheduling.pricing import tell_price
+from knowngood.app.logging_setup import configure
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import cancel_run
@@ -34,7 +35,7 @@ from knowngood.app.store.jobs.job_queue import cancel_run
 
 def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool) -> None:
     settings = read_settings()
-    log_as(settings, "warning")
+    configure(settings.log_format, settings.log_level or "warning")
     engine = opened_with_catalogue(settings)
     derive_anew(engine)
     if settings.shipped:

@@ -1,5 +1,6 @@
 """The matrix as it was known at a past time: what stood there then stands there again."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,9 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.planning import PlanRequest
-from knowngood.app.store.engine import Engine
+from knowngood.app.store.engine import Engine, connect
 from knowngood.app.store.evidence import time_travel
-from tests.fixtures.databases import CountStatements
+from tests.fixtures.databases import CountStatements, NewStore
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import app_over
@@ -49,16 +50,27 @@ ADDRESSES = (
 )
 
 
-@pytest.fixture
-def told(own_engine: Engine) -> Told:
-    told = Told(own_engine)
-    given.save(own_engine, ISSUES, BUILDS)
+@pytest.fixture(scope="module")
+def lived(new_store: NewStore) -> tuple[str, Told]:
+    """The address of a store through which the steps went, for copies of it, and what a server said after each."""
+    address = new_store()
+    engine = connect(address)
+    told = Told(engine)
+    given.save(engine, ISSUES, BUILDS)
     for asked, then in STEPS:
-        given.run(own_engine, asked)
+        given.run(engine, asked)
         told.times.append(then)
-        told.answers[then] = {address: told.get(address) for address in ADDRESSES}
-    told.times.append(NOW)
-    return told
+        told.answers[then] = {path: told.get(path) for path in ADDRESSES}
+    engine.dispose()
+    return address, told
+
+
+@pytest.fixture
+def told(new_store: NewStore, lived: tuple[str, Told]) -> Iterator[Told]:
+    address, before = lived
+    engine = connect(new_store(address))
+    yield Told(engine, [*before.times, NOW], before.answers)
+    engine.dispose()
 
 
 def written(moment: datetime) -> str:

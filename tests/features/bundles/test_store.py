@@ -29,6 +29,7 @@ from knowngood.app.store.maintenance import prune, reclassify
 from knowngood.app.store.records import ExportSelection, ImportReport
 from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, locks, metadata
+from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 from tests.store.given import HOLDER, claim, finished, given_catalogue, given_results, given_run
 
@@ -50,11 +51,11 @@ FOUND = InstalledEnvironment(NAME, {"torch": "2.6.0"}, {"torch": "2.6.0+cu124"})
 KEY = lock_key(LOCK, FOUND)  # what a lock from elsewhere is kept under
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Engine]:
-    """The store of another worker, with evidence: a worker behind an air gap has SQLite."""
-    engine = connect(f"sqlite:///{tmp_path / 'elsewhere.db'}")
-    migrate(engine)
+@pytest.fixture(scope="module")
+def store_elsewhere(store_on: NewStore) -> str:
+    """The address of the store of another worker, with evidence: a worker behind an air gap has SQLite."""
+    address = store_on("sqlite")
+    engine = connect(address)
     given_run(engine, [ISSUE, make_issue("toy-2")], [BUILD])
     spec = claim(engine)
     ready = EnvironmentReady(spec.job, 1, LOCK, NAME, FOUND.packages, FOUND.imported, 3.5)
@@ -64,6 +65,13 @@ def elsewhere(tmp_path: Path) -> Iterator[Engine]:
         record_event(s, done, NOON)
         release_job(s, spec.job, 1, NOON)
     given_results(engine, log="said so\n")
+    engine.dispose()
+    return address
+
+
+@pytest.fixture
+def elsewhere(store_on: NewStore, store_elsewhere: str) -> Iterator[Engine]:
+    engine = connect(store_on("sqlite", store_elsewhere))
     yield engine
     engine.dispose()
 

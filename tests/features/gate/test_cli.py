@@ -22,11 +22,11 @@ from knowngood.app.features.gate.cli.asking import NAMES
 from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.store.engine import connect
 from tests.fixtures.databases import NewStore
+from tests.forked_commands import run_command
 from tests.given_toys import ROOT
 from tests.serving import served
 from tests.web.asking import app_over
 
-CLI = Path(sys.executable).with_name("knowngood")
 XLA = ("--issues", "xla-8464", "--hardware", "cpu-x86_64")
 BAD, GOOD, UNTESTED = "torch-2.5.1+cu124", "torch-2.6.0+cu124", "torch-2.5.9+cu124"
 
@@ -42,16 +42,7 @@ class Place:
 
     def command(self, *arguments: str, stdin: str = "", **more: str) -> Told:
         environment = {**self.environment, **more}
-        return subprocess.run(
-            [CLI, *arguments],
-            env=environment,
-            cwd=self.folder,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+        return run_command(arguments, environment, timeout_s=120, folder=self.folder, stdin=stdin)
 
     def gate(self, *arguments: str, stdin: str = "", **more: str) -> Told:
         return self.command("gate", *arguments, stdin=stdin, **more)
