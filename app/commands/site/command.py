@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +31,6 @@ from knowngood.app.store.evidence.known_copy import save_known
 from knowngood.app.store.state.migrations import bring_up
 from knowngood.app.web.app_state import StaticSite
 from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.static_files import read_assets
 from knowngood.app.web.urls import SITE_DATA, SITE_SEARCH, issue_address
 

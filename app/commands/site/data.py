@@ -23,7 +23,7 @@ from knowngood.app.dashboard.issues.schemas import (
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
-from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.web.json_body import Body
 
 SCHEMA_VERSION = "1.0.0"
@@ -50,9 +50,10 @@ class LicencesBody(Body):
 
 
 class SiteDataBody(Body):
-    """Everything that the pages of a site say. `cells` are those of which anything is known, what cannot exist
-    included; a cell that is not there was not run. `as_of` is the time of the newest measurement, and `stale` is as of
-    then. Addresses are relative to the site's folder; `evidence_url` is null, for attempts are not in a site.
+    """Everything that the pages of a site say. `cells` are those that were measured, or are inferred from one that was;
+    one that is not there was not run, or cannot exist (`requires` of its issue). `as_of` is the time of the newest
+    measurement, and `stale` is as of then. Addresses are relative to the site's folder; `evidence_url` is null, for
+    attempts are not in a site.
     """
 
     format: Literal["knowngood-data"] = "knowngood-data"
@@ -101,7 +102,7 @@ def _cells(known: Known) -> Iterator[Cell]:
         for hardware in known.hardware:
             for build in told_builds(known):
                 cell = known.cell(issue, build, hardware)
-                if cell.verdict is not Verdict.NOT_RUN:
+                if cell.measured_at:
                     yield cell
 
 

@@ -47,23 +47,26 @@ class SiteLinks(Container[str]):
             self._pages.setdefault((key[0], ()), page.file)  # where no class is named, the first one's
         self._builds, self._classes = frozenset(builds), frozenset(classes)
         self._found = lru_cache(maxsize=65_536)(self._find)
+        self._linked = lru_cache(maxsize=65_536)(self._link)
 
     def __contains__(self, address: object) -> bool:
         return isinstance(address, str) and self._found(address) is not None
 
     def relative(self, address: str, file: str, language: Language) -> str | None:
         """The link from a file of a language to what the address shows; None where the site lacks it."""
-        here = FOLDERS[language] + file
-        parts = urlsplit(address)
-        if parts.path == "/preferences":
-            asked = dict(parse_qsl(parts.query)).get("lang", "")
-            return _between(here, FOLDERS[Language(asked)] + file) if asked in set(Language) else None
+        folder = posixpath.dirname(FOLDERS[language] + file) or "."
+        if address.startswith("/preferences?"):
+            asked = dict(parse_qsl(urlsplit(address).query)).get("lang", "")
+            return _between(folder, FOLDERS[Language(asked)] + file) if asked in set(Language) else None
+        return self._linked(address, folder, FOLDERS[language])
+
+    def _link(self, address: str, folder: str, below: str) -> str | None:
+        """From whatever file of a folder, to what is below the folder of a language."""
         found = self._found(address)
         if found is None:
             return None
         to, fragment, is_shared = found
-        place = f"#{quote(fragment)}" if fragment else ""
-        return _between(here, to if is_shared else FOLDERS[language] + to) + place
+        return _between(folder, to if is_shared else below + to) + (f"#{quote(fragment)}" if fragment else "")
 
     def _find(self, address: str) -> tuple[str, str, bool] | None:
         """The file, the place in it, and whether both languages have it in common."""
@@ -90,9 +93,8 @@ class SiteLinks(Container[str]):
         return file, place, False
 
 
-@lru_cache(maxsize=65_536)
-def _between(here: str, there: str) -> str:
-    return quote(posixpath.relpath(there, posixpath.dirname(here) or "."))
+def _between(folder: str, there: str) -> str:
+    return quote(posixpath.relpath(there, folder))
 
 
 # Of HTML that we wrote: in texts a quotation mark is escaped.

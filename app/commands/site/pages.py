@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from urllib.parse import urlencode
 
 from knowngood.app.dashboard.matrix.selection import one_class
+from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import measured_line, told_builds
 from knowngood.app.web.urls import build_address, compare_address, issue_address
@@ -34,7 +36,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
-        for hardware in classes:
+        for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
             yield SitePage(build_address(build.id, hardware), f"builds/{build.id}.{hardware}.html", "builds")
     for hardware in classes:
         yield SitePage(compare_address(hardware=hardware), _of("compare", hardware, first), "comparisons")
@@ -42,6 +44,10 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for hardware in classes:
         yield SitePage(_upgrade(hardware=hardware), _of("upgrade", hardware, first), "upgrades")
         yield from _upgrades(known, hardware)
+
+
+def _says_something(known: Known, build: Build, hardware: str) -> bool:
+    return any(known.cell(issue, build, hardware).measured_at for issue in known.issues.values())
 
 
 def _of(name: str, hardware: str, first: str) -> str:
@@ -55,13 +61,15 @@ def _line(known: Known, hardware: str) -> list[str]:
 
 def _comparisons(known: Known, hardware: str) -> Iterator[SitePage]:
     line = _line(known, hardware)
-    for before, after in zip(line, line[1:], strict=False):
+    for before, after in pairwise(line):
         address = compare_address(before, after, hardware=hardware)
         yield SitePage(address, f"compare/{before}.{after}.{hardware}.html", "comparisons")
 
 
 def _upgrades(known: Known, hardware: str) -> Iterator[SitePage]:
-    names = file_names(issue.component for issue in known.issues.values())
+    # Rows that concern a package alone are asked about by who has it.
+    asked_of = (issue for issue in known.issues.values() if not issue.is_smoke and not issue.requires.package)
+    names = file_names(issue.component for issue in asked_of)
     for start in _line(known, hardware):
         asked = {"from": start, "hardware": hardware}
         yield SitePage(_upgrade(**asked), f"upgrade/{start}.{hardware}.html", "upgrades")

@@ -6,6 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
+from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.vocabulary import OUTCOMES, VERDICTS
 from knowngood.app.query.search_box import EXAMPLES
@@ -39,7 +40,8 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "status_of": status_of}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
+    environment.globals |= {"status_of": status_of}
     environment.globals |= {
         one.__name__: one
         for one in (attempt_address, build_address, cell_address, cell_anchor, issue_address, run_address)

@@ -45,7 +45,7 @@ def test_markdown_keeps_what_a_workaround_needs() -> None:
     html = str(
         markdown("Use *this*:\n\n```python\nimport torch\n```\n\n- [why](https://example.org)\n\n| a |\n|---|\n| 1 |")
     )
-    assert '<pre class="code"><code><span class="kn">import</span>' in html
+    assert '<pre class="code" tabindex="0"><code><span class="kn">import</span>' in html
     assert '<a href="https://example.org" rel="noopener noreferrer">why</a>' in html
     assert "<td>1</td>" in html
 
