@@ -60,13 +60,9 @@ def knowledge_here() -> Knowledge:
     return ground_here().knowledge
 
 
-def current_ground() -> Ground:
-    """The same with the catalogue as its files have it, less what cannot be read."""
-    return _ground(_with_catalogue)
-
-
 def known_here() -> Known:
-    return current_ground().knowledge.known
+    """The same with the catalogue as its files have it, less what cannot be read."""
+    return _ground(_with_catalogue).knowledge.known
 
 
 def recorded_here(ground: Ground) -> Recorded:

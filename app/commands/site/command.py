@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from knowngood.app.catalogue_digest import SHIPPED
 from knowngood.app.cli.console import bytes_in_words, many
-from knowngood.app.cli.knowledge import current_ground, recorded_here
+from knowngood.app.cli.knowledge import ground_here, recorded_here
 from knowngood.app.cli.output import err
 from knowngood.app.commands.site.asking import ask
 from knowngood.app.commands.site.data import FORMAT, search_script, site_data, site_schema
@@ -31,6 +31,7 @@ from knowngood.app.store.evidence.known_copy import save_known
 from knowngood.app.store.state.migrations import bring_up
 from knowngood.app.web.app_state import StaticSite
 from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.static_files import read_assets
 from knowngood.app.web.urls import SITE_DATA, SITE_SEARCH, issue_address
 
@@ -39,7 +40,7 @@ _MARKED = "Made by `knowngood site`, which puts a new site in the place of this 
 
 
 def site(output: Path) -> None:
-    ground = current_ground()
+    ground = ground_here()
     known = _with_scripts(ground.knowledge.known)
     with _replaced(output) as folder:
         write_site(known, recorded_here(ground), folder, lambda told: err.print(told, soft_wrap=True))
@@ -53,10 +54,10 @@ def site(output: Path) -> None:
 def write_site(known: Known, recorded: Recorded, folder: Path, tell: Callable[[str], None]) -> None:
     """The same knowledge gives the same bytes: pages are as of the newest measurement, not of today."""
     now = max((cell.measured_at for cell in known.cells.values() if cell.measured_at), default=known.as_of)
-    pages = tuple(pages_of(known))
-    shared = _write_shared(known, now, folder)
-    classes = known.hardware
-    links = SiteLinks(pages, shared, builds=[build.id for build in told_builds(known)], classes=classes)
+    pages, shared = tuple(pages_of(known)), _shared(known)
+    builds = [build.id for build in told_builds(known)]
+    links = SiteLinks(pages, shared, builds=builds, classes=known.hardware)
+    _write_shared(known, now, links, folder)
     with _application(known, now, StaticSite(links, recorded)) as app:
         asyncio.run(_write_pages(app, pages, links, folder, tell))
     (folder / _MARK).write_text(_MARKED, encoding="utf-8")
@@ -75,26 +76,29 @@ def _script(issue: str) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _write_shared(known: Known, now: datetime, folder: Path) -> Mapping[str, str]:
-    """Write what both languages have in common; the files by the addresses that pages know them by."""
-    scripts = {issue.id: issue.script for issue in known.issues.values() if issue.script}
-    repros = {id_: f"repros/{id_}.py" for id_ in scripts}
-    assets = read_assets().values()
+def _shared(known: Known) -> Mapping[str, str]:
+    """The files that both languages have in common, by the addresses that pages know them by."""
+    return {
+        **{asset.address: f"assets/{asset.name}" for asset in read_assets().values()},
+        **{f"{issue_address(one.id)}/repro.py": f"repros/{one.id}.py" for one in known.issues.values() if one.script},
+        **{address: address.lstrip("/") for address in (SITE_DATA, SITE_SEARCH)},
+    }
+
+
+def _write_shared(known: Known, now: datetime, links: SiteLinks, folder: Path) -> None:
+    def address_of(address: str) -> str | None:
+        return links.relative(address, "index.html", Language.ENGLISH)
+
     contents = {
-        **{f"assets/{asset.name}": asset.content for asset in assets},
-        **{repros[id_]: script.encode() for id_, script in scripts.items()},
-        SITE_DATA.lstrip("/"): site_data(known, now, repros),
+        **{f"assets/{asset.name}": asset.content for asset in read_assets().values()},
+        **{f"repros/{one.id}.py": one.script.encode() for one in known.issues.values() if one.script},
+        SITE_DATA.lstrip("/"): site_data(known, now, address_of),
         SITE_SEARCH.lstrip("/"): search_script(known),
         "data/knowngood.schema.json": site_schema(),
         "data/FORMAT.md": FORMAT.read_bytes(),
     }
     for file, content in contents.items():
         _write(folder / file, content)
-    return {
-        **{asset.address: f"assets/{asset.name}" for asset in assets},
-        **{f"{issue_address(id_)}/repro.py": file for id_, file in repros.items()},
-        **{address: address.lstrip("/") for address in (SITE_DATA, SITE_SEARCH)},
-    }
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The data of a site as JSON, with its schema, in the words of the API; and the words that issues are found by."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from importlib.metadata import version
@@ -67,34 +67,31 @@ class SiteDataBody(Body):
     cells: list[CellBody]
 
 
-def site_data(known: Known, now: datetime, repros: Mapping[str, str]) -> bytes:
-    """`repros` are the files of scripts by issue."""
-    builds = told_builds(known)
+def site_data(known: Known, now: datetime, address_of: Callable[[str], str | None]) -> bytes:
+    """`address_of` is where the site has what an address of the application shows (None: nowhere)."""
     body = SiteDataBody(
         product_version=version("knowngood"),
         as_of=now,
         hardware=list(known.hardware),
-        issues=[_issue(known, issue, repros.get(issue.id, "")) for issue in known.issues.values()],
+        issues=[_issue(known, issue, address_of) for issue in known.issues.values()],
         builds=[
-            BuildBody.of(build).model_copy(update={"url": f"builds/{build.id}.{known.hardware[0]}.html"})
-            for build in builds
+            (body := BuildBody.of(build)).model_copy(update={"url": address_of(body.url)})
+            for build in told_builds(known)
         ],
         cells=[cell_body(replace(cell, evidence=""), known.builds[cell.build], now) for cell in _cells(known)],
     )
     return body.model_dump_json().encode() + b"\n"
 
 
-def _issue(known: Known, issue: Issue, repro: str) -> SiteIssueBody:
+def _issue(known: Known, issue: Issue, address_of: Callable[[str], str | None]) -> SiteIssueBody:
     measured = [(known.builds[cell.build], cell) for cell in known.stored(issue.id)]
-    histories = {
-        hardware: known.history(issue.id, hardware) for hardware in sorted({cell.hardware for _, cell in measured})
-    }
-    own = issue_body(issue).model_copy(update={"url": f"issues/{issue.id}.html", "repro_url": repro})
-    return SiteIssueBody(
-        **vars(own),
-        history=history_bodies(issue, histories),
+    classes = sorted({cell.hardware for _, cell in measured})
+    body = SiteIssueBody(
+        **vars(issue_body(issue)),
+        history=history_bodies(issue, {hardware: known.history(issue.id, hardware) for hardware in classes}),
         held_claims=held_claim_bodies(issue, measured),
     )
+    return body.model_copy(update={"url": address_of(body.url), "repro_url": address_of(body.repro_url) or ""})
 
 
 def _cells(known: Known) -> Iterator[Cell]:

@@ -97,8 +97,10 @@ def _between(folder: str, there: str) -> str:
     return quote(posixpath.relpath(there, folder))
 
 
-# Of HTML that we wrote: in texts a quotation mark is escaped.
+# Of HTML that we wrote: in texts a quotation mark is escaped, and in attributes what ends a tag.
 _LINK = re.compile(r' (href|src|data-find)="(/[^"]*)"')
+_NOWHERE = "\0"
+_UNLINKED = re.compile(rf'<a(?: class="([^"]*)")?[^>]*{_NOWHERE}[^>]*>(.*?)</a>', re.DOTALL)
 
 
 def relinked(html: str, file: str, language: Language, links: SiteLinks) -> str:
@@ -106,6 +108,6 @@ def relinked(html: str, file: str, language: Language, links: SiteLinks) -> str:
 
     def link(found: re.Match[str]) -> str:
         to = links.relative(unescape(found[2]), file, language)
-        return "" if to is None else f' {found[1]}="{escape(to)}"'
+        return _NOWHERE if to is None else f' {found[1]}="{escape(to)}"'
 
-    return _LINK.sub(link, html)
+    return _UNLINKED.sub(r'<span class="\1">\2</span>', _LINK.sub(link, html))
