@@ -1,4 +1,4 @@
-"""The pages as files, opened from disk in a real browser: five stories, axe, and nothing asked outside of the folder."""
+"""The pages as files, opened from disk in a browser: five stories, axe, and nothing asked outside of the folder."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
