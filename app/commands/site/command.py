@@ -64,7 +64,7 @@ def write_site(known: Known, recorded: Recorded, folder: Path, tell: Callable[[s
 
 
 def _with_scripts(known: Known) -> Known:
-    """What comes with this release lacks its scripts, which stand in the files beside it."""
+    """Results that come with this release lack the scripts, which stand in the files beside them."""
     issues = {
         id_: issue if issue.script else replace(issue, script=_script(id_)) for id_, issue in known.issues.items()
     }

@@ -1,4 +1,4 @@
-"""What is known, from wherever, as a store of its own: catalogue and cells without the attempts they were derived from.
+"""A store made of what is known, from wherever: catalogue and cells without the attempts they were derived from.
 
 For pages that are made of more than the local store, or where there is none (`knowngood site`).
 """

@@ -37,7 +37,7 @@ def test_hostile_markdown_comes_out_inert(text: str) -> None:
     seen = _Seen()
     seen.feed(markdown(text))
     assert not seen.tags & {"script", "img", "iframe", "style", "svg"}
-    assert {name for name, _ in seen.attributes} <= {"href", "title", "rel", "class"}
+    assert {name for name, _ in seen.attributes} <= {"href", "title", "rel", "class", "tabindex"}
     assert all((value or "").startswith("https://") for name, value in seen.attributes if name == "href")
 
 
