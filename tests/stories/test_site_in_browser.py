@@ -16,7 +16,7 @@ from tests.web.browsing import SCREENS, WIDTHS, keep_picture, reading_with
 from tests.web.given import BAD, GOOD, MASK, NOW, OLD
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, Page, Request, expect  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.browser
 
@@ -49,11 +49,16 @@ def looking(browser: Browser, folder: Path, **settings: object) -> Iterator[Page
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("requestfailed", lambda asked: complaints.append(f"{asked.url} failed"))
+        page.on("requestfailed", lambda asked: complaints.extend(_failed(asked)))
         page.on("request", lambda asked: complaints.extend(_foreign(asked.url, folder)))
         page.goto((folder / "index.html").as_uri())
         yield page
     assert complaints == []
+
+
+def _failed(asked: Request) -> Iterator[str]:
+    if asked.failure != "net::ERR_ABORTED":  # the page was left before all of it had come
+        yield f"{asked.url}: {asked.failure}"
 
 
 def _foreign(address: str, folder: Path) -> Iterator[str]:
