@@ -23,6 +23,7 @@ TABLE = {
         "env": (f"{_DECLARED}.look:ENV", "Say what an environment is, and what fails there."),
         "explain": (f"{_DECLARED}.look:EXPLAIN", "Say which issue a pasted failure is, and what helps."),
         "status": (f"{_DECLARED}.look:STATUS", "Say what answers questions here, and how fresh it is."),
+        "site": (f"{_DECLARED}.look:SITE", "Write the pages as files, for whoever looks without a server."),
         "hygiene": (f"{_DECLARED}.look:HYGIENE", "Where upstream's word and the measurements drift apart."),
         "export": (f"{_DECLARED}.look:EXPORT", "Write evidence to a bundle, or the matrix as CSV, OSV, JUnit, ..."),
     },

@@ -53,7 +53,7 @@ from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
 from knowngood.app.web import errors, openapi, preferences_page
 from knowngood.app.web.api_responses import REFUSALS
-from knowngood.app.web.app_state import AppState, ResponseCache, state_of
+from knowngood.app.web.app_state import AppState, ResponseCache, StaticSite, state_of
 from knowngood.app.web.auth import api as api_whoami
 from knowngood.app.web.auth import audit_api as api_audit
 from knowngood.app.web.auth import audit_page, sign_in_page
@@ -91,8 +91,11 @@ def create_app(
     version: str = "0",
     rules: AccessPolicy | None = None,
     instruments: Instruments | None = None,
+    site: StaticSite | None = None,
 ) -> FastAPI:
-    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this."""
+    """`clock` tells the time in UTC, aware. The database is asked per request, so it may come up later than this. With
+    `site` pages are made to be kept as files.
+    """
     rules = rules or AccessPolicy()
     instruments = instruments or Instruments()
     assets = read_assets()
@@ -118,6 +121,7 @@ def create_app(
         buckets=rules.buckets(),
         results_buckets=rules.results_buckets(),
         instruments=instruments,
+        site=site,
     )
     app.include_router(_api())
     app.include_router(health_api.router)

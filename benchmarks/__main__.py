@@ -10,12 +10,26 @@ history    pages and the gate over 10,000 attempts beside 1,000,000 behind the s
 ingest     results a second from bundles, beside the same rows written bare
 scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
+site       the pages as files, of what is shipped and of 150 x 25 cells: time, bytes
 suite      the catalogue on one build, beside the arms' own time and beside a plain loop of venv + pip + python
 """
 
 import sys
 
-from benchmarks import backup, browser, commands, fleet, gate, history, ingest, matrix, provision, scheduling, suite
+from benchmarks import (
+    backup,
+    browser,
+    commands,
+    fleet,
+    gate,
+    history,
+    ingest,
+    matrix,
+    provision,
+    scheduling,
+    site,
+    suite,
+)
 
 KNOWN = {
     "backup": backup.run,
@@ -28,6 +42,7 @@ KNOWN = {
     "matrix": matrix.run,
     "provision": provision.run,
     "scheduling": scheduling.run,
+    "site": site.run,
     "suite": suite.run,
 }
 

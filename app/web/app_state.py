@@ -3,7 +3,7 @@
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -15,6 +15,7 @@ from starlette.templating import Jinja2Templates
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.knowledge.known_cache import KnownCache
+from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.metrics.collector import Instruments
@@ -76,9 +77,20 @@ class ResponseCache:
 
 
 @dataclass(frozen=True)
+class StaticSite:
+    """Pages that become files (`knowngood site`): the addresses that are among them, and the records beside cells,
+    which the copy that they are read from lacks.
+    """
+
+    addresses: Container[str]
+    recorded: Recorded
+
+
+@dataclass(frozen=True)
 class AppState:
     """`assets_version` changes with every release of templates and static files. `refuse` makes an answer of an error,
     for middleware, which stands outside of where exceptions become answers. `slices` has what single features keep.
+    `site` is None where a server answers.
     """
 
     engine: Engine
@@ -92,6 +104,7 @@ class AppState:
     buckets: Buckets
     results_buckets: Buckets
     instruments: Instruments
+    site: StaticSite | None = None
     streams: Streams = field(default_factory=Streams)
     cells: KnownCache = field(default_factory=KnownCache)
     slices: dict[type, object] = field(default_factory=dict)

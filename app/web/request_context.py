@@ -7,7 +7,7 @@ for the next time.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar, cast
@@ -25,6 +25,7 @@ from knowngood.app.store.queries import load_generation
 from knowngood.app.web.app_state import AppState, StoredResponse, state_of
 from knowngood.app.web.auth.principal import principal_of
 from knowngood.app.web.html import i18n
+from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.urls import API
 
@@ -114,8 +115,20 @@ class RequestContext:
 
     @property
     def base(self) -> str:
-        """Where this server is reached, for commands that a reader pastes."""
-        return str(self.request.base_url).rstrip("/")
+        """Where this server is reached, for commands that a reader pastes; empty where a file is made."""
+        return "" if self.is_file else str(self.request.base_url).rstrip("/")
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the answer becomes a file of `knowngood site`, whose reader can ask nothing."""
+        return self.state.site is not None
+
+    def leads_to(self, address: str) -> bool:
+        """Whether a link there leads anywhere: from a file only to another one."""
+        return self.state.site is None or address in self.state.site.addresses
+
+    def reachable(self, choices: Iterable[Choice]) -> list[Choice]:
+        return [one for one in choices if self.leads_to(one.address)]
 
     def page(self, template: str, body: object, status: int = 200) -> Response:
         response = self.state.templates.TemplateResponse(
@@ -167,7 +180,8 @@ class RequestContext:
         return i18n.say(text, self.language, **values)
 
     def ago(self, then: datetime) -> str:
-        return i18n.ago(then, self.now, self.language)
+        """How long ago; the day in a file, which is read at any time."""
+        return f"{then:%Y-%m-%d}" if self.is_file else i18n.ago(then, self.now, self.language)
 
     def title_of(self, issue: Issue) -> str:
         return self.in_language(issue.title, issue.title_zh)

@@ -9,6 +9,10 @@ DECISION = "Knowngood-Decision"
 API = "/api/v1"
 RESULTS = f"{API}/results"
 
+# Of pages that are files alone (`knowngood site`): the data beside them, and the words that issues are found by.
+SITE_DATA = "/data/knowngood.json"
+SITE_SEARCH = "/data/search.js"
+
 
 @lru_cache(maxsize=4096)
 def part(text: str) -> str:
@@ -38,6 +42,11 @@ def build_address(build: str, hardware: str = "") -> str:
 
 def cell_address(issue: str, build: str, hardware: str) -> str:
     return f"/cells/{part(issue)}/{part(build)}?hardware={part(hardware)}"
+
+
+def cell_anchor(build: str, hardware: str) -> str:
+    """Where a cell stands among the sections of its issue, in pages that are files."""
+    return f"{build}.{hardware}"
 
 
 def attempt_address(attempt: str) -> str:

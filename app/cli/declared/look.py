@@ -87,6 +87,14 @@ STATUS = command(
     AS_JSON,
     example="status",
 )
+SITE = command(
+    "knowngood.app.commands.site.command:site",
+    "Write the pages as files, with the data as JSON beside them, to be opened from disk or served by any host.\n\n"
+    "Without a store they tell the results that come with this release, else the store's together with these. A site "
+    "that was made before is replaced; any other folder has to be empty.",
+    option("-o", "--output", type=PATH, required=True, help="The folder to write."),
+    example="site -o public",
+)
 HYGIENE = command(
     "knowngood.app.features.coverage.cli:hygiene",
     "Where upstream's word and the measurements drift apart; ends in 1 where there is anything.",

@@ -36,16 +36,19 @@ def run_command(issue: str, build: str, hardware: str) -> str:
 
 
 def commands(subject: Subject, base: str) -> Commands:
-    """`base` is the address of this server, where repro and lock are fetched from."""
+    """`base` is the address of this server, where repro and lock are fetched from; empty where there is none: the repro
+    is to be there already, under the name that pages give it.
+    """
     issue, build = subject.issue, subject.build
     params = next((one.params for one in variants_of(issue, subject.arm) if one.id == subject.variant), {})
     python = f"{_FOLDER}/bin/python"
     install = _from_lock(subject, base, python) if subject.locked_by else _resolved(issue, build, python)
+    script = "repro.py" if base else f"{issue.id}.py"
     lines = [
-        f"curl -O {base}{issue_address(issue.id)}/repro.py",
+        *([f"curl -O {base}{issue_address(issue.id)}/repro.py"] if base else []),
         f"uv venv --python {build.python} {_FOLDER}",
         *install,
-        f"{python} repro.py{_arguments(subject.arm, params)}",
+        f"{python} {script}{_arguments(subject.arm, params)}",
     ]
     return Commands(run_command(issue.id, build.id, subject.hardware), "\n".join(lines))
 

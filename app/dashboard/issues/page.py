@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
 from knowngood.app.dashboard.evidence.service import how_known
+from knowngood.app.dashboard.issues.cell_sections import CellSections, sections_of
 from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView, costs_on, elsewhere_of, workarounds_of
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
@@ -181,6 +182,7 @@ class IssuePage:
     use_address: str
     commands: Commands
     json_address: str
+    sections: CellSections | None
 
 
 @router.get("/issues/{issue}")
@@ -309,6 +311,7 @@ def issue_page(
         use_address=f"{issue_address(issue.id)}/use",
         commands=commands(Subject(issue, build, hardware), context.base),
         json_address=f"{API}{issue_address(issue.id)}",
+        sections=sections_of(context, issue, telling.known, workarounds) if context.is_file else None,
     )
 
 

@@ -1,6 +1,6 @@
 """An issue and its history as JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated
 
@@ -171,16 +171,24 @@ def issue_detail(
     known = [(builds[cell.build], cell) for cell in cells if cell.build in builds]
     return IssueDetailBody(
         **vars(issue_body(issue)),
-        held_claims=[HeldClaimBody.of(one) for one in held_claims(issue, known)],
-        history=[
-            HistoryBody(
-                hardware=hardware,
-                sentence=history.sentence,
-                beside=list(doubts_about(issue, history)),
-                measured=history.measured,
-                spans=[SpanBody.of(span) for span in history.spans],
-            )
-            for hardware, history in histories.items()
-        ],
+        held_claims=held_claim_bodies(issue, known),
+        history=history_bodies(issue, histories),
         cells=[cell_body(cell, build, now) for build, cell in known],
     )
+
+
+def held_claim_bodies(issue: Issue, known: Sequence[tuple[Build, Cell]]) -> list[HeldClaimBody]:
+    return [HeldClaimBody.of(one) for one in held_claims(issue, known)]
+
+
+def history_bodies(issue: Issue, histories: Mapping[str, History]) -> list[HistoryBody]:
+    return [
+        HistoryBody(
+            hardware=hardware,
+            sentence=history.sentence,
+            beside=list(doubts_about(issue, history)),
+            measured=history.measured,
+            spans=[SpanBody.of(span) for span in history.spans],
+        )
+        for hardware, history in histories.items()
+    ]

@@ -84,6 +84,21 @@ def _chosen(families: Sequence[Column], measured: Collection[str], columns: Colu
     return [max(minor, key=lambda family: _rank(family.head)) for minor in minors]
 
 
+def measured_line(builds: Sequence[Build], measured: Collection[str]) -> tuple[Build, ...]:
+    """Releases on the default Python that were measured, with whatever Python: what one moves along."""
+    known = {build.build_id.apart_from_python for build in builds if build.id in measured}
+    chosen = choose_columns(builds, measured, Columns.RELEASES)
+    return tuple(one for one in chosen if one.python == DEFAULT_PYTHON and one.build_id.apart_from_python in known)
+
+
+def told_builds(known: Known) -> tuple[Build, ...]:
+    """Builds of which anything may be told, in release order: columns of the matrix, and whatever else was measured."""
+    measured = {build for _, build, _ in known.cells}
+    columns = choose_columns(known.builds.values(), measured, Columns.MEASURED)
+    told = {build.id for build in columns} | measured
+    return tuple(sorted((known.builds[id_] for id_ in told & known.builds.keys()), key=lambda build: build.build_id))
+
+
 def _rank(build: Build) -> tuple[tuple[int, ...], bool]:
     """Newer patch first; of the same patch, the wheel of the default index."""
     return build.build_id.version.release, is_release(build)

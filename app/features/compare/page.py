@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from knowngood.app.dashboard.matrix.selection import Words
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Severity
-from knowngood.app.domain.verdicts.matrix import Columns, choose_columns
+from knowngood.app.domain.verdicts.matrix import measured_line
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
@@ -189,7 +189,7 @@ def compare_page(
         query=query,
         hardware=room.hardware,
         answer=answer,
-        offered=() if answer else _offered(room, measured, query),
+        offered=() if answer else _offered(room, measured, query)[: None if context.is_file else _OFFERED],
         options=_options(room.builds, measured),
         components=tuple(sorted({issue.component for issue in room.issues}, key=str.casefold)),
         classes=tuple(
@@ -320,15 +320,13 @@ def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option
 
 def _offered(room: CompareOptions, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:
     """Steps between neighbouring measured builds, newest first; with one build chosen, what it can be compared with."""
-    known = {build.build_id.apart_from_python for build in room.builds if build.id in measured}
-    chosen = choose_columns(room.builds, measured, Columns.RELEASES)
-    line = [build for build in chosen if build.python == DEFAULT_PYTHON and build.build_id.apart_from_python in known]
+    line = measured_line(room.builds, measured)
     if query.a or query.b:
         steps = [(query.a or build.id, query.b or build.id) for build in reversed(line)]
     else:
         steps = [(before.id, after.id) for before, after in reversed(list(pairwise(line)))]
     return tuple(
         Choice(f"{a} → {b}", compare_address(a, b, **{**query.said, "hardware": room.hardware}), is_chosen=False)
-        for a, b in steps[:_OFFERED]
+        for a, b in steps
         if a != b
     )

@@ -209,6 +209,17 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Ways:
+    """The questions beside this one that have a page where pages are files: from another build, on another class, about
+    one component.
+    """
+
+    starts: tuple[Choice, ...]
+    classes: tuple[Choice, ...]
+    components: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
 class UpgradePage:
     """`answer` is None where no build is named yet, or the question has a `problem`; `nearest` may have been meant."""
 
@@ -228,6 +239,7 @@ class UpgradePage:
     least: int
     environment: str
     json_address: str
+    ways: Ways | None = None
 
 
 @router.get(UPGRADE)
@@ -277,14 +289,15 @@ def _as_note(context: RequestContext, query: UpgradePageQuery, knowledge: Knowle
 
 def _page(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Response:
     if not query.start.strip():
-        return context.page("upgrade.html", upgrade_page(query, knowledge))
+        return context.page("upgrade.html", upgrade_page(query, knowledge, ways=_ways(context, query, knowledge)))
     try:
         advice = advice_on(query.asked, knowledge, context.state)
     except UnknownStart as error:
         return _refused(context, query, knowledge, error.message, error.nearest)
     except BadField as error:
         return _refused(context, query, knowledge, f"{error.field}: {error.message}", ())
-    return context.page("upgrade.html", upgrade_page(query, knowledge, answer=_answer(context, query, advice)))
+    page = upgrade_page(query, knowledge, answer=_answer(context, query, advice), ways=_ways(context, query, knowledge))
+    return context.page("upgrade.html", page)
 
 
 def _refused(
@@ -308,6 +321,7 @@ def upgrade_page(
     problem: str = "",
     nearest: tuple[Choice, ...] = (),
     environment: str = "",
+    ways: Ways | None = None,
 ) -> UpgradePage:
     """Everything templates/upgrade.html shows, as values."""
     known = knowledge.known
@@ -330,6 +344,27 @@ def upgrade_page(
         least=round(LEAST * 100),
         environment=environment,
         json_address=f"{API}{UPGRADE}{query.asking(to='')}" if answer else f"{API}/builds",
+        ways=ways,
+    )
+
+
+def _ways(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Ways | None:
+    if not context.is_file:
+        return None
+
+    def choice(label: str, *, is_chosen: bool, **changes: object) -> Choice:
+        return Choice(label, f"{UPGRADE}{query.asking(**changes)}", is_chosen)
+
+    known = knowledge.known
+    newest_first = sorted(known.builds.values(), key=lambda build: build.build_id, reverse=True)
+    components = sorted({issue.component for issue in known.issues.values()}, key=str.casefold)
+    return Ways(
+        starts=tuple(context.reachable(choice(build.id, is_chosen=False, start=build.id) for build in newest_first)),
+        classes=tuple(choice(one, is_chosen=one in query.hardware, hardware=[one]) for one in known.hardware),
+        components=(
+            choice(context.say("all"), is_chosen=not query.component, component=[]),
+            *(choice(one, is_chosen=one in query.component, component=[one]) for one in components),
+        ),
     )
 
 
@@ -423,10 +458,11 @@ def _bar(one: Candidate) -> Iterator[Segment]:
 def _row(context: RequestContext, query: UpgradePageQuery, one: Candidate, *, is_shown: bool) -> Row:
     is_here = one.rating is Rating.HERE
     address = f"{UPGRADE}{query.asking(to=one.build.id)}"
-    figures = [_figure(context, one, tally, "" if is_here else address) for tally in COLUMN_WORDS]
+    is_told = not is_here and context.leads_to(address)
+    figures = [_figure(context, one, tally, address if is_told else "") for tally in COLUMN_WORDS]
     return Row(
         build=one.build.id,
-        address=build_address(one.build.id) if is_here else f"{address}#candidate",
+        address=f"{address}#candidate" if is_told else build_address(one.build.id),
         bar=tuple(_bar(one)),
         figures=(*figures, Figure(context.say(MEASURED_WORDS[0]), _said(context, measured(one)), "")),
         rating=one.rating,

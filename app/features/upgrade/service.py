@@ -79,6 +79,8 @@ class UpgradeQuery(BaseModel):
 
 
 def times_of(state: AppState) -> Times:
+    if state.site is not None:
+        return Times(state.site.recorded.durations, state.site.recorded.environment_s)
     with reading(state.engine) as session:
         return Times(load_durations(session), load_environment_s(session))
 

@@ -21,11 +21,11 @@ _TAGS = {
     "p", "a", "em", "strong", "code", "pre", "span", "ul", "ol", "li", "blockquote", "br", "hr",
     "h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td",
 }  # fmt: skip
-_ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "pre": {"class"}, "code": {"class"}}
+_ATTRIBUTES = {"a": {"href", "title"}, "span": {"class"}, "pre": {"class", "tabindex"}, "code": {"class"}}
 
 
 def _fenced(text: str, language: str, _attributes: str) -> str:
-    return f'<pre class="code"><code>{coloured(text, language)}</code></pre>'
+    return f'<pre class="code" tabindex="0"><code>{coloured(text, language)}</code></pre>'
 
 
 def coloured(text: str, language: str) -> str:

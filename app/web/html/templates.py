@@ -6,6 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.templating import Jinja2Templates
 
+from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.vocabulary import OUTCOMES, VERDICTS
 from knowngood.app.query.search_box import EXAMPLES
@@ -14,7 +15,16 @@ from knowngood.app.web.html.grid import drawn
 from knowngood.app.web.html.markdown import coded, uncoded
 from knowngood.app.web.html.static_files import TEMPLATES, Asset
 from knowngood.app.web.html.status_labels import said_beside, word_of
-from knowngood.app.web.urls import attempt_address, build_address, cell_address, issue_address, run_address
+from knowngood.app.web.urls import (
+    SITE_DATA,
+    SITE_SEARCH,
+    attempt_address,
+    build_address,
+    cell_address,
+    cell_anchor,
+    issue_address,
+    run_address,
+)
 
 
 def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
@@ -30,10 +40,13 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     # The sprite stands in every page: symbols are there with the first byte, and in a page that was saved or printed.
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
-    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "status_of": status_of}
+    environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
+    environment.globals |= {"status_of": status_of}
     environment.globals |= {
-        one.__name__: one for one in (attempt_address, build_address, cell_address, issue_address, run_address)
+        one.__name__: one
+        for one in (attempt_address, build_address, cell_address, cell_anchor, issue_address, run_address)
     }
+    environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
     environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside, "word_of": word_of}
     environment.filters |= {"drawn": drawn, "exact": i18n.exact, "duration": i18n.duration, "size": i18n.size}
     return Jinja2Templates(env=environment)

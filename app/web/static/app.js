@@ -166,6 +166,7 @@ function fold(grid, turn) {
   const group = turn.closest("tbody");
   if (!group.querySelector(".row")) return false;
   turn.ariaExpanded = String(!group.classList.toggle("folded"));
+  if ("file" in said) return true;
   const turns = [...grid.querySelectorAll("tbody .turn")];
   const allOpen = grid.dataset.allOpen ? [grid.dataset.allOpen] : [];
   const closed = turns.filter((one) => one.ariaExpanded === "false").map(nameOf);
@@ -202,7 +203,7 @@ function withFolds(address, names) {
 function pick(grid, head) {
   const build = head?.dataset.build;
   const status = document.querySelector("[data-status]");
-  if (!build) return;
+  if (!build || "file" in said) return;
   if (picked && picked.dataset.build !== build) {
     const asked = new URLSearchParams({ a: picked.dataset.build, b: build, hardware: grid.dataset.hardware });
     location.href = `/compare?${asked}`;
@@ -294,6 +295,7 @@ function leaveCard() { // a moment's grace, in which the pointer may go over to 
 }
 
 async function fill(cell) {
+  if ("file" in said) return; // nobody is there to be asked
   const answer = await fetch(`/api/v1${cell.getAttribute("href")}`).catch(() => null);
   if (!answer?.ok || shown !== cell) return;
   const known = await answer.json();

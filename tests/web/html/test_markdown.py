@@ -37,7 +37,7 @@ def test_hostile_markdown_comes_out_inert(text: str) -> None:
     seen = _Seen()
     seen.feed(markdown(text))
     assert not seen.tags & {"script", "img", "iframe", "style", "svg"}
-    assert {name for name, _ in seen.attributes} <= {"href", "title", "rel", "class"}
+    assert {name for name, _ in seen.attributes} <= {"href", "title", "rel", "class", "tabindex"}
     assert all((value or "").startswith("https://") for name, value in seen.attributes if name == "href")
 
 
@@ -45,7 +45,7 @@ def test_markdown_keeps_what_a_workaround_needs() -> None:
     html = str(
         markdown("Use *this*:\n\n```python\nimport torch\n```\n\n- [why](https://example.org)\n\n| a |\n|---|\n| 1 |")
     )
-    assert '<pre class="code"><code><span class="kn">import</span>' in html
+    assert '<pre class="code" tabindex="0"><code><span class="kn">import</span>' in html
     assert '<a href="https://example.org" rel="noopener noreferrer">why</a>' in html
     assert "<td>1</td>" in html
 

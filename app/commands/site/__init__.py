@@ -1,0 +1,1 @@
+"""`knowngood site`: the pages as files."""

@@ -1,0 +1,68 @@
+"""The cells of an issue as sections of its page, where pages are files and no cell has one of its own."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from knowngood.app.dashboard.evidence.cell_page import CellPage, cell_page
+from knowngood.app.dashboard.evidence.service import CellEvidence
+from knowngood.app.dashboard.issues.workarounds import WorkaroundView
+from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import told_builds
+from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.vocabulary import StatusLabel
+from knowngood.app.web.html.status_labels import bare_word
+from knowngood.app.web.request_context import RequestContext
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """Cells of which nothing was measured, by the same reason."""
+
+    hardware: str
+    sign: StatusLabel
+    word: str
+    reason: str
+    builds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CellSections:
+    """All cells of an issue, newest builds first, one class after the other. `snippets` are workarounds whose text does
+    not stand in the page yet.
+    """
+
+    measured: tuple[CellPage, ...]
+    unmeasured: tuple[Unmeasured, ...]
+    snippets: tuple[WorkaroundView, ...]
+
+
+def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Collection[WorkaroundView]) -> CellSections:
+    """`shown` are the workarounds whose text the page has."""
+    newest_first = told_builds(known)[::-1]
+    cells = [known.cell(issue, build, hardware) for hardware in known.hardware for build in newest_first]
+    measured = tuple(_page(context, issue, known, cell) for cell in cells if cell.measured_at)
+    named = {one.id for one in shown}
+    texts = {view.id: view for one in measured for view in one.workarounds if view.id not in named}
+    return CellSections(
+        measured=measured,
+        unmeasured=tuple(_unmeasured(context, [cell for cell in cells if not cell.measured_at])),
+        snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
+    )
+
+
+def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> CellPage:
+    """The page that the cell has elsewhere, of what is known without an attempt at hand."""
+    ground = known.cells[cell.issue, cell.basis.build, cell.basis.hardware] if cell.basis else None
+    evidence = CellEvidence(issue, known.builds[cell.build], cell, (), (), None, ground, ())
+    return cell_page(context, evidence, (), ())
+
+
+def _unmeasured(context: RequestContext, cells: Iterable[Cell]) -> Iterable[Unmeasured]:
+    alike = grouped(
+        cells, lambda cell: (cell.hardware, status_of(cell), bare_word(cell, context.language), cell.reason)
+    )
+    for (hardware, sign, word, reason), found in alike.items():
+        yield Unmeasured(hardware, sign, word, reason, tuple(cell.build for cell in found))

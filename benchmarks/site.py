@@ -1,0 +1,27 @@
+"""How long the pages take as files, and how large they are: what is shipped, and 150 rows x 25 builds, all measured."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from knowngood.app.commands.site.command import write_site
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.knowledge.model import Recorded
+from knowngood.app.knowledge.shipped import read_shipped
+from knowngood.app.logging_setup import configure
+from tests.commands.site.large import large_known
+
+
+def run() -> None:
+    configure("text", "warning")
+    _measure("shipped", read_shipped().knowledge.known)
+    _measure("150 x 25", large_known(150, 25))
+
+
+def _measure(name: str, known: Known) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        wall, processor = time.perf_counter(), time.process_time()
+        write_site(known, Recorded(), Path(folder), lambda _: None)
+        wall, processor = time.perf_counter() - wall, time.process_time() - processor
+        sizes = [path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()]
+    print(f"{name}: {len(sizes)} files, {sum(sizes) / 1e6:.1f} MB, {processor:.0f} s of a processor, {wall:.0f} s")
