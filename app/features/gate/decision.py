@@ -504,7 +504,7 @@ def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
 def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
     """Reasons for which the evidence is insufficient as a whole, whatever the single reasons say."""
     if asked.build is None:
-        yield _not_tested(asked.question.resolved)
+        yield asked.question.resolved.not_tested
         return
     if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
         yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
@@ -512,13 +512,6 @@ def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         yield "what is watched names no issue of this catalogue"
     elif not answered:
         yield f"nothing that is watched has an answer on {asked.build.id}"
-
-
-def _not_tested(resolved: ResolvedBuild) -> str:
-    near = ", ".join(resolved.nearest)
-    return f"not tested: {resolved.asked}" + (
-        f"; nearest tested builds are {near}" if near else "; no tested build is near"
-    )
 
 
 def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
