@@ -35,11 +35,7 @@ def answers_on(build: str, knowledge: Knowledge) -> list[Finding]:
     known = knowledge.known
     issues = [issue for issue in known.issues.values() if not issue.requires.package]
     resolved = resolve_build(build, known.builds, knowledge.tested)
-    return [
-        finding
-        for hardware in known.hardware
-        for finding in findings_of(issues, resolved, (hardware,), knowledge)
-    ]
+    return [finding for hardware in known.hardware for finding in findings_of(issues, resolved, (hardware,), knowledge)]
 
 
 if __name__ == "__main__":

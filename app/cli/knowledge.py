@@ -49,9 +49,9 @@ class Ground:
 
 
 def ground_here(*, quietly: bool = False) -> Ground:
-    """Says on standard error where there is no store, unless asked `quietly`. The catalogue's files are looked at only where a store knows no
-    issue yet: a job that asks the gate need not pay for that. Raises Unreadable where an issue or a build cannot be
-    read.
+    """Says on standard error where there is no store, unless asked `quietly`. The catalogue's files are looked at only
+    where a store knows no issue yet: a job that asks the gate need not pay for that. Raises Unreadable where an issue
+    or a build cannot be read.
     """
     return _ground(_as_left, quietly=quietly)
 

@@ -1,5 +1,5 @@
-"""The GPUs of this host by NVML, which makes no CUDA context. Imports the driver's bindings and nothing of ours, so that
-a program that asks about itself waits for no more.
+"""The GPUs of this host by NVML, which makes no CUDA context. Imports the driver's bindings and nothing of ours: a
+program that asks about itself waits for no more.
 """
 
 import os

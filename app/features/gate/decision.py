@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
-from knowngood.app.domain.issue_selectors import SEVERITY_RANK, canonical_package, meant_by, nearest, watched_issues
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known

@@ -50,10 +50,12 @@ class ShippedAnswers:
         *about, package = self.issues.get(issue, ("",))
         if not about or package:
             return None
-        facts = dict(zip(_OF_ISSUE, (issue, *about), strict=True))
+        facts: dict[str, Any] = dict(zip(_OF_ISSUE, (issue, *about), strict=True))
         resolved = self._resolved
         if resolved.build is None:
-            return [Finding(**facts, build="", hardware="", affected=None, verdict="not_run", reason=resolved.not_tested)]
+            return [
+                Finding(**facts, build="", hardware="", affected=None, verdict="not_run", reason=resolved.not_tested)
+            ]
         if not self._part.keys() >= set(hardware):
             return None
         facts |= {"build": resolved.build, "note": resolved.note}
