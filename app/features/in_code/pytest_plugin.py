@@ -4,7 +4,7 @@ Every run of pytest where this package is installed imports this file: it import
 or the option is used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,17 +46,30 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"knowngood: {one}" for one in findings]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """A mark that cannot be understood is an error of collecting its file: one that xdist's workers can tell of too."""
+    report = yield
+    items = [item for item in report.result or () if isinstance(item, pytest.Item)]
+    try:
+        for item in items:
+            for mark in item.iter_markers(_MARK):
+                _read(mark, item.nodeid)
+    except pytest.UsageError as error:
+        report.outcome, report.longrepr, report.result = "failed", str(error), []
+    return report
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """After others have left out tests and added marks. Raises UsageError for a mark that cannot be understood."""
+    """After others have left out tests and added marks."""
     for item in items:
         for mark in item.iter_markers(_MARK):
             _expect(item, mark)
 
 
 def _expect(item: pytest.Item, mark: pytest.Mark) -> None:
-    issue, asked = _read(mark, item.nodeid)
-    found = _find(issue, item.nodeid, asked.get("hardware"))
+    found, asked = _read(mark, item.nodeid)
     if not found.affected:
         item.add_report_section("call", _MARK, f"{found}; so the test runs as any other")
     elif asked.get("action") == "skip" or found.signature in _ENDS_THE_PROCESS:
@@ -66,12 +79,13 @@ def _expect(item: pytest.Item, mark: pytest.Mark) -> None:
         item.add_marker(pytest.mark.xfail(reason=str(found), strict=True, **raises))
 
 
-def _read(mark: pytest.Mark, where: str) -> tuple[str, Mapping[str, Any]]:
+def _read(mark: pytest.Mark, where: str) -> "tuple[Finding, Mapping[str, Any]]":
+    """The finding that is asked for, and how. Raises UsageError."""
     if len(mark.args) != 1 or not isinstance(mark.args[0], str) or set(mark.kwargs) - {"action", "hardware", "raises"}:
         raise pytest.UsageError(f"{where}: the mark is written {_MARKER.partition(':')[0]}")
     if (action := mark.kwargs.get("action", _ACTIONS[0])) not in _ACTIONS:
         raise pytest.UsageError(f'{where}: knowngood: action="{action}" is none of {", ".join(_ACTIONS)}')
-    return mark.args[0], mark.kwargs
+    return _find(mark.args[0], where, mark.kwargs.get("hardware")), mark.kwargs
 
 
 def _find(issue: str, where: str, hardware: str | None = None) -> "Finding":

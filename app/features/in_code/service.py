@@ -112,4 +112,5 @@ def _helps(found: Finding, workaround: str) -> bool:
 def _find(issue: str, hardware: str | None) -> Finding:
     classes = (hardware,) if hardware else hardware_here()
     answers = read_answers() if is_bare() else None
-    return worst_of((answers and answers.ask(issue, classes)) or load(_ASK_GATE)(issue, classes))
+    ready = answers.ask(issue, answers.environment, classes) if answers else None
+    return worst_of(ready or load(_ASK_GATE)(issue, classes))

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowngood.app.catalogue_digest import SHIPPED
 from knowngood.app.domain.builds.build import Build
@@ -32,51 +32,70 @@ _OF_ISSUE = ("issue", "title", "signature", "upstream")
 _OF_CELL = tuple(one.name for one in fields(Finding) if one.name not in {*_OF_ISSUE, "build", "hardware", "note"})
 
 
-@dataclass(frozen=True)
-class ShippedAnswers:
-    """The file, of which a part is unpacked when it is asked for. `issues` has title, signature, thread and package of
-    each; `builds` are those of the catalogue; `parts` the offset and length of each tested build's.
+class AboutIssue(NamedTuple):
+    """The same of an issue on every build. `facts` are its title, signature and thread; `package` is the one that it
+    concerns (empty: torch's every user), and `elsewhere` the answer where that is not installed.
     """
 
-    issues: Mapping[str, Sequence[str]]
+    facts: tuple[str, str, str]
+    package: str
+    elsewhere: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class ShippedAnswers:
+    """The file, of which a part is unpacked when it is asked for. `builds` are those of the catalogue; `parts` the
+    offset and length of each tested build's.
+    """
+
+    issues: Mapping[str, AboutIssue]
     builds: Mapping[str, Build]
     parts: Mapping[str, tuple[int, int]]
     data: bytes
 
-    def ask(self, issue: str, hardware: Sequence[str]) -> list[Finding] | None:
-        """None where only the gate can say: a name that has to be understood first, a class that is not in the file,
-        an issue of a package (whose version counts).
-        """
-        *about, package = self.issues.get(issue, ("",))
-        if not about or package:
-            return None
-        facts: dict[str, Any] = dict(zip(_OF_ISSUE, (issue, *about), strict=True))
-        resolved = self._resolved
-        if resolved.build is None:
-            return [
-                Finding(**facts, build="", hardware="", affected=None, verdict="not_run", reason=resolved.not_tested)
-            ]
-        if not self._part.keys() >= set(hardware):
-            return None
-        facts |= {"build": resolved.build, "note": resolved.note}
-        return [Finding(**facts, hardware=class_, **_read(self._part[class_][issue])) for class_ in hardware]
-
     @cached_property
-    def _resolved(self) -> ResolvedBuild:
+    def environment(self) -> ResolvedBuild:
+        """The running one."""
         return resolve(state_here(), self.builds, self.parts.keys())
 
+    def ask(self, issue: str, environment: ResolvedBuild, hardware: Sequence[str]) -> list[Finding] | None:
+        """None where only the gate can say: a name that has to be understood first, a class that is not in the file,
+        an issue of a package that is there (its version counts).
+        """
+        about = self.issues.get(issue)
+        if about is None:
+            return None
+        facts = dict(zip(_OF_ISSUE, (issue, *about.facts), strict=True))
+        where = {"build": environment.build or "", "note": environment.note if environment.build else ""}
+        if about.package:
+            is_elsewhere = environment.packages and about.package not in environment.packages
+            return [_finding(facts, where, min(hardware), about.elsewhere)] if is_elsewhere else None
+        if environment.build is None:
+            return [
+                Finding(**facts, **where, hardware="", affected=None, verdict="not_run", reason=environment.not_tested)
+            ]
+        cells = self._cells(environment.build)
+        if not cells.keys() >= set(hardware):
+            return None
+        return [_finding(facts, where, class_, cells[class_][issue]) for class_ in hardware]
+
+    def _cells(self, build: str) -> Mapping[str, Mapping[str, Sequence[Any]]]:
+        """By class and issue."""
+        if build not in self._unpacked:
+            offset, length = self.parts[build]
+            self._unpacked[build] = json.loads(zlib.decompress(self.data[offset : offset + length]))
+        return self._unpacked[build]
+
     @cached_property
-    def _part(self) -> Mapping[str, Mapping[str, Sequence[Any]]]:
-        """By class and issue, of the build that this environment is."""
-        offset, length = self.parts[self._resolved.build or ""]
-        part: dict[str, dict[str, list[Any]]] = json.loads(zlib.decompress(self.data[offset : offset + length]))
-        return part
+    def _unpacked(self) -> dict[str, Mapping[str, Mapping[str, Sequence[Any]]]]:
+        return {}
 
 
-def _read(cell: Sequence[Any]) -> dict[str, Any]:
-    fields_ = dict(zip(_OF_CELL, cell, strict=True))
-    at = fields_["measured_at"]
-    return {**fields_, "measured_at": datetime.fromisoformat(at) if at else None}
+def _finding(facts: Mapping[str, str], where: Mapping[str, str], hardware: str, cell: Sequence[Any]) -> Finding:
+    told = dict(zip(_OF_CELL, cell, strict=True))
+    at = told["measured_at"]
+    told["measured_at"] = datetime.fromisoformat(at) if at else None
+    return Finding(**facts, build=where["build"], hardware=hardware, note=where["note"], **told)
 
 
 @cache
@@ -88,13 +107,14 @@ def read_answers() -> ShippedAnswers | None:
         if not header.items() >= _FORMAT.items():
             return None
         builds = {one["id"]: read_value(Build, one) for one in header["builds"]}
-        return ShippedAnswers(header["issues"], builds, header["parts"], data)
+        issues = {id_: AboutIssue(*about) for id_, about in header["issues"].items()}
+        return ShippedAnswers(issues, builds, header["parts"], data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def write_answers(
-    issues: Mapping[str, Sequence[str]], builds: Iterable[Mapping[str, Any]], findings: Mapping[str, Iterable[Finding]]
+    issues: Mapping[str, AboutIssue], builds: Iterable[Mapping[str, Any]], findings: Mapping[str, Iterable[Finding]]
 ) -> bytes:
     """The file. `findings` are those of each tested build, on every class."""
     parts, chunks, offset = {}, [], 0
@@ -109,8 +129,13 @@ def write_answers(
 def _by_class(findings: Iterable[Finding]) -> dict[str, dict[str, list[Any]]]:
     part: dict[str, dict[str, list[Any]]] = {}
     for one in findings:
-        part.setdefault(one.hardware, {})[one.issue] = [getattr(one, name) for name in _OF_CELL]
+        part.setdefault(one.hardware, {})[one.issue] = cell_of(one)
     return part
+
+
+def cell_of(finding: Finding) -> list[Any]:
+    """The part of it that differs from cell to cell."""
+    return [getattr(finding, name) for name in _OF_CELL]
 
 
 def _text(value: object) -> bytes:
