@@ -8,6 +8,8 @@
 Signatures, examples and promises: docs/library.md. Importing this imports nothing else.
 """
 
+from importlib import import_module
+
 TYPE_CHECKING = False  # as typing's, which takes longer to import than all of this
 if TYPE_CHECKING:
     from knowngood.app.domain.errors import BadRequest, KnownGoodError, UnknownIssue
@@ -48,8 +50,6 @@ _MODULES = {
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - 1 ms that importing this need not take
-
     value: object = getattr(import_module(f"{__name__}.{_MODULES.get(name, _SERVICE)}"), name)
     globals()[name] = value
     return value

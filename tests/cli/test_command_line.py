@@ -38,6 +38,9 @@ LOADERS = {
     "app/features/gate/cli/asking.py",
     "app/features/gate/renderers/__init__.py",
     "app/features/gate/request.py",
+    "app/features/in_code/pytest_plugin.py",
+    "app/features/in_code/running_hardware.py",
+    "app/features/in_code/service.py",
     "app/features/upgrade/cli.py",
     "app/features/upgrade/request.py",
 }

@@ -14,7 +14,7 @@ from tests.system.real_builds import MARKS, ROOT, data_folder
 pytestmark = MARKS
 
 HEALTHY, FAULTY = "2.6.0", "2.7.1"
-LIBRARY = '''
+LIBRARY = """
 import torch
 
 
@@ -23,8 +23,8 @@ def count_positive(x):
 
 
 compiled = torch.compile(count_positive)
-'''
-TESTS = '''
+"""
+TESTS = """
 import knowngood
 import pytest
 import torch
@@ -50,7 +50,7 @@ def test_it_counts():
 def test_what_the_library_says_is_what_torch_does():
     broken = knowngood.affected("pytorch-151290")
     assert broken is torch.__version__.startswith("2.7.1")
-'''
+"""
 MENDED = TESTS.replace("check(small_library.compiled)", "check(small_library.count_positive)")
 
 Run = Callable[..., str]

@@ -35,7 +35,20 @@ _NAMES = {
 }
 SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it"}
 _SHELVES = {
-    "use": ("start", "query", "upgrade", "bisect", "scheduling", "api", "ci", "access", "results", "fleet", "slurm"),
+    "use": (
+        "start",
+        "query",
+        "upgrade",
+        "bisect",
+        "scheduling",
+        "api",
+        "ci",
+        "library",
+        "access",
+        "results",
+        "fleet",
+        "slurm",
+    ),
     "understand": ("history", "architecture", "glossary", "decisions", "threat-model", "changelog"),
     "add": ("writing-a-row", "writing-issues", "contributing"),
 }
