@@ -75,7 +75,18 @@ def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Run]]:
 def run_pytest(python: Path, folder: Path, tests: str, *flags: str) -> str:
     (folder / "small_library.py").write_text(LIBRARY)
     (folder / "test_small_library.py").write_text(tests)
-    command = [python, "-m", "pytest", "-rA", "--strict-markers", "-p", "no:cacheprovider", *flags, "--rootdir", folder]
+    command: list[str | Path] = [
+        python,
+        "-m",
+        "pytest",
+        "-rA",
+        "--strict-markers",
+        "-p",
+        "no:cacheprovider",
+        *flags,
+        "--rootdir",
+        folder,
+    ]
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(folder / "home"),

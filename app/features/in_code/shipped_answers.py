@@ -65,8 +65,11 @@ class ShippedAnswers:
         about = self.issues.get(issue)
         if about is None:
             return None
-        facts = dict(zip(_OF_ISSUE, (issue, *about.facts), strict=True))
-        where = {"build": environment.build or "", "note": environment.note if environment.build else ""}
+        facts: dict[str, Any] = dict(zip(_OF_ISSUE, (issue, *about.facts), strict=True))
+        where: dict[str, Any] = {
+            "build": environment.build or "",
+            "note": environment.note if environment.build else "",
+        }
         if about.package:
             is_elsewhere = environment.packages and about.package not in environment.packages
             return [_finding(facts, where, min(hardware), about.elsewhere)] if is_elsewhere else None
@@ -91,11 +94,11 @@ class ShippedAnswers:
         return {}
 
 
-def _finding(facts: Mapping[str, str], where: Mapping[str, str], hardware: str, cell: Sequence[Any]) -> Finding:
+def _finding(facts: Mapping[str, Any], where: Mapping[str, Any], hardware: str, cell: Sequence[Any]) -> Finding:
     told = dict(zip(_OF_CELL, cell, strict=True))
     at = told["measured_at"]
     told["measured_at"] = datetime.fromisoformat(at) if at else None
-    return Finding(**facts, build=where["build"], hardware=hardware, note=where["note"], **told)
+    return Finding(**facts, **where, hardware=hardware, **told)
 
 
 @cache
