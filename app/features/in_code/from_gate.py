@@ -22,7 +22,7 @@ _NO_AGE = 1_000_000
 
 
 def ask_gate(written: str, hardware: Sequence[str]) -> list[Finding]:
-    """What is known here of the issue that is meant, one for each class on which it can exist. Raises UnknownIssue."""
+    """The findings on the issue that is meant, one for each class on which it can exist. Raises UnknownIssue."""
     knowledge = _knowledge()
     issue = find_issue(written, knowledge.known.issues)
     resolved = resolve(state_here(), knowledge.known.builds, knowledge.tested)
