@@ -10,7 +10,7 @@ SHIPPED = _PRODUCT / "repros"
 
 # What an issue's stored form depends on beside its own files.
 _READERS = ("app/catalogue", "app/domain/builds", "app/domain/issue.py", "app/serialization/codec.py")
-_LEFT_OUT = frozenset({".gz", ".pyc", ".snapshot"})
+_LEFT_OUT = frozenset({".answers", ".gz", ".pyc", ".snapshot"})
 
 
 def digest_of(folders: Sequence[Path]) -> bytes:

@@ -51,12 +51,12 @@ class Ground:
         return self.shipped.recorded if self.shipped else Recorded()
 
 
-def ground_here(snapshot: str = "", keys: Sequence[str] = ()) -> Ground:
-    """Says on standard error what answers in place of a store: the snapshot, or where none is what is shipped. The
-    catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate need not pay for
-    that. Raises Unreadable where an issue or a build cannot be read.
+def ground_here(snapshot: str = "", keys: Sequence[str] = (), *, quietly: bool = False) -> Ground:
+    """Says on standard error, unless asked `quietly`, what answers in place of a store: the snapshot, or where none is
+    what is shipped. The catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate
+    need not pay for that. Raises Unreadable where an issue or a build cannot be read.
     """
-    return _of_snapshot(snapshot, keys) if snapshot else _ground(_as_left)
+    return _of_snapshot(snapshot, keys) if snapshot else _ground(_as_left, quietly=quietly)
 
 
 def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
@@ -119,15 +119,17 @@ def shipped() -> Snapshot:
         raise BadSnapshot(f"{FILE} comes with this release and cannot be read: {error.strerror}") from None
 
 
-def _ground(reader: "Callable[[Settings, datetime], Knowledge]") -> Ground:
+def _ground(reader: "Callable[[Settings, datetime], Knowledge]", *, quietly: bool = False) -> Ground:
     now, settings = datetime.now(UTC), _settings()
     if settings is None:
         found = shipped()
-        _tell(found, now)
+        if not quietly:
+            _tell(found, now)
         return Ground(found.knowledge, found, has_store=False)
     if settings.shipped and not has_store(settings):
         reader = _of_files
-        _tell(shipped(), now)
+        if not quietly:
+            _tell(shipped(), now)
     own = reader(settings, now)
     if not settings.shipped:
         return Ground(own, None, has_store=True)

@@ -23,7 +23,7 @@ class UnknownBuild(UnknownName):
     """A name of a build that does not parse, or that is no one build of this catalogue."""
 
 
-class UnknownIssue(UnknownName):
+class UnknownIssue(UnknownName, LookupError):
     """A name of an issue that is no one issue of this catalogue."""
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.errors import BadRequest, UnknownIssue
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Issue, LinkKind, Severity
@@ -80,11 +81,6 @@ def _packages(issue: Issue) -> set[str]:
     asked = issue.packages
     texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
     return {canonical_package(found[1]) for text in texts if (found := _REQUIREMENT_NAME.match(text))}
-
-
-def canonical_package(name: str) -> str:
-    """PEP 503: `torch-xla` for `Torch_XLA`."""
-    return re.sub(r"[-_.]+", "-", name.strip()).casefold()
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:

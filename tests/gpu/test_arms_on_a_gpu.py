@@ -12,7 +12,8 @@ import pytest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.records import AttemptRow
 from knowngood.workers.host.gpu_lock import device_trouble, read_device
-from knowngood.workers.host.machine_info import open_nvml, read_gpus
+from knowngood.workers.host.machine_info import read_gpus
+from knowngood.workers.host.nvml import open_nvml
 from tests.gpu.laboratory import Device, Laboratory, OwnTorch, find_own_torch, look_at
 from tests.waiting import eventually
 

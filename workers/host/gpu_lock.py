@@ -15,7 +15,7 @@ import pynvml
 from knowngood.app.domain.measuring.machine import Gpu
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.host_lock import lock_folder, take_lock
-from knowngood.workers.host.machine_info import open_nvml
+from knowngood.workers.host.nvml import open_nvml
 
 _LOCKS = "knowngood-gpus"
 

@@ -8,11 +8,9 @@ import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 import pynvml
@@ -22,8 +20,7 @@ from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import read_any
 from knowngood.workers.common.programs import ask_program
-
-_T = TypeVar("_T")
+from knowngood.workers.host.nvml import answered, open_nvml, visible_device
 
 _PROBE_S = 20
 
@@ -113,21 +110,6 @@ def describe_compiler(environ: Mapping[str, str] = os.environ) -> str:
     return (told or "").partition("\n")[0].strip()
 
 
-@contextmanager
-def open_nvml() -> Iterator[bool]:
-    """The driver's management library for as long as the block runs; False where this host has no NVIDIA driver."""
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
 def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[Gpu, ...]]:
     """The driver, the highest CUDA it supports (`12.8`) and the GPUs this process may use; all empty without a driver.
 
@@ -138,46 +120,25 @@ def read_gpus(environ: Mapping[str, str] = os.environ) -> tuple[str, str, tuple[
         if not is_there:
             return "", "", ()
         visible = environ.get("CUDA_VISIBLE_DEVICES")
-        found = (_read_gpu(index, visible) for index in range(_answered(pynvml.nvmlDeviceGetCount, 0)))
-        cuda = _answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
+        found = (_read_gpu(index, visible) for index in range(answered(pynvml.nvmlDeviceGetCount, 0)))
+        cuda = answered(pynvml.nvmlSystemGetCudaDriverVersion_v2, 0)
         return (
-            str(_answered(pynvml.nvmlSystemGetDriverVersion, "")),
+            str(answered(pynvml.nvmlSystemGetDriverVersion, "")),
             f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else "",
             tuple(gpu for gpu in found if gpu is not None),
         )
 
 
-def _answered(ask: Callable[[], _T], otherwise: _T) -> _T:
-    """The driver's answer, or `otherwise` where it does not know: containers may lack libcuda, for example."""
-    try:
-        return ask()
-    except pynvml.NVMLError:
-        return otherwise
-
-
 def _read_gpu(index: int, visible: str | None) -> Gpu | None:
     """None where it is not ours, or does not answer."""
-    try:
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        if not is_visible(index, str(pynvml.nvmlDeviceGetUUID(handle)), visible):
-            return None
-        major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
-        name = str(pynvml.nvmlDeviceGetName(handle))
-    except pynvml.NVMLError:
+    found = visible_device(index, visible)
+    if found is None:
         return None
+    handle, capability = found
+    name = str(answered(lambda: pynvml.nvmlDeviceGetName(handle), ""))
     # A GPU that shares the host's memory (GB10) has none of its own to tell of.
-    memory = _answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)
-    return Gpu(index=index, name=name, capability=(int(major), int(minor)), memory_bytes=memory)
-
-
-def is_visible(index: int, uuid: str, visible: str | None) -> bool:
-    """Whether CUDA_VISIBLE_DEVICES shows this GPU: indices or beginnings of UUIDs; unset means all, empty or -1
-    none.
-    """
-    if visible is None:
-        return True
-    named = [part.strip() for part in visible.split(",") if part.strip()]
-    return any(part == str(index) or (part.startswith("GPU-") and uuid.startswith(part)) for part in named)
+    memory = answered(lambda: int(pynvml.nvmlDeviceGetMemoryInfo(handle).total), 0)
+    return Gpu(index=index, name=name, capability=capability, memory_bytes=memory)
 
 
 def driver_trouble(build: Build, machine: Machine, hardware: str) -> Trouble | None:

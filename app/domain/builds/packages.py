@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.issue_selectors import Names, Watch, canonical_package, meant_by
+from knowngood.app.domain.issue_selectors import Names, Watch, meant_by
 
 
 def concerns(issue: Issue, packages: Mapping[str, str] | None, *, named: bool) -> bool:

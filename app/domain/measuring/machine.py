@@ -4,10 +4,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
 
+from knowngood.app.domain.hardware_classes import cpu_class, cuda_class
 from knowngood.app.domain.issue import digest
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of
 
-CPU_CLASS = "cpu-x86_64"
+CPU_CLASS = cpu_class("x86_64")
 
 LONGEST_WORD = 300
 """Characters of a name, a version, the model of a processor."""
@@ -31,7 +32,7 @@ class Gpu:
     @property
     def hardware(self) -> str:
         """The hardware class that is measured on it: `cuda-sm_90`."""
-        return f"cuda-sm_{self.capability[0]}{self.capability[1]}"
+        return cuda_class(self.capability)
 
 
 @dataclass(frozen=True)

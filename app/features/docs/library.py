@@ -43,6 +43,7 @@ _SHELVES = {
         "scheduling",
         "api",
         "ci",
+        "library",
         "access",
         "results",
         "site",

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from knowngood.app.domain.builds.build_names import minor_python
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
@@ -42,9 +41,7 @@ def _installed_in(folder: Path) -> Iterator[PinnedPackage]:
     for entry in entries:
         found = _INSTALLED.fullmatch(entry.name)
         if found:
-            yield PinnedPackage(
-                str(canonicalize_name(found["name"])), found["version"].replace("_", "-"), _origin(entry)
-            )
+            yield PinnedPackage(canonical_package(found["name"]), found["version"].replace("_", "-"), _origin(entry))
 
 
 def _origin(entry: Path) -> str:

@@ -107,6 +107,14 @@ class ResolvedBuild:
     line: int = 0
     is_whole: bool = True
 
+    @property
+    def not_tested(self) -> str:
+        """The sentence to say where there is no build."""
+        near = ", ".join(self.nearest)
+        return f"not tested: {self.asked}" + (
+            f"; nearest tested builds are {near}" if near else "; no tested build is near"
+        )
+
 
 @dataclass(frozen=True)
 class _BuildQuestion:

@@ -9,10 +9,11 @@ from enum import StrEnum
 from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
-from knowngood.app.domain.issue_selectors import SEVERITY_RANK, canonical_package, meant_by, nearest, watched_issues
+from knowngood.app.domain.issue_selectors import SEVERITY_RANK, meant_by, nearest, watched_issues
 from knowngood.app.domain.verdicts.claims import doubts_about_fix
 from knowngood.app.domain.verdicts.inference import VARIANT_RULE
 from knowngood.app.domain.verdicts.known import Known
@@ -514,7 +515,7 @@ def _decision(counts: Mapping[Effect, int], doubts: Sequence[str]) -> Decision:
 def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bool) -> Iterable[str]:
     """Reasons for which the evidence is insufficient as a whole, whatever the single reasons say."""
     if asked.build is None:
-        yield _not_tested(asked.question.resolved)
+        yield asked.question.resolved.not_tested
         return
     if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
         yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
@@ -522,13 +523,6 @@ def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         yield "what is watched names no issue of this catalogue"
     elif not answered:
         yield f"nothing that is watched has an answer on {asked.build.id}"
-
-
-def _not_tested(resolved: ResolvedBuild) -> str:
-    near = ", ".join(resolved.nearest)
-    return f"not tested: {resolved.asked}" + (
-        f"; nearest tested builds are {near}" if near else "; no tested build is near"
-    )
 
 
 def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
+from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import OtherPython, UnknownBuild
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.issue_selectors import Watch, canonical_package, is_all, read_severity, watched_issues
+from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
 from knowngood.app.features.gate.policy import Policy, filled

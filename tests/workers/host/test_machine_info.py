@@ -28,10 +28,10 @@ from knowngood.workers.host.machine_info import (
     describe_machine,
     driver_trouble,
     find_compiler,
-    is_visible,
     parse_cpuinfo,
     read_cgroup_limits,
 )
+from knowngood.workers.host.nvml import is_visible
 from tests.make import make_build
 
 AVX512 = "avx avx2 avx512f avx512dq avx512bw avx512vl"

@@ -1,0 +1,1 @@
+"""Whether an issue concerns the running environment, asked from Python code and from pytest."""
