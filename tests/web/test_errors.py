@@ -20,7 +20,6 @@ PROBLEM = "application/problem+json"
     ("address", "suggested"),
     [
         ("/issues/pytorch-15129", "/issues/pytorch-151290"),
-        ("/issues/151290", "/issues/pytorch-151290"),
         ("/issues/fla160", "/issues/fla-160"),
         ("/builds/torch-2.7.2", f"/builds/{BAD.id.replace('+', '%2B')}"),
         ("/builds/2.7.1+cu124", f"/builds/{BAD.id.replace('+', '%2B')}"),
