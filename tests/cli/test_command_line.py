@@ -28,6 +28,7 @@ GROUPS = ["Look", "Decide", "Measure", "Catalogue", "Serve and fleet", "Upkeep"]
 LOADS = re.compile(r"knowngood\.(?:app|workers)[\w.]*:\w+")
 # Where a name is imported when it is needed: what decides who answers, and what only some answers are made of.
 LOADERS = {
+    "app/cli/running_hardware.py",
     "app/cli/context.py",
     "app/cli/knowledge.py",
     "app/cli/lazy.py",
@@ -40,7 +41,6 @@ LOADERS = {
     "app/features/gate/renderers/__init__.py",
     "app/features/gate/request.py",
     "app/features/in_code/pytest_plugin.py",
-    "app/features/in_code/running_hardware.py",
     "app/features/in_code/service.py",
     "app/features/lookup/cli.py",
     "app/features/upgrade/cli.py",

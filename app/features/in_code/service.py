@@ -10,6 +10,7 @@ from functools import cache
 from typing import Literal
 
 from knowngood.app.cli.loading import load
+from knowngood.app.cli.running_hardware import hardware_here
 from knowngood.app.data_dir import is_bare
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.features.in_code.finding import (
@@ -19,7 +20,6 @@ from knowngood.app.features.in_code.finding import (
     UnknownWorkaround,
     worst_of,
 )
-from knowngood.app.features.in_code.running_hardware import hardware_here
 from knowngood.app.features.in_code.shipped_answers import read_answers
 
 _ASK_GATE = "knowngood.app.features.in_code.from_gate:ask_gate"
@@ -32,7 +32,8 @@ def affected(issue: str, *, hardware: str | None = None) -> bool | None:
     """Whether the issue fails in the running environment: True, False, or None where nobody knows.
 
     Raises UnknownIssue, a LookupError, which names the nearest ids. `hardware` is a class (`cuda-sm_90`,
-    `cpu-x86_64`); without it each class of this machine counts, and the worst answer wins, as in the gate.
+    `cpu-x86_64`); without it each class of this machine counts, and the worst answer wins, as in the gate (every
+    measured class where there is an NVIDIA driver, and no `nvidia-ml-py` to ask it).
     """
     return finding(issue, hardware=hardware).affected
 

@@ -60,10 +60,10 @@ class ShippedAnswers:
 
     def ask(self, issue: str, environment: ResolvedBuild, hardware: Sequence[str]) -> list[Finding] | None:
         """None where only the gate can say: a name that has to be understood first, a class that is not in the file,
-        an issue of a package that is there (its version counts).
+        an issue of a package that is there (its version counts), hardware that nobody knows.
         """
         about = self.issues.get(issue)
-        if about is None:
+        if about is None or not hardware:
             return None
         facts: dict[str, Any] = dict(zip(_OF_ISSUE, (issue, *about.facts), strict=True))
         where: dict[str, Any] = {

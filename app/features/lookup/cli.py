@@ -10,8 +10,8 @@ from knowngood.app.cli.choice import issues_of, select
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import knowledge_here, known_here
 from knowngood.app.cli.loading import load
+from knowngood.app.cli.running_hardware import hardware_here
 from knowngood.app.domain.issue_selectors import find_issue
-from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.gate.cli.asking import environment_of, is_stated
 from knowngood.app.features.gate.renderers.json import decision_body
@@ -23,10 +23,9 @@ from knowngood.app.query.cli import read_asked
 _DETAIL = "knowngood.app.dashboard.issues.schemas:issue_detail"
 _ISSUES = "knowngood.app.dashboard.issues.schemas:issues_body"
 _STATE_HERE = "knowngood.app.features.environments.installed:state_here"
-_GPUS = "knowngood.workers.host.machine_info:read_gpus"
 _UNSEEN_GPUS = (
-    "knowngood: whether this machine has a GPU was not looked for, because {} is not installed here; every measured "
-    "class counts unless --hardware names one\n"
+    "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
+    "measured class counts unless --hardware names one\n"
 )
 
 
@@ -70,13 +69,10 @@ def _request(environment: dict[str, Any]) -> GateRequest:
 
 
 def _classes_here() -> list[str]:
-    """Those that this machine's GPUs are, and the CPU's; none where that cannot be told without a package."""
-    try:
-        gpus = load(_GPUS)()[2]
-    except ModuleNotFoundError as error:
-        sys.stderr.write(_UNSEEN_GPUS.format(error.name))
-        return []
-    return [CPU_CLASS, *sorted({gpu.hardware for gpu in gpus})]
+    """Those of this machine; none where that cannot be told without a package."""
+    classes = hardware_here()
+    sys.stderr.write("" if classes else _UNSEEN_GPUS)
+    return list(classes)
 
 
 # -- JSON --------------------------------------------------------------------------------------------------------------

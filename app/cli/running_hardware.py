@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from functools import cache
 
 from knowngood.app.cli.loading import load
@@ -15,15 +14,13 @@ _DRIVER = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/dev/dxg")
 
 @cache
 def hardware_here() -> tuple[str, ...]:
-    """The CPU class, and those of the GPUs that are visible; without the bindings (`nvidia-ml-py`) the CPU class."""
-    return (*dict.fromkeys(_gpus()), cpu_class(os.uname().machine if sys.platform == "linux" else sys.platform))
-
-
-def _gpus() -> Iterator[str]:
+    """Those of the GPUs that are visible, then the CPU class; none where there is a driver and not its bindings
+    (`nvidia-ml-py`): nobody knows then, and whoever asks lets every measured class count.
+    """
+    cpu = cpu_class(os.uname().machine if sys.platform == "linux" else sys.platform)
     if not any(map(os.path.exists, _DRIVER)):
-        return
+        return (cpu,)
     try:
-        capabilities = load(_CAPABILITIES)()
+        return (*dict.fromkeys(map(cuda_class, load(_CAPABILITIES)())), cpu)
     except ImportError:
-        return
-    yield from map(cuda_class, capabilities)
+        return ()
