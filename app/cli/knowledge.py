@@ -56,7 +56,7 @@ def ground_here(snapshot: str = "", keys: Sequence[str] = (), *, quietly: bool =
     what is shipped. The catalogue's files are looked at only where a store knows no issue yet: a job that asks the gate
     need not pay for that. Raises Unreadable where an issue or a build cannot be read.
     """
-    return _of_snapshot(snapshot, keys) if snapshot else _ground(_as_left, quietly=quietly)
+    return _of_snapshot(snapshot, keys, quietly=quietly) if snapshot else _ground(_as_left, quietly=quietly)
 
 
 def knowledge_here(snapshot: str = "", keys: Sequence[str] = ()) -> Knowledge:
@@ -96,11 +96,11 @@ def _key_in(path: Path) -> str:
         raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _of_snapshot(snapshot: str, keys: Sequence[str]) -> Ground:
+def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -> Ground:
     found, remark = read_given(snapshot, keys)
     age = age_in_words(found.made_at, datetime.now(UTC))
     told = f"answered from {snapshot}, a snapshot of {found.made_at:%Y-%m-%d}{f', {age}' if age else ''}"
-    for line in (remark, told):
+    for line in () if quietly else (remark, told):
         sys.stderr.write(f"knowngood: {line}\n" if line else "")
     return Ground(found.knowledge, found, has_store=False)
 

@@ -28,7 +28,6 @@ GROUPS = ["Look", "Decide", "Measure", "Catalogue", "Serve and fleet", "Upkeep"]
 LOADS = re.compile(r"knowngood\.(?:app|workers)[\w.]*:\w+")
 # Where a name is imported when it is needed: what decides who answers, and what only some answers are made of.
 LOADERS = {
-    "app/cli/running_hardware.py",
     "app/cli/context.py",
     "app/cli/knowledge.py",
     "app/cli/lazy.py",
@@ -37,6 +36,8 @@ LOADERS = {
     "app/features/compare/cli.py",
     "app/features/diagnose/cli.py",
     "app/features/environments/detect.py",
+    "app/features/environments/running_hardware.py",
+    "app/features/gate/cli/action.py",
     "app/features/gate/cli/asking.py",
     "app/features/gate/renderers/__init__.py",
     "app/features/gate/request.py",

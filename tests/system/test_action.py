@@ -62,4 +62,7 @@ def test_the_action_answers_without_a_server(
     assert "Traceback" not in done.stderr
     if said.startswith("::") and requirements != "torch==2.15.0\n":
         assert f"file=requirements.txt,line={requirements.count(chr(10))}::" in done.stdout
+    summary = tmp_path / "summary.md"
+    has_note = summary.exists() and "## Upgrade torch: torch-2.7.1+cu126 to torch-2." in summary.read_text()
+    assert has_note == ("blocks" in said)
     assert not (tmp_path / ".local").exists(), "a data folder was made"

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Literal
 
 from knowngood.app.cli.loading import load
-from knowngood.app.cli.running_hardware import hardware_here
 from knowngood.app.data_dir import is_bare
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.features.environments.running_hardware import hardware_here
 from knowngood.app.features.in_code.finding import (
     Finding,
     NotKnownGood,

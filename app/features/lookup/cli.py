@@ -10,9 +10,9 @@ from knowngood.app.cli.choice import issues_of, select
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import knowledge_here, known_here
 from knowngood.app.cli.loading import load
-from knowngood.app.cli.running_hardware import hardware_here
 from knowngood.app.domain.issue_selectors import find_issue
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.features.environments.running_hardware import hardware_here
 from knowngood.app.features.gate.cli.asking import environment_of, is_stated
 from knowngood.app.features.gate.renderers.json import decision_body
 from knowngood.app.features.gate.request import GateRequest, read_request

@@ -2,10 +2,11 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from knowngood.app.cli.knowledge import ground_here, recorded_here
+from knowngood.app.cli.knowledge import Ground, ground_here, recorded_here
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
@@ -79,10 +80,21 @@ def upgrade(
         is_whole=found is None or found.is_whole,
         enough=enough,
     )
+    sys.stdout.write(_told(_advice(asked, ground), "json" if as_json else form, to))
+
+
+def note_here(
+    build: str, issues: Sequence[str], hardware: Sequence[str], snapshot: str, public_keys: Sequence[str]
+) -> str:
+    """The note on where to go from a tested build, in Markdown. Of what answers nothing is said here."""
+    asked = UpgradeRequest(start=build, issues=tuple(issues), hardware=tuple(hardware))
+    return _note(_advice(asked, ground_here(snapshot, public_keys, quietly=True)), "")
+
+
+def _advice(asked: UpgradeRequest, ground: Ground) -> UpgradeAdvice:
     recorded = recorded_here(ground)
     times = Times(recorded.durations, recorded.environment_s)
-    advice = advise(read_upgrade(asked, knowledge, times), knowledge.known)
-    sys.stdout.write(_told(advice, "json" if as_json else form, to))
+    return advise(read_upgrade(asked, ground.knowledge, times), ground.knowledge.known)
 
 
 def _environment_in(file: Path, python: str, groups: Names, knowledge: Knowledge) -> ResolvedBuild:

@@ -395,7 +395,9 @@ def test_the_action_tells_in_annotations_a_summary_and_an_output(
     assert f"{level} " in done.stdout
     assert "file=requirements.txt" in done.stdout
     assert (tmp_path / "output").read_text() == "decision=block\n"
-    assert "xla-8464" in (tmp_path / "summary.md").read_text()
+    summary = (tmp_path / "summary.md").read_text()
+    assert "xla-8464" in summary
+    assert "## Upgrade torch: torch-2.5.1+cu124" in summary
 
 
 def test_every_input_of_the_action_reaches_its_script() -> None:

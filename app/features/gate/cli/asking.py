@@ -14,7 +14,7 @@ from typing import Any
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.features.gate.cli.result import Answer, deliver, end
+from knowngood.app.features.gate.cli.result import SUMMARY, Answer, deliver, end, has_summary
 
 _HERE = "knowngood.app.features.gate.cli"
 _FROM_SERVER = f"{_HERE}.from_server:ask_server"
@@ -22,7 +22,6 @@ _FROM_SNAPSHOT = f"{_HERE}.from_snapshot:rule_from_snapshot"
 _FROM_STORE = f"{_HERE}.from_store:rule_here"
 _FREEZE = "knowngood.app.features.environments.installed:freeze"
 
-_SUMMARY = "summary"
 _PLAIN = ("build", "python", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
@@ -32,7 +31,10 @@ _POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
 
 def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
     """Ask, print, and say how to end."""
-    answer = _answer(asked)
+    return finish(answer_in([asked["form"]], asked), asked)
+
+
+def finish(answer: Answer, asked: Mapping[str, Any]) -> Exit:
     try:
         deliver(answer, form=asked["form"], output=asked["output"])
     except BrokenPipeError:
@@ -41,13 +43,12 @@ def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command b
     return end(answer, is_advisory=asked["advisory"])
 
 
-def _answer(asked: Mapping[str, Any]) -> Answer:
+def answer_in(forms: Sequence[str], asked: Mapping[str, Any]) -> Answer:
+    """In GitHub's jobs the summary comes with the form for GitHub."""
     fields = _fields(asked)
-    forms = [asked["form"]]
-    if asked["form"] == "github" and os.environ.get("GITHUB_STEP_SUMMARY"):
-        forms.append(_SUMMARY)
-    how: dict[str, Any] = {"forms": forms, "advisory": asked["advisory"]}
-    server = asked["server"] or os.environ.get("KNOWNGOOD_SERVER", "")
+    more = [SUMMARY] if "github" in forms and has_summary() else []
+    how: dict[str, Any] = {"forms": [*forms, *more], "advisory": asked["advisory"]}
+    server = server_of(asked)
     answer: Answer
     if asked["snapshot"]:
         answer = load(_FROM_SNAPSHOT)(asked["snapshot"], asked["public_keys"], fields, **how)
@@ -56,6 +57,10 @@ def _answer(asked: Mapping[str, Any]) -> Answer:
     else:
         answer = load(_FROM_STORE)(fields, **how)
     return answer
+
+
+def server_of(asked: Mapping[str, Any]) -> str:
+    return asked["server"] or os.environ.get("KNOWNGOOD_SERVER", "")
 
 
 def _fields(asked: Mapping[str, Any]) -> dict[str, object]:

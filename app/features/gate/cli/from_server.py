@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from email.message import Message
 from http.client import HTTPException
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from knowngood.app.domain.errors import BadRequest, KnownGoodError, ServerUnusable
@@ -32,26 +32,36 @@ _opener = build_opener(_Stay)
 
 
 def ask_server(address: str, fields: Mapping[str, object], forms: Sequence[str], *, advisory: bool) -> Answer:
-    """The answer in the first of `forms`, and in the second where there is one, which is the summary.
+    """Raises BadRequest where the server does not understand the question, and ServerUnusable."""
+    _refuse_address(address)
+    body = json.dumps(fields).encode()
+    how = "&advisory=true" if advisory else ""
+    answers = {form: _ask(f"{address.rstrip('/')}/api/v1/gate?format={form}{how}", body) for form in forms}
+    decisions = [decision for decision, _ in answers.values()]
+    if not CODES.keys() >= set(decisions):
+        raise ServerUnusable(f"{_place(address)} does not answer as a Known Good server would; is the address right?")
+    return Answer(decisions[0], {form: text for form, (_, text) in answers.items()})
 
-    Raises BadRequest where the server does not understand the question, and ServerUnusable.
-    """
+
+def note_from_server(address: str, build: str, issues: Sequence[str], hardware: Sequence[str]) -> str:
+    """The server's note on where to go from a build, in Markdown. Raises as `ask_server` does."""
+    asked = urlencode({"from": build, "issues": issues, "hardware": hardware}, doseq=True)
+    return _ask(f"{address.rstrip('/')}/upgrade.md?{asked}")[1]
+
+
+def _refuse_address(address: str) -> None:
     parts = urlsplit(address)
     if parts.username is not None or parts.password is not None:
         raise BadRequest("--server takes no name and password in the address; send a token in KNOWNGOOD_TOKEN")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise BadRequest(f'--server "{address}" is no address; write for example https://knowngood.example.org')
-    body = json.dumps(fields).encode()
-    how = "&advisory=true" if advisory else ""
-    answers = [_ask(f"{address.rstrip('/')}/api/v1/gate?format={form}{how}", body) for form in forms]
-    decision, text = answers[0]
-    return Answer(decision, text, summary=answers[1][1] if answers[1:] else "")
 
 
-def _ask(address: str, body: bytes) -> tuple[str, str]:
+def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
+    """The decision that the answer's head tells, if any, and the answer."""
     for left in reversed(range(_TRIES)):
         try:
-            return _post(address, body)
+            return _send(address, body)
         except HTTPError as error:
             if left and error.code in _BUSY:
                 time.sleep(_wait_s(error.headers, _TRIES - left))
@@ -66,17 +76,13 @@ def _ask(address: str, body: bytes) -> tuple[str, str]:
     raise ServerUnusable(f"{_place(address)} is too busy")
 
 
-def _post(address: str, body: bytes) -> tuple[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": "knowngood"}
+def _send(address: str, body: bytes | None) -> tuple[str, str]:
+    headers = {"User-Agent": "knowngood"} | ({"Content-Type": "application/json"} if body else {})
     if token := os.environ.get("KNOWNGOOD_TOKEN", ""):
         headers["Authorization"] = f"Bearer {token}"
     request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
     with _opener.open(request, timeout=_TIMEOUT_S) as answer:
-        decision = answer.headers.get("Knowngood-Decision", "")
-        text = answer.read().decode()
-    if decision not in CODES:
-        raise ServerUnusable(f"{_place(address)} does not answer as a Known Good server would; is the address right?")
-    return decision, text
+        return answer.headers.get("Knowngood-Decision", ""), answer.read().decode()
 
 
 def _wait_s(headers: Message, tried: int) -> float:

@@ -2,44 +2,54 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.errors import BadRequest
 
+SUMMARY = "summary"
+_SUMMARY_FILE = "GITHUB_STEP_SUMMARY"
 CODES = {"pass": Exit.OK, "block": Exit.FINDING, "insufficient_evidence": Exit.INSUFFICIENT}
 
 
 class Answer:
-    """`decision` is a key of CODES; `text` the answer in the form asked for. `summary` is Markdown, where asked for.
+    """`decision` is a key of CODES; `texts` has the answer in each form that was asked for.
 
     No dataclass: that module takes 15 ms to import.
     """
 
-    def __init__(self, decision: str, text: str, summary: str = "", remarks: Sequence[str] = ()) -> None:
+    def __init__(self, decision: str, texts: Mapping[str, str], remarks: Sequence[str] = ()) -> None:
         self.decision = decision
-        self.text = text
-        self.summary = summary
+        self.texts = texts
         self.remarks = tuple(remarks)
 
 
 def deliver(answer: Answer, *, form: str, output: str) -> None:
     for remark in answer.remarks:
         say(remark)
-    if answer.summary:
-        _append("GITHUB_STEP_SUMMARY", answer.summary)
+    text = answer.texts[form]
     if form == "github":
+        append_to_summary(answer.texts.get(SUMMARY, ""))
         _append("GITHUB_OUTPUT", f"decision={answer.decision}\n")
     if not output:
-        sys.stdout.buffer.write(answer.text.encode())
+        sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
     try:
-        Path(output).write_bytes(answer.text.encode())
+        Path(output).write_bytes(text.encode())
     except OSError as error:
         raise BadRequest(f"{output} cannot be written: {error.strerror}") from None
     say(f"{answer.decision}; {output} says why")
+
+
+def has_summary() -> bool:
+    return bool(os.environ.get(_SUMMARY_FILE))
+
+
+def append_to_summary(text: str) -> None:
+    if text:
+        _append(_SUMMARY_FILE, text)
 
 
 def _append(variable: str, text: str) -> None:

@@ -11,7 +11,5 @@ from knowngood.app.features.gate.request import GateRequest
 def told(
     ruling: Ruling, asked: GateRequest, forms: Sequence[str], *, advisory: bool, remarks: Sequence[str] = ()
 ) -> Answer:
-    """In the first of `forms`, and in the second where there is one, which is the summary."""
     how = RenderOptions(where=asked.environment.name if asked.environment else "", advisory=advisory)
-    texts = [render(ruling, Form(form), how) for form in forms]
-    return Answer(ruling.decision.value, texts[0], "".join(texts[1:]), remarks)
+    return Answer(ruling.decision.value, {form: render(ruling, Form(form), how) for form in forms}, remarks)

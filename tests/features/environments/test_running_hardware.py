@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from knowngood.app.cli import running_hardware
-from knowngood.app.cli.running_hardware import hardware_here
 from knowngood.app.domain.hardware_classes import cpu_class
+from knowngood.app.features.environments import running_hardware
+from knowngood.app.features.environments.running_hardware import hardware_here
 from tests.workers.toy_driver import ToyDevice, install
 
 CPU = cpu_class(os.uname().machine)
