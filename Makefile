@@ -58,6 +58,7 @@ bench: $(VENV)/.developer
 
 soak: $(VENV)/.developer
 	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 KNOWNGOOD_SOAK_FAULTS=300 KNOWNGOOD_SOAK_MINUTES=10 KNOWNGOOD_SOAK_HOSTILE_S=600 KNOWNGOOD_SOAK_SLOW=500 KNOWNGOOD_SOAK_SLOW_S=60 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+	KNOWNGOOD_PACKAGE_CASES=200 $(BIN)/python -m pytest -m system tests/system/test_package.py
 	KNOWNGOOD_EXAMPLES=500 $(BIN)/python -m pytest $(SHARED_OUT) -m hypothesis
 
 # Gathers what pages say into the Chinese catalogue and compiles it; prints what has no Chinese yet.

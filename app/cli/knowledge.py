@@ -78,6 +78,8 @@ def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
         found: Snapshot = load(_SIGNED)(Path(snapshot).read_bytes(), trusted)
     except OSError as error:
         raise BadSnapshot(f"the snapshot {snapshot} cannot be read: {error.strerror}") from None
+    except BadSnapshot as error:
+        raise BadSnapshot(f"{snapshot}: {error}") from None
     return found, "" if found.is_trusted else _UNCHECKED.format(key=found.key)
 
 

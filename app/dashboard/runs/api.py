@@ -8,7 +8,9 @@ from pydantic import Field
 
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.matrix.selection import Names
-from knowngood.app.dashboard.runs.schemas import RunBody, RunsBody
+from knowngood.app.dashboard.runs.schemas import RunBody, RunDetailBody, RunsBody
+from knowngood.app.dashboard.runs.time_left import load_time_left
+from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_runs
 from knowngood.app.web.pagination import Paging, answer, in_parts, newest_after, next_of, one_of
 from knowngood.app.web.request_context import Context
@@ -33,7 +35,15 @@ def runs(context: Context, query: Annotated[RunsQuery, Query()]) -> Response:
     return context.answer(lambda session: load_runs(session, query.most + 1, after=after), show)
 
 
-@router.get("/runs/{run}", response_model=RunBody)
+@router.get("/runs/{run}", response_model=RunDetailBody)
 def run(context: Context, run: str) -> Response:
-    """One run with its jobs."""
-    return context.answer(lambda session: find_run(session, run), lambda found: context.json(RunBody.of(found)))
+    """One run with its jobs, and the time that it still takes."""
+
+    def load(session: Session) -> tuple[RunRow, float | None]:
+        found = find_run(session, run)
+        return found, load_time_left(session, found, context.now)
+
+    def show(found: tuple[RunRow, float | None]) -> Response:
+        return context.json(RunDetailBody.of(found[0]).model_copy(update={"left_s": found[1]}))
+
+    return context.answer(load, show)

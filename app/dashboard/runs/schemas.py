@@ -24,6 +24,12 @@ class RunBody(Body):
     url: Annotated[str, AfterValidator(run_address)] = read_from("id")
 
 
+class RunDetailBody(RunBody):
+    """`left_s` is about how many seconds it still takes (null: it is over, or no arm has ended yet)."""
+
+    left_s: float | None = None
+
+
 class RunsBody(Body):
     """Newest first. `next` is the address of older runs (null: there are none)."""
 

@@ -72,6 +72,7 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     with reading(own_engine) as s:
         assert page.left_s == load_time_left(s, load_run(s, run), NOW), "what a terminal says of it"
     assert page.left_s
+    assert own.get(f"/api/v1/runs/{run}").json()["left_s"] == page.left_s
     assert (page.share, page.run.state) == (25, RunState.RUNNING)
     assert [(line.sign, line.what) for line in page.results] == [(StatusLabel.PASSES, f"fla-160 control on {BAD.id}")]
 
