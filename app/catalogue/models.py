@@ -211,7 +211,7 @@ class WorkaroundTable(_Table):
     exercises: Probes
     """What must be seen to happen for a pass of this workaround to count."""
     decoy: bool = False
-    """It looks like a cure and is none: listed so that nobody loses time with it."""
+    """It looks like a workaround and is none: listed so that nobody loses time with it."""
     title_zh: str = ""
     body_zh: str = ""
     trade_off_zh: str = ""

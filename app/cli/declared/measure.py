@@ -101,7 +101,7 @@ BISECT = command(
 )
 HERE = command(
     "knowngood.app.commands.measuring.here:here",
-    "Run the catalogue inside a Python environment as it is: what fails there, and what cures it there.",
+    "Run the catalogue inside a Python environment as it is: what fails there, and what helps there.",
     text("--python", "The interpreter of the environment; this very one unless said.", "PROGRAM"),
     ISSUES,
     flag("--force", help_="Run again, whatever is known of this environment."),

@@ -46,7 +46,7 @@ class VariantBody(Body):
 
 class WorkaroundBody(Body):
     """`body` is Markdown with the snippet to paste; `applies_to` a torch specifier (empty: all); a `decoy`
-    is listed because it looks like a cure and is none.
+    is listed because it looks like a workaround and is none.
     """
 
     id: str
