@@ -170,7 +170,7 @@ def test_a_run_beside_another_goes_on_when_that_one_has_ended(
         slow = subprocess.Popen(first, env=dict(here.environment), cwd=ROOT, stderr=said, stdout=subprocess.PIPE)
     assert eventually(lambda: here.data.exists() and _is_led(here), PATIENCE_S)
     second = here.command("run", "--builds", "torch-0.0.1+mini", "--issues", "toy-fixed-1", "--json")
-    assert "another dispatcher is at work" in second.stderr
+    assert "measures on this store already" in second.stderr
     assert [cell["verdict"] for cell in json.loads(second.stdout)["cells"]] == ["affected"]
     told_first, _ = slow.communicate(timeout=PATIENCE_S)
     assert [cell["verdict"] for cell in json.loads(told_first)["cells"]] == ["affected"]
@@ -245,7 +245,7 @@ def test_an_up_measures_all_whatever_became_of_another(
         command = [sys.executable, "-m", "knowngood", "up", "--port", "0", "--once", "--builds", build.id]
         up = subprocess.Popen(command, env=dict(here.environment), cwd=ROOT, stderr=stderr)
     try:
-        assert eventually(lambda: "another dispatcher is at work" in said.read_text(), PATIENCE_S), said.read_text()
+        assert eventually(lambda: "measures on this store already" in said.read_text(), PATIENCE_S), said.read_text()
         with unit_of_work(engine) as s:
             if not is_dead:
                 cancel_run(s, load_runs(s, 1)[0].id, now)
