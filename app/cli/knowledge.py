@@ -132,10 +132,23 @@ def _ground(reader: "Callable[[Settings, datetime], Knowledge]", *, quietly: boo
         reader = _of_files
         if not quietly:
             _tell(shipped(), now)
-    own = reader(settings, now)
+    try:
+        own = reader(settings, now)
+    except ModuleNotFoundError as error:
+        if settings.database_url or not settings.shipped or (error.name or "").startswith("knowngood"):
+            raise
+        return _without_store(settings.database_file, error.name or "", now, quietly=quietly)
     if not settings.shipped:
         return Ground(own, None, has_store=True)
     return Ground(together(own, shipped().knowledge), shipped(), has_store=has_store(settings))
+
+
+def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -> Ground:
+    """Where there is a store that nobody named, and this installation has not what reads it."""
+    found = shipped()
+    if not quietly:
+        _tell(found, now, f"the store {store} was not asked, which needs {missing}: pip install 'knowngood[server]'")
+    return Ground(found.knowledge, found, has_store=False)
 
 
 def _settings() -> "Settings | None":
@@ -179,9 +192,9 @@ def _quick(settings: "Settings", now: datetime, source: bytes | None = None) -> 
     return found
 
 
-def _tell(found: Snapshot, now: datetime) -> None:
+def _tell(found: Snapshot, now: datetime, why: str = "there is no store here") -> None:
     age = age_in_words(found.made_at, now)
     sys.stderr.write(
         f"knowngood: answered from the results of {found.made_at:%Y-%m-%d} that come with this release; "
-        f"there is no store here{f'. They are {age}' if age else ''}\n"
+        f"{why}{f'. They are {age}' if age else ''}\n"
     )

@@ -41,7 +41,10 @@ def _store(settings: Settings) -> Mapping[str, Any]:
     """A database elsewhere is named without its password, and not asked."""
     if settings.database_url:
         return {"at": settings.database_url.rpartition("@")[2].partition("?")[0], "cells": None, "newest": None}
-    cells, newest = load(_EXTENT)(settings.database_file) or (None, None)
+    try:
+        cells, newest = load(_EXTENT)(settings.database_file) or (None, None)
+    except ModuleNotFoundError:  # it is not asked then: app/cli/knowledge.py
+        cells, newest = None, None
     return {"at": str(settings.database_file), "cells": cells, "newest": newest.isoformat() if newest else None}
 
 

@@ -107,6 +107,20 @@ def test_asking_imports_the_core_alone(places: dict[str, Path], tmp_path: Path) 
     assert ended == [f"{one}: {end}" for one, end in asked.items()]
 
 
+def test_beside_a_store_that_the_core_cannot_read_the_shipped_results_answer_and_it_is_said(tmp_path: Path) -> None:
+    store = tmp_path / "nobody" / ".local" / "share" / "knowngood" / "knowngood.sqlite3"
+    store.parent.mkdir(parents=True)
+    store.touch()
+    done = with_the_core([GATE, "find stride", "status"], tmp_path)
+    told = done.stderr.splitlines()
+    assert told[1::2][:2] == [f"{GATE}: 1", "find stride: 0"], done.stderr
+    assert told[-1] == "status: 0"
+    for sentence in told[0:4:2]:
+        assert f"the store {store} was not asked, which needs " in sentence
+        assert "pip install 'knowngood[server]'" in sentence
+    assert f"store    {store}: not looked into here" in done.stdout
+
+
 def test_what_the_core_lacks_is_said_with_the_extra_that_brings_it(tmp_path: Path) -> None:
     done = with_the_core(LACKING, tmp_path)
     told = done.stderr.splitlines()
