@@ -1,6 +1,13 @@
-"""How a cell stands, with its workarounds."""
+"""How a cell stands, with its workarounds, and what somebody who runs that build has to expect of it.
 
-from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict
+Everything that counts how cells stand (totals, charts, lifespans, advice) counts by `prospect_of`.
+"""
+
+from collections.abc import Set as AbstractSet
+from enum import StrEnum
+
+from knowngood.app.domain.verdicts.history import FAILING
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 
 # Looking up a member of an enum takes as long as the rest of what is asked of every cell.
@@ -29,3 +36,35 @@ def partly_working(cell: Cell) -> tuple[str, ...]:
 
 def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:
     return tuple(id_ for id_, finding in cell.workarounds.items() if finding.verdict is verdict)
+
+
+class Prospect(StrEnum):
+    """Most severe first."""
+
+    FAILS = "fails"  # and no workaround was measured to help with all of it
+    NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
+    NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
+    PASSES = "passes"
+    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
+
+
+FAILING_PROSPECTS: AbstractSet[Prospect] = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
+
+
+def prospect_of(cell: Cell) -> Prospect:
+    """A different failure is a failure: whoever runs that build has one."""
+    if cell.verdict is Verdict.NOT_APPLICABLE:
+        return Prospect.DOES_NOT_APPLY
+    if cell.verdict is Verdict.NOT_AFFECTED:
+        return Prospect.PASSES
+    if cell.verdict not in CONCLUSIVE:
+        return Prospect.NOT_KNOWN
+    return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
+
+
+def has_workaround(cell: Cell) -> bool:
+    """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
+    some variants alone is no remedy.
+    """
+    found = {finding.verdict for finding in cell.workarounds.values()}
+    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found

@@ -16,9 +16,9 @@ from enum import StrEnum
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, environment_request
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK
-from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.inference import own_reason
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import has_workaround
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundVerdict, is_silent, is_stale
 
 
@@ -196,14 +196,6 @@ def workaround_turns(before: Cell | None, after: Cell | None) -> Mapping[str, Wo
     named = [*(before.workarounds if before else ()), *(after.workarounds if after else ())]
     turns = {id_: workaround_turn(before, after, id_) for id_ in named}
     return {id_: turn for id_, turn in turns.items() if turn is not None}
-
-
-def has_workaround(cell: Cell) -> bool:
-    """Whether the issue fails on the cell, and a workaround was measured to help with all of it: one that helps with
-    some variants alone is no remedy.
-    """
-    found = {finding.verdict for finding in cell.workarounds.values()}
-    return cell.verdict in FAILING and WorkaroundVerdict.EFFECTIVE in found
 
 
 @dataclass(frozen=True)

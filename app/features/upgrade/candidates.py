@@ -12,8 +12,9 @@ from functools import cached_property
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Severity, is_measured_on
 from knowngood.app.domain.measuring.planning import Price
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
-from knowngood.app.features.compare.comparison import Group, IssuePair, has_workaround
+from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
+from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
+from knowngood.app.features.compare.comparison import Group, IssuePair
 
 CONFIRMED = 2
 """Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
@@ -36,26 +37,6 @@ class Message:
         return hash(self.words)
 
 
-class Prospect(StrEnum):
-    """The prospect of a watched issue on a build. Most severe first."""
-
-    FAILS = "fails"  # and no workaround was measured to help with all of it
-    NOT_KNOWN = "not_known"  # no answer, or its environment cannot be installed
-    NEEDS_WORKAROUND = "needs_workaround"  # fails, and a workaround was measured to help on that very build
-    PASSES = "passes"
-    DOES_NOT_APPLY = "does_not_apply"  # cannot exist there: no gain, and no gap
-
-
-def prospect_of(cell: Cell) -> Prospect:
-    if cell.verdict is Verdict.NOT_APPLICABLE:
-        return Prospect.DOES_NOT_APPLY
-    if cell.verdict is Verdict.NOT_AFFECTED:
-        return Prospect.PASSES
-    if cell.verdict not in CONCLUSIVE:
-        return Prospect.NOT_KNOWN
-    return Prospect.NEEDS_WORKAROUND if has_workaround(cell) else Prospect.FAILS
-
-
 _POINTS = {Severity.LOW: 1, Severity.MEDIUM: 2, Severity.HIGH: 4, Severity.CRITICAL: 8}
 
 WEIGHING_WORDS = (
@@ -67,9 +48,6 @@ WEIGHING_WORDS = (
 def weight_of(issue: Issue) -> int:
     """The weight of an issue when candidates are ranked: as WEIGHING_WORDS say."""
     return _POINTS[issue.severity] * (2 if issue.silent else 1)
-
-
-_FAILING = frozenset({Prospect.FAILS, Prospect.NEEDS_WORKAROUND})
 
 
 @dataclass(frozen=True)
@@ -84,7 +62,7 @@ class Item(IssuePair):
 
     @property
     def fails(self) -> bool:
-        return self.prospect in _FAILING
+        return self.prospect in FAILING_PROSPECTS
 
     @cached_property
     def is_run_there(self) -> bool:

@@ -28,6 +28,7 @@ from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S, PlannedJob, Price, price_of
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.compare.comparison import Group, compare
 from knowngood.app.features.upgrade.candidates import (
@@ -37,7 +38,6 @@ from knowngood.app.features.upgrade.candidates import (
     Item,
     Message,
     Missing,
-    Prospect,
     Rating,
     Tally,
     weight,

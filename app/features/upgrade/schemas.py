@@ -6,9 +6,10 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Assurance, Verdict
 from knowngood.app.features.compare.comparison import Group
-from knowngood.app.features.upgrade.candidates import Candidate, Missing, Prospect, Rating, Tally
+from knowngood.app.features.upgrade.candidates import Candidate, Missing, Rating, Tally
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 from knowngood.app.features.upgrade.wording import answer, requirements
 from knowngood.app.web.json_body import Body, CellUrl, read_from

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Workaround
+from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.features.compare.comparison import Group, WorkaroundTurn
 from knowngood.app.features.environments.resolve import index_of_variant
-from knowngood.app.features.upgrade.candidates import Candidate, Item, Message, Prospect, Rating, Tally
+from knowngood.app.features.upgrade.candidates import Candidate, Item, Message, Rating, Tally
 from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, UpgradeDecision
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Requires, Severity
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
     Cell,
@@ -22,7 +23,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundFinding,
     WorkaroundVerdict,
 )
-from knowngood.app.features.upgrade.candidates import CONFIRMED, Candidate, Prospect, Rating, Tally
+from knowngood.app.features.upgrade.candidates import CONFIRMED, Candidate, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
 from knowngood.app.features.upgrade.ranking import (
     LEAST,

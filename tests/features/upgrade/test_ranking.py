@@ -10,15 +10,14 @@ import pytest
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Device, Issue, Requires, Severity
 from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import Assurance, Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.features.upgrade.candidates import (
     WEIGHING_WORDS,
     Candidate,
-    Prospect,
     Rating,
     Tally,
-    prospect_of,
     weight_of,
 )
 from knowngood.app.features.upgrade.constraints import OLDEST_DRIVER, Constraints, read_pin
