@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import RedirectResponse
+from markupsafe import Markup
 from pydantic import BaseModel
 
 from knowngood.app.domain.issue import Issue
@@ -27,6 +28,7 @@ from knowngood.app.web.auth.principal import principal_of
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import Language
+from knowngood.app.web.html.rule_sentences import rule_sentence
 from knowngood.app.web.urls import API
 
 Loaded = TypeVar("Loaded")
@@ -178,6 +180,10 @@ class RequestContext:
 
     def say(self, text: str, **values: object) -> str:
         return i18n.say(text, self.language, **values)
+
+    def told(self, sentence: str) -> Markup:
+        """What a rule says (a reason, a history), as HTML in the reader's language."""
+        return rule_sentence(sentence, self.language)
 
     def ago(self, then: datetime) -> str:
         """How long ago; the day in a file, which is read at any time."""
