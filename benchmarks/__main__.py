@@ -11,6 +11,7 @@ ingest     results a second from bundles, beside the same rows written bare
 scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
 site       the pages as files, of what is shipped and of 150 x 25 cells: time, bytes
+pages      every page of the shipped evidence in a real Chromium: first byte, bytes, layout shift, interaction
 suite      the catalogue on one build, beside the arms' own time and beside a plain loop of venv + pip + python
 """
 
@@ -25,6 +26,7 @@ from benchmarks import (
     history,
     ingest,
     matrix,
+    pages,
     provision,
     scheduling,
     site,
@@ -40,6 +42,7 @@ KNOWN = {
     "history": history.run,
     "ingest": ingest.run,
     "matrix": matrix.run,
+    "pages": pages.run,
     "provision": provision.run,
     "scheduling": scheduling.run,
     "site": site.run,

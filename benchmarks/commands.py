@@ -37,9 +37,9 @@ ANSWERS = (
 def run() -> None:
     ours = str(Path(sys.executable).with_name("knowngood"))
     with tempfile.TemporaryDirectory() as folder:
-        stores = _stores(Path(folder), ours)
+        folders = stores(Path(folder), ours)
         names = cli.list_commands(click.Context(cli))
-        helps = {name: _cpu_ms(ours, [*name.split(), "--help"], stores[0]) for name in ["", *names]}
+        helps = {name: _cpu_ms(ours, [*name.split(), "--help"], folders[0]) for name in ["", *names]}
         slowest = max(helps, key=lambda name: min(helps[name]))
         print(f"knowngood --help: {_told(helps[''])}")
         print(f"COMMAND --help, the slowest of {len(names)}: {slowest or 'knowngood'}: {_told(helps[slowest])}")
@@ -48,11 +48,11 @@ def run() -> None:
             flush=True,
         )
         for asked in ANSWERS:
-            print(f"{' '.join(asked)}: {_beside(ours, asked, stores)}", flush=True)
+            print(f"{' '.join(asked)}: {_beside(ours, asked, folders)}", flush=True)
 
 
-def _stores(folder: Path, ours: str) -> tuple[Path, Path]:
-    """A store for each revision: the older one takes in its own catalogue, which would change that of the other."""
+def stores(folder: Path, ours: str) -> tuple[Path, Path]:
+    """For each revision its own: the older one takes in its own catalogue, which would change that of the other."""
     places = (folder / "new", folder / "old")
     for place, program in zip(places, (ours, OLD), strict=True):
         if program and STORE:
@@ -66,11 +66,11 @@ def _stores(folder: Path, ours: str) -> tuple[Path, Path]:
     return places
 
 
-def _beside(ours: str, asked: Sequence[str], stores: tuple[Path, Path]) -> str:
+def _beside(ours: str, asked: Sequence[str], folders: tuple[Path, Path]) -> str:
     new, old = [], []
     for _ in range(ROUNDS):
-        new += _cpu_ms(ours, asked, stores[0], 1)
-        old += _cpu_ms(OLD, asked, stores[1], 1) if OLD else []
+        new += _cpu_ms(ours, asked, folders[0], 1)
+        old += _cpu_ms(OLD, asked, folders[1], 1) if OLD else []
     if not old:
         return _told(new)
     ratios = sorted(one / other for one, other in zip(new, old, strict=True))
