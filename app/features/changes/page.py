@@ -146,7 +146,7 @@ def _entry(context: RequestContext, change: Change, issues: Mapping[str, Issue])
     shown = change.turns[:_LINES]
     return ChangeEntry(
         change=change,
-        title=title_of(change),
+        title=context.told(title_of(change)),
         cause=context.say(CAUSES[change.cause], origin=change.origin),
         run_address=run_address(change.run) if change.run else "",
         parts=tuple(

@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from knowngood.app.domain.vocabulary import ANSWERS, VERDICTS
+from knowngood.app.domain.vocabulary import ANSWERS, VERDICTS, WORKAROUNDS
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language, say
 
-# `attempt(s)` stands for either; the most telling forms come first, for a later one may match too.
+# `attempt(s)` and `is(are)` stand for either; the most telling forms come first, for a later one may match too.
 FORM_WORDS = (
     "inferred from {ground} (these Pythons agreed in {n} of {m} cells): {said}",
     "inferred from {ground} (independent of the device; agreed in {n} of {m} cells): {said}",
@@ -117,10 +117,21 @@ FORM_WORDS = (
     "{n} later not run",
     "{n} inside not run",
     "{names} and {n} more {answer}",
+    "{n} issues: {said}",
+    "{issue}: {said}",
+    "measured for the first time: {said}",
+    "workaround {name} is no longer needed on {n} cell(s)",
+    "workaround {name} stopped working ({verdict}) on {n} cell(s)",
+    "workaround {name} works now on {n} cell(s)",
+    "workaround {name} helps in part now on {n} cell(s)",
+    "{clause} on {n} cell(s)",
+    "{n} more workaround(s)",
+    "{n} workaround(s)",
+    "workarounds to be verified anew",
     "{state} upstream, seen on {day}; here it {said}",
     "{state} upstream; here it {said}",
-    "but upstream says that {names} {is_or_are} affected ({source}; {seen})",
-    "but upstream says that {names} {is_or_are} fixed ({source}; {seen})",
+    "but upstream says that {names} is(are) affected ({source}; {seen})",
+    "but upstream says that {names} is(are) fixed ({source}; {seen})",
     "but later it {said}",
     "{names} pass(es) here",
     "{names} fail(s) here",
@@ -149,7 +160,7 @@ _HELD = {  # by the name of a place; every other holds anything
     **dict.fromkeys(("first", "last", "release", "hardware", "variant", "name"), r"[^\s;:]+"),
     "interval": r"[(\[][^()\[\]]+[)\]]",
     **dict.fromkeys(("names", "partly", "others"), r"[^();:]+"),
-    "is_or_are": r"is|are",
+    "issue": r"[a-z][\w-]*-[0-9]+",
     "state": r"open|closed",
 }
 _QUOTED = frozenset(
@@ -215,9 +226,10 @@ def _clause(text: str) -> Markup | None:
     return escape(told) if told != words else None
 
 
-# The catalogue has words in the singular, and no names of verdicts.
+_TERMS = (*ANSWERS.values(), *VERDICTS.values(), *WORKAROUNDS.values())
+# The catalogue has each word once: not its plural, not as a clause, and no names of verdicts.
 _WORDS = {
-    **{term.as_plural: term.word for term in ANSWERS.values()},
+    **{said: term.word for term in _TERMS for said in (term.as_plural, term.as_clause)},
     **{name: term.word for name, term in VERDICTS.items()},
 }
 
@@ -288,7 +300,11 @@ def _parts(words: str) -> Iterator[str]:
 
 
 def _literal(words: str) -> str:
-    return re.escape(words).replace(re.escape("(s)"), "s?").replace(re.escape("(es)"), "(?:es)?")
+    found = re.escape(words)
+    for either, pattern in _EITHER.items():
+        found = found.replace(re.escape(either), pattern)
+    return found
 
 
+_EITHER = {"(s)": "s?", "(es)": "(?:es)?", "is(are)": "(?:is|are)"}
 _FORMS = tuple((words, _compiled(words)) for words in FORM_WORDS)
