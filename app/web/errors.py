@@ -143,6 +143,23 @@ def headers_of(error: KnownGoodError) -> dict[str, str]:
 _BEARER = 'Bearer realm="Known Good"'
 
 
+REFUSED_WORDS = {
+    HTTPStatus.NOT_FOUND: "There is nothing at this address",
+    HTTPStatus.CONFLICT: "This is there already, or was changed meanwhile",
+    HTTPStatus.UNAUTHORIZED: "Sign in to see this",
+    HTTPStatus.FORBIDDEN: "Your token does not allow this",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address does not take that",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "This is more than the server reads",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The server does not read this kind of file",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "This question cannot be answered as it was asked",
+    HTTPStatus.TOO_MANY_REQUESTS: "Too many questions at once; try again soon",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The server made a mistake",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot answer now; try again soon",
+}
+"""For readers whose language the details of a refusal are not in."""
+_OTHER_WORDS = "This cannot be answered"
+
+
 @dataclass(frozen=True)
 class ErrorPage:
     """The values of templates/error.html; `query` where the box of the matrix is to be tried again."""
@@ -153,6 +170,11 @@ class ErrorPage:
     nearest: tuple[tuple[str, str], ...]
     faults: tuple[FieldFault, ...] = ()
     query: Marked | None = None
+
+    @property
+    def in_short(self) -> str:
+        """The refusal without its details."""
+        return next((words for status, words in REFUSED_WORDS.items() if status == self.status), _OTHER_WORDS)
 
 
 ShowError = Callable[[Request, ErrorPage], Response]
