@@ -144,7 +144,7 @@ def test_a_finger_sees_the_card_first_and_opens_the_cell_with_a_second_touch(bro
         cell(page, CURED).tap()
         card = page.get_by_role("tooltip")
         expect(card).to_contain_text("conflicting declaration")
-        assert page.url == f"{site}/"
+        assert page.url == f"{site}{MATRIX}"
         page.locator("h1").tap()
         expect(card).to_be_hidden()
         cell(page, CURED).tap()
@@ -162,14 +162,14 @@ def test_a_group_folds_to_a_strip_and_the_address_says_so(page: Page, site: str)
     turn.click()
     expect(row).to_be_hidden()
     expect(turn).to_have_attribute("aria-expanded", "false")
-    expect(page.locator(".folded .heat.fails")).to_be_visible()
+    expect(page.locator(".folded .stack").first).to_be_visible()
     expect(page).to_have_url(f"{site}{MATRIX}?columns=releases&fold=Inductor+C%2B%2B")
     assert "fold=Inductor" in (page.get_by_role("link", name="minors", exact=False).first.get_attribute("href") or "")
     page.reload()
     expect(row).to_be_hidden()
     page.get_by_role("link", name="Inductor C++").click()  # now its rows are asked of the server
     expect(row).to_be_visible()
-    expect(page).to_have_url(re.compile(r"/\?columns=releases#group-2$"))
+    expect(page).to_have_url(re.compile(r"/matrix\?columns=releases#group-2$"))
 
 
 def test_a_large_view_is_opened_whole_and_its_address_keeps_saying_so(page: Page, own_engine: Engine) -> None:
@@ -272,7 +272,7 @@ def test_without_scripts_all_of_it_is_links_and_words(browser: Browser, site: st
         expect(page.get_by_role("dialog")).to_be_hidden()
         page.get_by_role("link", name="Inductor C++").click()
         expect(cell(page, CURED)).to_have_count(0)
-        expect(page.locator(".folded .heat").first).to_be_visible()
+        expect(page.locator(".folded .stack").first).to_be_visible()
         page.get_by_role("link", name="Inductor C++").click()
         page.get_by_role("link", name="columns of 2.7: 3").click()
         target = cell(page, CURED)

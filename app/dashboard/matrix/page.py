@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
+from knowngood.app.dashboard.matrix.totals import TotalLine, bars_of, counted, lines_of
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
@@ -31,9 +32,9 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
-from knowngood.app.domain.verdicts.status import working
+from knowngood.app.domain.verdicts.status import Prospect, prospect_of, working
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
-from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
@@ -102,7 +103,8 @@ class MatrixPageQuery(MatrixQuery):
 
 @dataclass(frozen=True)
 class Row:
-    """`squares` are the columns that are not folded away, `signs` theirs, and `drawn` what a browser is given of them.
+    """`squares` are the columns that are not folded away, `signs` and `prospects` theirs, and `drawn` what a browser is
+    given of them.
     `tally` counts columns that are folded away too.
     """
 
@@ -111,6 +113,7 @@ class Row:
     address: str
     squares: tuple[CellGlyph, ...]
     signs: tuple[StatusLabel, ...]
+    prospects: tuple[Prospect, ...]
     drawn: Markup
     sentence: str
     tally: MatrixTotals
@@ -132,29 +135,13 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Heat:
-    """One square of a strip: the gravest sign of its column, and how many rows have it."""
-
-    sign: StatusLabel
-    count: int
-    said: str
-
-
-@dataclass(frozen=True)
 class Group:
-    """The issues of one component. `heat` is all that a folded group shows."""
+    """The issues of one component. `bars`, one for each column, are all that a folded group shows."""
 
     component: str
     rows: tuple[Row, ...]
-    heat: tuple[Heat, ...]
+    bars: tuple[Markup, ...]
     fold: Fold
-
-
-@dataclass(frozen=True)
-class Foot:
-    sign: StatusLabel
-    word: str
-    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -181,7 +168,7 @@ class MatrixPage:
     cpu_address: str
     has_evidence: bool
     issue_count: int
-    feet: tuple[Foot, ...]
+    column_totals: tuple[TotalLine, ...]
     classes: tuple[Choice, ...]
     pythons: tuple[Choice, ...]
     columns: tuple[Choice, ...]
@@ -252,7 +239,7 @@ def matrix_page(
         cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
         has_evidence=hardware in measured,
         issue_count=len(rows),
-        feet=_feet(context, rows, len(heads)),
+        column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
         classes=_class_choices(query, measured, hardware),
         pythons=_python_choices(context, query, selection),
         columns=_column_choices(context, query, selection),
@@ -353,6 +340,7 @@ def _row(
         address=issue_address(issue.it.id, hardware=look.hardware),
         squares=squares,
         signs=tuple(square.sign for square in squares),
+        prospects=tuple(prospect_of(cells.them[at]) for at in look.places),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain),
         sentence=_sentence(cells.them, history, helping),
         tally=tally(cells.them, stale),
@@ -386,7 +374,7 @@ def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: Re
         Group(
             component,
             rows=found,
-            heat=_heat(context, found),
+            bars=bars_of(counted([row.prospects for row in found], width), context.language),
             fold=Fold(
                 address=f"{MATRIX}{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
                 is_folded=component in folded,
@@ -425,17 +413,6 @@ def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[
     return Choice(context.say("open all groups") if is_folded else context.say("fold all groups"), address, is_folded)
 
 
-def _heat(context: RequestContext, rows: Sequence[Row]) -> tuple[Heat, ...]:
-    columns = zip(*(row.signs for row in rows), strict=True)
-    return tuple(_hottest(context, column) for column in columns)
-
-
-def _hottest(context: RequestContext, signs: Sequence[StatusLabel]) -> Heat:
-    sign = min(set(signs), key=SEVERITY.__getitem__)
-    count = signs.count(sign)
-    return Heat(sign, count, f"{context.say(STATUSES[sign].word)}: {count}")
-
-
 def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[ColumnHeader]) -> dict[str, Fold]:
     counts = Counter(column.head.minor for column in selection.columns)
     return {
@@ -448,16 +425,6 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Column
         for head in heads
         if head.starts_minor and counts[head.minor] > 1
     }
-
-
-def _feet(context: RequestContext, rows: Sequence[Row], width: int) -> tuple[Foot, ...]:
-    """How many of each column fail without a workaround, with one that helps in part, with one that works, and pass."""
-    counts = [Counter(column) for column in zip(*(row.signs for row in rows), strict=True)] or [Counter()] * width
-    return tuple(
-        Foot(sign, context.say(STATUSES[sign].word), tuple(count[sign] for count in counts))
-        for sign in (StatusLabel.FAILS, StatusLabel.PARTIAL, StatusLabel.WORKAROUND, StatusLabel.PASSES)
-        if sign is not StatusLabel.PARTIAL or any(count[sign] for count in counts)
-    )
 
 
 def _class_choices(query: MatrixPageQuery, measured: Sequence[str], shown: str) -> tuple[Choice, ...]:

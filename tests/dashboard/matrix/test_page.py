@@ -12,16 +12,20 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.matrix.page import MatrixPage, Row
+from knowngood.app.dashboard.matrix.totals import bars_of, counted
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.verdicts.matrix import Column
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome
+from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import CellKey
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.grid import heads_of
+from knowngood.app.web.html.i18n import Language
+from knowngood.app.web.html.status_labels import LEGEND_LINE
 from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -114,29 +118,52 @@ def test_columns_are_the_measured_releases_until_more_are_asked_for(client: Test
     assert [head.label for head in everything.heads if head.id == MISMATCHED.id] == ["2.7.1 Triton 3.2.0"]
 
 
-def test_column_feet_count_what_fails_and_passes(client: TestClient) -> None:
-    feet = {foot.sign: foot.counts for foot in page_of(client).feet}
-    assert feet == {
-        StatusLabel.FAILS: (1, 0, 0, 0),
-        StatusLabel.WORKAROUND: (0, 1, 0, 0),
-        StatusLabel.PASSES: (1, 1, 2, 0),
+def test_the_lines_under_the_heads_count_each_column(client: TestClient) -> None:
+    page = page_of(client)
+    assert {line.prospect: line.counts for line in page.column_totals} == {
+        Prospect.PASSES: (1, 1, 2, 0),
+        Prospect.NEEDS_WORKAROUND: (0, 1, 0, 0),
+        Prospect.FAILS: (2, 1, 0, 0),  # a different failure is one, and so is what is flaky
+        Prospect.NOT_KNOWN: (0, 0, 1, 3),
+    }
+    text = client.get(f"{MATRIX}?columns=releases").text
+    assert text.index("</thead>") < text.index('<tbody class="totals">') < text.index('<tbody id="group-1"')
+
+
+def test_what_does_not_apply_is_counted_nowhere(client: TestClient) -> None:
+    """`pytorch-151589` needs a GPU."""
+    page = page_of(client)
+    applying = [row for group in page.groups for row in group.rows]
+    assert {sum(counts) for counts in zip(*(line.counts for line in page.column_totals), strict=True)} == {
+        len(applying)
     }
 
 
-def test_a_folded_group_shows_the_gravest_sign_of_each_column(client: TestClient) -> None:
+def test_a_folded_group_shows_how_its_rows_stand_in_each_column(client: TestClient) -> None:
     group = next(group for group in page_of(client).groups if group.component == "Inductor C++")
-    assert [heat.sign for heat in group.heat] == [
-        StatusLabel.FAILS,
-        StatusLabel.WORKAROUND,
-        StatusLabel.UNSURE,
-        StatusLabel.NOT_RUN,
+    assert [re.findall("<title>(.*?)</title>", bar) for bar in group.bars] == [
+        ["passes: 1, fails: 1"],
+        ["needs a workaround: 1, fails: 1"],
+        ["passes: 1, not known: 1"],
+        ["not known: 2"],
     ]
-    assert [heat.said for heat in group.heat] == [
-        "fails: 1",
-        "fails, has a workaround: 1",
-        "cannot say: 1",
-        "not run: 2",
+    assert 'viewBox="0 0 2 1"' in group.bars[0]
+    assert re.findall(r'<rect class="(\w+)" x="(\d)" width="(\d)"', group.bars[0]) == [
+        ("passes", "0", "1"),
+        ("fails", "1", "1"),
     ]
+
+
+def test_a_column_that_nothing_applies_to_has_no_bar() -> None:
+    assert bars_of(counted([[Prospect.DOES_NOT_APPLY, Prospect.PASSES]], 2), Language.ENGLISH)[0] == ""
+
+
+def test_the_signs_stand_in_one_line_of_their_own_words(client: TestClient) -> None:
+    line = re.search('class="legend-line".*?</div>', client.get(MATRIX).text, re.DOTALL)
+    assert line is not None
+    for term in LEGEND_LINE:
+        assert f"</svg>{term.word}</span>" in line[0]
+    assert 'href="#legend"' in line[0]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +213,7 @@ def test_a_group_is_folded_by_its_link_and_opened_by_it_again(client: TestClient
     assert f'id="{anchor}"' in text
     assert "bmm gives wrong numbers" not in text
     assert "NameError: name" in text
-    assert 'class="heat fails"' in text
+    assert '<svg class="stack"' in text
     page = page_of(client, address)
     folded = next(group for group in page.groups if group.component == "Inductor C++")
     assert folded.fold.is_folded
