@@ -87,6 +87,15 @@ STATUSES: Mapping[StatusLabel, Term] = {
 SEVERITY = {label: rank for rank, label in enumerate(STATUSES)}
 """Lower is more severe."""
 
+# What somebody who runs a build has to expect of an issue there.
+PROSPECTS: Mapping[str, Term] = {
+    "fails": _FAILS,
+    "not_known": Term("not known", plural="are not known"),
+    "needs_workaround": Term("needs a workaround", StatusLabel.WORKAROUND, "✕'", Role.BAD, plural="need a workaround"),
+    "passes": STATUSES[StatusLabel.PASSES],
+    "does_not_apply": STATUSES[StatusLabel.NOT_APPLICABLE],
+}
+
 STATUS_MEANINGS: Mapping[StatusLabel, str] = {
     StatusLabel.PASSES: "the suspect path ran, proven, and gave the right answer",
     StatusLabel.WORKAROUND: (

@@ -1,4 +1,4 @@
-"""`/`: issues x builds of one hardware class, and what they add up to."""
+"""`/matrix`: issues x builds of one hardware class, and what they add up to."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
+from knowngood.app.dashboard.matrix.totals import TotalLine, bars_of, counted, lines_of
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
@@ -31,16 +32,16 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
-from knowngood.app.domain.verdicts.status import working
+from knowngood.app.domain.verdicts.status import Prospect, prospect_of, working
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
-from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
+from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, issue_address
+from knowngood.app.web.urls import API, MATRIX, issue_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -102,7 +103,8 @@ class MatrixPageQuery(MatrixQuery):
 
 @dataclass(frozen=True)
 class Row:
-    """`squares` are the columns that are not folded away, `signs` theirs, and `drawn` what a browser is given of them.
+    """`squares` are the columns that are not folded away, `signs` and `prospects` theirs, and `drawn` what a browser is
+    given of them.
     `tally` counts columns that are folded away too.
     """
 
@@ -111,6 +113,7 @@ class Row:
     address: str
     squares: tuple[CellGlyph, ...]
     signs: tuple[StatusLabel, ...]
+    prospects: tuple[Prospect, ...]
     drawn: Markup
     sentence: str
     tally: MatrixTotals
@@ -132,29 +135,13 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Heat:
-    """One square of a strip: the gravest sign of its column, and how many rows have it."""
-
-    sign: StatusLabel
-    count: int
-    said: str
-
-
-@dataclass(frozen=True)
 class Group:
-    """The issues of one component. `heat` is all that a folded group shows."""
+    """The issues of one component. `bars`, one for each column, are all that a folded group shows."""
 
     component: str
     rows: tuple[Row, ...]
-    heat: tuple[Heat, ...]
+    bars: tuple[Markup, ...]
     fold: Fold
-
-
-@dataclass(frozen=True)
-class Foot:
-    sign: StatusLabel
-    word: str
-    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -181,7 +168,7 @@ class MatrixPage:
     cpu_address: str
     has_evidence: bool
     issue_count: int
-    feet: tuple[Foot, ...]
+    column_totals: tuple[TotalLine, ...]
     classes: tuple[Choice, ...]
     pythons: tuple[Choice, ...]
     columns: tuple[Choice, ...]
@@ -206,7 +193,7 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 """
 
 
-@router.get("/")
+@router.get(MATRIX)
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
     def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
         measured = load_hardware(session)
@@ -249,17 +236,17 @@ def matrix_page(
         fold_all=_fold_all(context, query, groups, cells),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
-        cpu_address=f"/{query.asking(hardware=CPU_CLASS)}",
+        cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
         has_evidence=hardware in measured,
         issue_count=len(rows),
-        feet=_feet(context, rows, len(heads)),
+        column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
         classes=_class_choices(query, measured, hardware),
         pythons=_python_choices(context, query, selection),
         columns=_column_choices(context, query, selection),
         query=query,
         kept=query.kept,
-        address=f"/{query.asking(hardware=hardware)}",
-        cleared_address=f"/{query.cleared.asking()}",
+        address=f"{MATRIX}{query.asking(hardware=hardware)}",
+        cleared_address=f"{MATRIX}{query.cleared.asking()}",
         csv_address=query.at_door("export/csv", hardware, query.columns),
         markdown_address=query.at_door("export/markdown", hardware, query.columns),
         legend=LEGEND,
@@ -353,6 +340,7 @@ def _row(
         address=issue_address(issue.it.id, hardware=look.hardware),
         squares=squares,
         signs=tuple(square.sign for square in squares),
+        prospects=tuple(prospect_of(cells.them[at]) for at in look.places),
         drawn=drawn(squares, "td", look.language, plain=look.is_plain),
         sentence=_sentence(cells.them, history, helping),
         tally=tally(cells.them, stale),
@@ -386,9 +374,9 @@ def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: Re
         Group(
             component,
             rows=found,
-            heat=_heat(context, found),
+            bars=bars_of(counted([row.prospects for row in found], width), context.language),
             fold=Fold(
-                address=f"/{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
+                address=f"{MATRIX}{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
                 is_folded=component in folded,
                 anchor=f"group-{at}",
                 count=len(found),
@@ -421,26 +409,15 @@ def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[
     """Folds every group; opens them all where none is open, or where nobody had asked for those that are folded."""
     folded = [group.fold.is_folded for group in groups]
     is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
-    address = f"/{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
+    address = f"{MATRIX}{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
     return Choice(context.say("open all groups") if is_folded else context.say("fold all groups"), address, is_folded)
-
-
-def _heat(context: RequestContext, rows: Sequence[Row]) -> tuple[Heat, ...]:
-    columns = zip(*(row.signs for row in rows), strict=True)
-    return tuple(_hottest(context, column) for column in columns)
-
-
-def _hottest(context: RequestContext, signs: Sequence[StatusLabel]) -> Heat:
-    sign = min(set(signs), key=SEVERITY.__getitem__)
-    count = signs.count(sign)
-    return Heat(sign, count, f"{context.say(STATUSES[sign].word)}: {count}")
 
 
 def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[ColumnHeader]) -> dict[str, Fold]:
     counts = Counter(column.head.minor for column in selection.columns)
     return {
         head.id: Fold(
-            address=f"/{query.asking(fold_minors=_toggled(query.fold_minors, head.minor))}#matrix",
+            address=f"{MATRIX}{query.asking(fold_minors=_toggled(query.fold_minors, head.minor))}#matrix",
             is_folded=head.minor in query.fold_minors,
             anchor="matrix",
             count=counts[head.minor],
@@ -450,19 +427,9 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Column
     }
 
 
-def _feet(context: RequestContext, rows: Sequence[Row], width: int) -> tuple[Foot, ...]:
-    """How many of each column fail without a workaround, with one that helps in part, with one that works, and pass."""
-    counts = [Counter(column) for column in zip(*(row.signs for row in rows), strict=True)] or [Counter()] * width
-    return tuple(
-        Foot(sign, context.say(STATUSES[sign].word), tuple(count[sign] for count in counts))
-        for sign in (StatusLabel.FAILS, StatusLabel.PARTIAL, StatusLabel.WORKAROUND, StatusLabel.PASSES)
-        if sign is not StatusLabel.PARTIAL or any(count[sign] for count in counts)
-    )
-
-
 def _class_choices(query: MatrixPageQuery, measured: Sequence[str], shown: str) -> tuple[Choice, ...]:
     classes = dict.fromkeys([*measured, shown])
-    return tuple(Choice(class_, f"/{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
+    return tuple(Choice(class_, f"{MATRIX}{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
 
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
@@ -470,9 +437,12 @@ def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: 
     pythons = {build.python for build in selection.all_builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
-    every = Choice(context.say("all"), f"/{query.asking(python='')}", not query.python)
+    every = Choice(context.say("all"), f"{MATRIX}{query.asking(python='')}", not query.python)
     each = sorted(pythons, key=lambda python: [int(part) for part in python.split(".")])
-    return (every, *(Choice(python, f"/{query.asking(python=python)}", python == query.python) for python in each))
+    return (
+        every,
+        *(Choice(python, f"{MATRIX}{query.asking(python=python)}", python == query.python) for python in each),
+    )
 
 
 def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
@@ -482,7 +452,7 @@ def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: 
     return tuple(
         Choice(
             f"{context.say(label)} ({_width(selection, columns)})",
-            f"/{query.asking(columns=columns)}",
+            f"{MATRIX}{query.asking(columns=columns)}",
             columns is query.columns,
         )
         for columns, label in _COLUMN_WORDS.items()

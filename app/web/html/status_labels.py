@@ -21,6 +21,22 @@ class LegendEntry:
     meaning: str
 
 
+# The signs that one line has room for; the others are rare, and say their word where they stand.
+LEGEND_LINE = tuple(
+    STATUSES[label]
+    for label in (
+        StatusLabel.PASSES,
+        StatusLabel.FAILS,
+        StatusLabel.WORKAROUND,
+        StatusLabel.PARTIAL,
+        StatusLabel.DIFFERENT,
+        StatusLabel.FLAKY,
+        StatusLabel.UNSURE,
+        StatusLabel.NOT_APPLICABLE,
+        StatusLabel.NOT_RUN,
+    )
+)
+
 LEGEND = tuple(LegendEntry(label, STATUSES[label].word, STATUS_MEANINGS[label]) for label in StatusLabel)
 
 

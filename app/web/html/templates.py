@@ -14,7 +14,7 @@ from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import drawn
 from knowngood.app.web.html.markdown import coded, uncoded
 from knowngood.app.web.html.static_files import TEMPLATES, Asset
-from knowngood.app.web.html.status_labels import said_beside, word_of
+from knowngood.app.web.html.status_labels import LEGEND_LINE, said_beside, word_of
 from knowngood.app.web.urls import (
     SITE_DATA,
     SITE_SEARCH,
@@ -41,7 +41,7 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     environment.globals["sprite"] = Markup(assets["signs.svg"].content.decode())  # noqa: S704 - our own file
     environment.globals["query_examples"] = EXAMPLES
     environment.globals |= {"VERDICTS": VERDICTS, "OUTCOMES": OUTCOMES, "FAILING": FAILING}
-    environment.globals |= {"status_of": status_of}
+    environment.globals |= {"status_of": status_of, "legend_line": LEGEND_LINE}
     environment.globals |= {
         one.__name__: one
         for one in (attempt_address, build_address, cell_address, cell_anchor, issue_address, run_address)

@@ -84,7 +84,7 @@ function mark(grid, link) {
 }
 
 function canBeReached(row) {
-  if (row.parentElement.tagName === "TFOOT") return false;
+  if (row.parentElement.matches(".totals")) return false;
   if (row.parentElement.tagName === "THEAD") return row.checkVisibility();
   return row.matches(".group") || !row.parentElement.matches(".folded");
 }
@@ -394,7 +394,7 @@ function renewMatrix(old, fresh) {
   const same = (row, at) => row.className === news[at].className && row.cells[0].textContent === news[at].cells[0].textContent;
   if (ours.length !== news.length || !ours.every(same)) return false;
   ours.forEach((row, at) => [...row.cells].forEach((cell, x) => renewCell(cell, news[at].cells[x])));
-  mine.tFoot.innerHTML = theirs.tFoot.innerHTML;
+  mine.querySelector(".totals").innerHTML = theirs.querySelector(".totals").innerHTML;
   for (const place of ["h1", ".banner"]) {
     const [before, after] = [old, fresh].map((root) => root.querySelector(place));
     if (!before !== !after) return false;

@@ -2,9 +2,10 @@
 high contrast; nothing in it comes from elsewhere or moves by itself.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 
@@ -110,6 +111,61 @@ def test_every_ink_can_be_read_on_every_paper(theme: str, *, is_high: bool) -> N
     least = HIGH if is_high else NORMAL
     weak = {name: round(contrast(a, b), 2) for name, a, b in pairs(theme, is_high=is_high) if contrast(a, b) < least}
     assert weak == {}
+
+
+# How each kind of eye sees linear RGB: Machado, Oliveira and Fernandes, 2009, at full severity.
+EYES = {
+    "trichromat": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanope": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deuteranope": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritanope": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+APART = 7.0  # of CIELAB: seen at a glance; just noticed from 2.3 on
+
+
+def lab(one: Colour, eye: str) -> Colour:
+    """CIELAB of a colour as an eye sees it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in one]
+    red, green, blue = (
+        min(1.0, max(0.0, sum(share * part for share, part in zip(line, linear, strict=True)))) for line in EYES[eye]
+    )
+    x, y, z = (
+        t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116
+        for t in (
+            (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505,
+            0.2126 * red + 0.7152 * green + 0.0722 * blue,
+            (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089,
+        )
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("eye", EYES)
+def test_what_fails_what_passes_and_what_is_not_known_look_apart_to_every_eye(theme: str, eye: str) -> None:
+    """The fills of cells, and the bare paper of those that were not run."""
+    plain, by_class = papers(theme)
+    fills = {
+        "fails": by_class["fails"]["whole"],
+        "fails, has a workaround": by_class["cure"]["fill"],
+        "passes": by_class["passes"]["fill"],
+        "cannot say": by_class["unsure"]["fill"],
+        "not run": plain["paper"],
+    }
+    near = {
+        f"{a} beside {b}": round(math.dist(lab(fills[a], eye), lab(fills[b], eye)), 1)
+        for a, b in combinations(fills, 2)
+        if math.dist(lab(fills[a], eye), lab(fills[b], eye)) < APART
+    }
+    assert near == {}
+
+
+def test_no_two_verdicts_have_one_sign() -> None:
+    """By shape alone, for whoever sees no colours at all."""
+    drawings = re.findall(r'<symbol id="s-(\w+)"[^>]*?(?:/>|>(.*?)</symbol>)', (STATIC / "signs.svg").read_text())
+    signs = {name: drawing for name, drawing in drawings if name in set(StatusLabel)}
+    assert set(signs) == set(StatusLabel)
+    assert len(set(signs.values())) == len(signs)
 
 
 @pytest.mark.parametrize("theme", THEMES)
