@@ -16,6 +16,7 @@ from knowngood.app.dashboard.issues import build_page
 from knowngood.app.dashboard.issues import builds_api as api_builds
 from knowngood.app.dashboard.issues import page as issues_page
 from knowngood.app.dashboard.matrix import api as api_matrix
+from knowngood.app.dashboard.matrix import moved as matrix_moved
 from knowngood.app.dashboard.matrix import page as matrix_page
 from knowngood.app.dashboard.runs import api as api_runs
 from knowngood.app.dashboard.runs import event_stream as api_events
@@ -129,6 +130,7 @@ def create_app(
     app.include_router(static_router(assets))
     pages = (
         matrix_page,
+        matrix_moved,
         issues_page,
         cell_page,
         attempt_page,

@@ -25,6 +25,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.server import create_app
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE, make_build, make_issue
 
 SIZE = Size(20, 20)
@@ -94,7 +95,7 @@ def _questions(issues: Sequence[Issue], builds: Sequence[Build]) -> list[tuple[s
     issue, build = issues[2].id, quote(builds[3].id, safe="")
     watched = ",".join(one.id for one in issues[:10])
     return [
-        ("matrix", lambda _: "/?columns=all"),
+        ("matrix", lambda _: f"{MATRIX}?columns=all"),
         ("gate", lambda n: f"/api/v1/gate?build={quote(builds[n % len(builds)].id)}&issues={watched}"),
         ("issue page", lambda _: f"/issues/{issue}"),
         ("cell page", lambda _: f"/cells/{issue}/{build}?hardware={HARDWARE}"),

@@ -32,6 +32,7 @@ from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.store.state.migrations import migrate
+from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
 
@@ -78,8 +79,8 @@ def _measure(attempts: int) -> dict[str, Times]:
         with serving(Path(folder)) as port:
             engine = connect(f"sqlite:///{Path(folder) / 'knowngood.sqlite3'}")
             return {
-                "page made": _times(port, "/?columns=all", lambda: change(engine)),
-                "page again": _times(port, "/?columns=all"),
+                "page made": _times(port, f"{MATRIX}?columns=all", lambda: change(engine)),
+                "page again": _times(port, f"{MATRIX}?columns=all"),
                 "JSON made": _times(port, "/api/v1/matrix", lambda: change(engine)),
                 "JSON again": _times(port, "/api/v1/matrix"),
             }

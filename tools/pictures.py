@@ -36,7 +36,7 @@ class Picture:
 
 
 PICTURES = (
-    Picture("matrix", "/"),
+    Picture("matrix", "/matrix"),
     Picture("issue", "/issues/pytorch-151290?build=torch-2.7.1%2Bcu126", height=760),
     Picture("upgrade", "/upgrade?from=torch-2.7.1%2Bcu126&component=Inductor", scheme="dark", height=760),
 )

@@ -25,7 +25,7 @@ from knowngood.app.store.queries import (
 )
 from knowngood.app.store.watch_lists import load_watch_list, load_watch_lists
 from knowngood.app.web.errors import NotFound, nearest
-from knowngood.app.web.urls import build_address, issue_address, run_address, watch_list_address
+from knowngood.app.web.urls import MATRIX, build_address, issue_address, run_address, watch_list_address
 
 _RECENT_RUNS = 20
 
@@ -56,7 +56,7 @@ def find_attempt(session: Session, id_: str) -> AttemptDetail:
     except UnknownAttempt:
         raise NotFound(
             f'no attempt "{id_}" is stored here; it may have been pruned, or its issue left the catalogue',
-            [("the matrix", "/")],
+            [("the matrix", MATRIX)],
         ) from None
 
 

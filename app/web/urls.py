@@ -6,6 +6,7 @@ from urllib.parse import quote, urlencode
 DECISION = "Knowngood-Decision"
 
 
+MATRIX = "/matrix"  # the grid; until 0.2 it stood at `/`
 API = "/api/v1"
 RESULTS = f"{API}/results"
 

@@ -19,6 +19,7 @@ from knowngood.app.query.search_box import EXAMPLES
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import Language
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web.asking import shown
@@ -57,7 +58,7 @@ def issues_of(client: TestClient, query: str, **more: str) -> set[str]:
 
 
 def shown_page(client: TestClient, query: str, **more: str) -> MatrixPage:
-    return shown(client, f"/?{urlencode({'q': query, **more})}", MatrixPage)
+    return shown(client, f"{MATRIX}?{urlencode({'q': query, **more})}", MatrixPage)
 
 
 @pytest.mark.parametrize(("query", "expected"), ASKED)
@@ -135,7 +136,7 @@ def test_as_known_then_ages_count_from_then(client: TestClient) -> None:
 
 
 def test_the_page_shows_the_place_and_what_may_be_meant(client: TestClient) -> None:
-    response = client.get("/", params={"q": "bmm satus:affected", "columns": "releases", "hardware": HARDWARE})
+    response = client.get(MATRIX, params={"q": "bmm satus:affected", "columns": "releases", "hardware": HARDWARE})
     assert response.status_code == 422
     text = " ".join(unescape(response.text).split())
     assert "<code>bmm <mark>satus</mark>:affected</code>" in text
@@ -150,7 +151,7 @@ def test_the_page_shows_the_place_and_what_may_be_meant(client: TestClient) -> N
 
 
 def test_a_mistake_at_the_end_is_shown_there(client: TestClient) -> None:
-    response = client.get("/", params={"q": "bmm or"})
+    response = client.get(MATRIX, params={"q": "bmm or"})
     assert response.status_code == 422
     assert "bmm or<mark> </mark></code>" in unescape(response.text).replace("\u00a0", " ")
 
@@ -175,7 +176,7 @@ def test_a_query_that_leaves_no_column_says_what_there_is(client: TestClient) ->
 
 def test_an_empty_store_has_nothing_to_select(own: TestClient) -> None:
     for query in ("status:affected", "build:2.7", "all():not_affected", "seq(affected,not_affected)"):
-        assert own.get("/", params={"q": query}).status_code == 200
+        assert own.get(MATRIX, params={"q": query}).status_code == 200
         assert own.get("/api/v1/matrix", params={"q": query}).json()["issues"] == []
 
 
@@ -216,7 +217,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("query", HOSTILE, ids=[f"{at} {ascii(query)[:24]}" for at, query in enumerate(HOSTILE)])
-@pytest.mark.parametrize("door", ["/", "/api/v1/matrix", "/api/v1/export/csv"])
+@pytest.mark.parametrize("door", [MATRIX, "/api/v1/matrix", "/api/v1/export/csv"])
 def test_nothing_hostile_is_a_fault_of_the_server(client: TestClient, door: str, query: str) -> None:
     response = client.get(door, params={"q": query})
     assert response.status_code in {200, 422}
@@ -225,7 +226,7 @@ def test_nothing_hostile_is_a_fault_of_the_server(client: TestClient, door: str,
 
 
 def test_a_nul_sign_is_refused(client: TestClient) -> None:
-    for door in ("/", "/api/v1/matrix"):
+    for door in (MATRIX, "/api/v1/matrix"):
         assert client.get(f"{door}?q=a%00b").status_code == 422
 
 
@@ -235,7 +236,7 @@ PIECES += ['{"and":', "\u3000"]
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_no_query_is_a_fault_of_the_server(client: TestClient, query: str) -> None:
-    answers = {client.get(door, params={"q": query}).status_code for door in ("/", "/api/v1/matrix")}
+    answers = {client.get(door, params={"q": query}).status_code for door in (MATRIX, "/api/v1/matrix")}
     assert answers in ({200}, {422})
 
 
@@ -243,7 +244,7 @@ def test_no_query_is_a_fault_of_the_server(client: TestClient, query: str) -> No
 
 
 def test_every_example_beside_the_box_is_a_link_that_answers(client: TestClient) -> None:
-    text = client.get("/").text
+    text = client.get(MATRIX).text
     for example in EXAMPLES:
         links = [part for part in text.split('<dt><a href="')[1:] if f"<code>{shown_as(example.query)}<" in part]
         (address,) = [part.split('"')[0] for part in links]
@@ -256,14 +257,14 @@ def shown_as(text: str) -> str:
 
 
 def test_the_box_keeps_what_was_asked(client: TestClient) -> None:
-    assert 'name="q" value="&#34;a b&#34; -x"' in client.get("/", params={"q": '"a b" -x'}).text
+    assert 'name="q" value="&#34;a b&#34; -x"' in client.get(MATRIX, params={"q": '"a b" -x'}).text
 
 
 def test_a_query_of_cells_asks_the_store_no_more_often(
     client: TestClient, notebook: Engine, count_statements: CountStatements
 ) -> None:
     with count_statements(notebook) as without:
-        client.get("/?columns=all")
+        client.get(f"{MATRIX}?columns=all")
     with count_statements(notebook) as asked:
-        client.get("/", params={"q": "component:inductor all():not_affected", "columns": "all"})
+        client.get(MATRIX, params={"q": "component:inductor all():not_affected", "columns": "all"})
     assert len(asked) == len(without)

@@ -18,6 +18,7 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.tables import Json, metadata
+from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import address_of, bearer, client_of, every_path
@@ -105,7 +106,7 @@ def addresses(engine: Engine) -> list[str]:
         | {f"/compare?{pair}", f"/compare.md?{pair}", f"/api/v1/compare?{pair}", f"/upgrade?{asked}"}
         | {f"/api/v1/upgrade?{asked}", f"/upgrade.md?{asked}", f"/api/v1/gate?build={quote(BAD.id)}&issues={MASK.id}"}
         | {f"/api/v1/gate?build={quote(BAD.id)}&issues={DYNAMO.id}", "/api/v1/gate?build=2.7.1&watch=vision-team"}
-        | {f"/api/v1/attempts?issue={MASK.id}", "/api/v1/matrix?columns=all", "/?columns=all&q=affected"}
+        | {f"/api/v1/attempts?issue={MASK.id}", "/api/v1/matrix?columns=all", f"{MATRIX}?columns=all&q=affected"}
         | {f"/api/v1/matrix?at={ago}", f"/api/v1/cells/{cell}&at={ago}", f"/cells/{cell}", f"/api/v1/cells/{cell}"}
         | {"/watchlists/vision-team?version=1", "/changes?watch=vision-team", "/changes?first=true"}
     )

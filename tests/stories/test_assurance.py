@@ -22,6 +22,7 @@ from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.quality.page import QualityPage
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.evidence.notes import add_note
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE
 from tests.web import inferring
@@ -99,10 +100,10 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
     assert page.word == "concerns the CPU path"
     assert page.elsewhere_address == cell_address(MASK.id, BAD.id)
     assert "does not apply" not in words(site, where).casefold()
-    matrix = shown(site, f"/?hardware={GPU_CLASS}", MatrixPage)
+    matrix = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage)
     assert {row.issue.id for row in matrix.on_cpu} >= {MASK.id, HALF.id}
     assert [row.issue.id for row in matrix.elsewhere] == []
-    text = words(site, f"/?hardware={GPU_CLASS}")
+    text = words(site, f"{MATRIX}?hardware={GPU_CLASS}")
     assert f"Concern the CPU path: see cpu-x86_64 {len(matrix.on_cpu)} issues" in text
     assert "not apply on" not in text
     assert shown(site, matrix.cpu_address, MatrixPage).hardware == HARDWARE
@@ -115,7 +116,7 @@ def test_a_row_of_the_cpu_path_leads_to_the_cpu_and_is_not_said_to_be_impossible
 
 
 def test_the_history_beside_inferred_answers_is_that_of_the_cpu_and_says_so(site: TestClient) -> None:
-    page = shown(site, f"/?hardware={GPU_CLASS}", MatrixPage)
+    page = shown(site, f"{MATRIX}?hardware={GPU_CLASS}", MatrixPage)
     row = next(row for group in page.groups for row in group.rows if row.issue.id == ANYWHERE.id)
     assert row.sentence.startswith("as on cpu-x86_64: passes on all 2 measured")
     told = site.get(f"/api/v1/export/markdown?hardware={GPU_CLASS}&issues={ANYWHERE.id}").text
@@ -123,10 +124,10 @@ def test_the_history_beside_inferred_answers_is_that_of_the_cpu_and_says_so(site
 
 
 def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart(site: TestClient) -> None:
-    page = shown(site, f"/?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"), MatrixPage)
+    page = shown(site, f"{MATRIX}?builds={BAD_312.id},{GOOD_312.id}".replace("+", "%2B"), MatrixPage)
     assert page.totals.inferred == 3  # the mask, the half and the hook on 2.7.1; 2.8.0 has no smoke row
     assert page.totals.measured == PAIRS + 1
-    text = site.get(f"/?builds={BAD_312.id.replace('+', '%2B')}").text
+    text = site.get(f"{MATRIX}?builds={BAD_312.id.replace('+', '%2B')}").text
     name = f"fails, workaround helps in part, inferred from {BAD.id}: {HALF.id} on {BAD_312.id}"
     assert f'<a class="q partial inferred" aria-label="{name}"' in text
     assert f"{PAIRS + 1} of {PAIRS + 4} cells measured, 3 inferred" in " ".join(text.split())
@@ -134,7 +135,7 @@ def test_a_matrix_outlines_what_is_inferred_names_its_ground_and_counts_it_apart
 
 
 def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestClient) -> None:
-    other = words(site, f"/?hardware={GPU_CLASS}&issues={ANYWHERE.id}&builds={BAD.id.replace('+', '%2B')}")
+    other = words(site, f"{MATRIX}?hardware={GPU_CLASS}&issues={ANYWHERE.id}&builds={BAD.id.replace('+', '%2B')}")
     assert "0 of 1 cells measured, 1 inferred" in other
     assert "Nothing is measured here yet" not in other
     build = words(site, f"/builds/{BAD_312.id}")
@@ -143,7 +144,7 @@ def test_a_build_of_inferred_answers_alone_is_not_called_unmeasured(site: TestCl
 
 
 def test_a_view_without_rows_is_no_reason_to_say_that_nothing_is_measured(site: TestClient) -> None:
-    text = words(site, f"/?hardware={GPU_CLASS}&q=status:flaky")
+    text = words(site, f"{MATRIX}?hardware={GPU_CLASS}&q=status:flaky")
     assert "No issue matches this filter." in text
     assert "Nothing is measured here yet" not in text
 
@@ -254,5 +255,5 @@ def test_what_was_inferred_goes_with_the_grounds_of_its_rule_also_where_it_was_k
             add_note(s, key, kind, "the machine was broken", by=Actor("ada"), now=NOW)
         for client in (own, client_of(own_engine)):
             assert shown(client, where, CellPage).known == known
-            matrix = shown(client, f"/?builds={BAD_312.id.replace('+', '%2B')}", MatrixPage)
+            matrix = shown(client, f"{MATRIX}?builds={BAD_312.id.replace('+', '%2B')}", MatrixPage)
             assert matrix.totals.inferred == (3 if known else 0)

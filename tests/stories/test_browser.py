@@ -15,6 +15,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
 from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
@@ -58,7 +59,7 @@ def test_a_reader_finds_an_issue_names_their_build_and_takes_its_workaround(
     }
     with reading_with(browser, **settings) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         page.get_by_role("link", name="create_block_mask fails").first.click()
         expect(page.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
         expect(page.locator(".lead")).to_contain_text("Fails in 2.7.1, fixed in (2.7.1, 2.8.0].")
@@ -107,7 +108,7 @@ def test_a_snippet_is_copied(browser: Browser, site: str) -> None:
 def test_everything_is_readable_without_scripts(browser: Browser, site: str) -> None:
     with reading_with(browser, java_script_enabled=False) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         page.get_by_role("link", name="Dark theme").click()
         expect(page.locator("html")).to_have_attribute("data-theme", "dark")
         page.get_by_role("link", name="中文").click()
@@ -146,7 +147,7 @@ def test_the_matrix_fills_while_it_is_looked_at(page: Page, own_engine: Engine) 
     given.save(own_engine, given.ISSUES, given.BUILDS)
     given.queue(own_engine, Asked([GOOD], at, issues=[DYNAMO]))
     with served(own_engine) as site:
-        page.goto(site)
+        page.goto(site + MATRIX)
         expect(page.get_by_role("link", name=f"not run: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
         spec = given.claim(own_engine, at)
         assert spec is not None
@@ -171,5 +172,5 @@ def test_a_person_signs_in_and_out_in_a_browser(own_engine: Engine, page: Page) 
         expect(page.get_by_role("heading", name="Signed in as ada")).to_be_visible()
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("button", name="Sign in")).to_be_visible()
-        page.goto(site)
+        page.goto(site + MATRIX)
         expect(page).to_have_url(re.compile(r"/sign-in"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.web.browsing import NARROW, SCREENS, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD
 
@@ -26,7 +27,7 @@ def test_two_builds_are_chosen_compared_and_told_to_others(
 ) -> None:
     with reading_with(browser, viewport=WIDTHS[width], java_script_enabled=has_scripts) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         page.get_by_role("navigation", name="Main").get_by_role("link", name="Compare").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Compare two builds")
         page.get_by_role("combobox", name="from", exact=True).select_option(OLD.id)

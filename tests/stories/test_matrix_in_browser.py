@@ -8,6 +8,7 @@ import pytest
 
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, connect
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.make import HARDWARE, make_build, make_issue
 from tests.web import given
@@ -55,7 +56,7 @@ def focused(page: Page) -> str:
 
 
 def test_keys_alone_lead_through_the_whole_matrix(page: Page, site: str) -> None:
-    page.goto(f"{site}/?columns=releases")
+    page.goto(f"{site}{MATRIX}?columns=releases")
     first = page.locator("tbody a.q").first
     page.locator("#matrix").focus()
     page.keyboard.press("Tab")
@@ -87,14 +88,14 @@ def test_enter_opens_the_cell_the_issue_and_the_build(page: Page, site: str) -> 
         ('create_block_mask fails: "conflicting declaration"', f"/issues/pytorch-151290?hardware={HARDWARE}"),
         (BAD.id, f"/builds/{BAD.id.replace('+', '%2B')}"),
     ):
-        page.goto(site)
+        page.goto(site + MATRIX)
         cell(page, name).focus()
         page.keyboard.press("Enter")
         expect(page).to_have_url(site + address)
 
 
 def test_the_keys_are_told_by_a_key_and_escape_closes_them(page: Page, site: str) -> None:
-    page.goto(site)
+    page.goto(site + MATRIX)
     page.keyboard.press("?")
     keys = page.get_by_role("dialog", name="Keys in the matrix")
     expect(keys).to_be_visible()
@@ -109,7 +110,7 @@ def test_the_keys_are_told_by_a_key_and_escape_closes_them(page: Page, site: str
 
 
 def test_a_card_tells_what_and_when_and_what_helps(page: Page, site: str) -> None:
-    page.goto(site)
+    page.goto(site + MATRIX)
     card = page.get_by_role("tooltip")
     cell(page, CURED).hover()
     expect(card).to_contain_text("conflicting declaration")
@@ -123,7 +124,7 @@ def test_a_card_tells_what_and_when_and_what_helps(page: Page, site: str) -> Non
 
 
 def test_a_card_comes_with_the_focus_describes_the_cell_and_goes_with_escape(page: Page, site: str) -> None:
-    page.goto(site)
+    page.goto(site + MATRIX)
     page.locator("#matrix").focus()
     page.keyboard.press("Tab")
     page.keyboard.press("ArrowDown")
@@ -139,7 +140,7 @@ def test_a_card_comes_with_the_focus_describes_the_cell_and_goes_with_escape(pag
 def test_a_finger_sees_the_card_first_and_opens_the_cell_with_a_second_touch(browser: Browser, site: str) -> None:
     with reading_with(browser, viewport=NARROW, has_touch=True, is_mobile=True) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         cell(page, CURED).tap()
         card = page.get_by_role("tooltip")
         expect(card).to_contain_text("conflicting declaration")
@@ -153,7 +154,7 @@ def test_a_finger_sees_the_card_first_and_opens_the_cell_with_a_second_touch(bro
 
 
 def test_a_group_folds_to_a_strip_and_the_address_says_so(page: Page, site: str) -> None:
-    page.goto(f"{site}/?columns=releases")
+    page.goto(f"{site}{MATRIX}?columns=releases")
     row = page.get_by_role("link", name="bmm gives wrong numbers")
     expect(row).to_be_visible()
     turn = page.get_by_role("link", name="Inductor C++")
@@ -162,7 +163,7 @@ def test_a_group_folds_to_a_strip_and_the_address_says_so(page: Page, site: str)
     expect(row).to_be_hidden()
     expect(turn).to_have_attribute("aria-expanded", "false")
     expect(page.locator(".folded .heat.fails")).to_be_visible()
-    expect(page).to_have_url(f"{site}/?columns=releases&fold=Inductor+C%2B%2B")
+    expect(page).to_have_url(f"{site}{MATRIX}?columns=releases&fold=Inductor+C%2B%2B")
     assert "fold=Inductor" in (page.get_by_role("link", name="minors", exact=False).first.get_attribute("href") or "")
     page.reload()
     expect(row).to_be_hidden()
@@ -175,21 +176,21 @@ def test_a_large_view_is_opened_whole_and_its_address_keeps_saying_so(page: Page
     issues = [make_issue(f"toy-{name}-{n}", component=name) for name in ("Export", "Inductor") for n in range(70)]
     given.save(own_engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(100)])
     with served(own_engine) as site:
-        page.goto(f"{site}/?columns=all")
+        page.goto(f"{site}{MATRIX}?columns=all")
         turn = page.locator('.turn[data-name="Inductor"]')  # by its name it would be sought among 14,000 links
         expect(turn).to_have_attribute("aria-expanded", "false")
         page.locator("a[data-folds]", has_text="open all groups").click()
-        page.wait_for_url(f"{site}/?columns=all&fold=none")
+        page.wait_for_url(f"{site}{MATRIX}?columns=all&fold=none")
         expect(turn).to_have_attribute("aria-expanded", "true")
         turn.click()
-        expect(page).to_have_url(f"{site}/?columns=all&fold=Inductor")
+        expect(page).to_have_url(f"{site}{MATRIX}?columns=all&fold=Inductor")
         turn.click()
-        expect(page).to_have_url(f"{site}/?columns=all&fold=none")
+        expect(page).to_have_url(f"{site}{MATRIX}?columns=all&fold=none")
         expect(page.locator('input[name="fold"]')).to_have_value("none")
 
 
 def test_a_group_is_folded_and_opened_by_keys(page: Page, site: str) -> None:
-    page.goto(site)
+    page.goto(site + MATRIX)
     cell(page, CURED).focus()
     page.keyboard.press("f")
     turn = page.get_by_role("link", name="Inductor C++")
@@ -204,7 +205,7 @@ def test_a_group_is_folded_and_opened_by_keys(page: Page, site: str) -> None:
 
 
 def test_a_minor_folds_to_its_newest_patch(page: Page, site: str) -> None:
-    page.goto(f"{site}/?columns=all")
+    page.goto(f"{site}{MATRIX}?columns=all")
     expect(page.locator("a.head")).to_have_count(len(BUILDS))
     page.get_by_role("link", name="columns of 2.7: 3").click()
     expect(page.locator("a.head")).to_have_count(len(BUILDS) - 2)
@@ -217,12 +218,12 @@ def test_two_columns_are_compared_by_shift_and_click_or_by_keys(page: Page, site
     compared = re.compile(
         rf"/compare\?a={re.escape(OLD.id.replace('+', '%2B'))}&b={re.escape(GOOD.id.replace('+', '%2B'))}&hardware="
     )
-    page.goto(site)
+    page.goto(site + MATRIX)
     page.locator(f'a.head[aria-label="{OLD.id}"]').click(modifiers=["Shift"])
     expect(page.get_by_role("status")).to_contain_text(f"{OLD.id} is one of two to compare")
     page.locator(f'a.head[aria-label="{GOOD.id}"]').click(modifiers=["Shift"])
     expect(page).to_have_url(compared)
-    page.goto(site)
+    page.goto(site + MATRIX)
     cell(page, f"passes: fla-160 on {GOOD.id}").focus()
     page.keyboard.press("c")
     page.keyboard.press("Escape")
@@ -236,10 +237,10 @@ def test_two_columns_are_compared_by_shift_and_click_or_by_keys(page: Page, site
 
 
 def test_a_view_is_copied_as_its_address_and_as_markdown(page: Page, site: str) -> None:
-    page.goto(f"{site}/?q=bmm")
+    page.goto(f"{site}{MATRIX}?q=bmm")
     page.get_by_role("link", name="copy link").click()
     expect(page.get_by_role("link", name="copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == f"{site}/?q=bmm&hardware={HARDWARE}"
+    assert page.evaluate("navigator.clipboard.readText()") == f"{site}{MATRIX}?q=bmm&hardware={HARDWARE}"
     page.get_by_role("link", name="copy as Markdown").click()
     page.wait_for_function("navigator.clipboard.readText().then((text) => text.startsWith('**1 issue '))")
     expect(page.get_by_role("link", name="copy link")).to_be_visible()
@@ -251,7 +252,7 @@ def test_a_run_fills_cells_under_a_readers_eyes_and_moves_nothing(page: Page, ow
     given.save(own_engine, given.ISSUES, BUILDS)
     given.queue(own_engine, Asked([GOOD], at, issues=[DYNAMO]))
     with served(own_engine) as site:
-        page.goto(f"{site}/?columns=releases")
+        page.goto(f"{site}{MATRIX}?columns=releases")
         cell(page, f"not run: fla-160 on {GOOD.id}").focus()
         page.evaluate("window.kept = document.activeElement")
         spec = given.claim(own_engine, at)
@@ -266,7 +267,7 @@ def test_a_run_fills_cells_under_a_readers_eyes_and_moves_nothing(page: Page, ow
 def test_without_scripts_all_of_it_is_links_and_words(browser: Browser, site: str) -> None:
     with reading_with(browser, java_script_enabled=False) as context:
         page = context.new_page()
-        page.goto(f"{site}/?columns=all")
+        page.goto(f"{site}{MATRIX}?columns=all")
         expect(page.get_by_role("button", name="keys")).to_be_hidden()
         expect(page.get_by_role("dialog")).to_be_hidden()
         page.get_by_role("link", name="Inductor C++").click()
@@ -285,7 +286,7 @@ def test_without_scripts_all_of_it_is_links_and_words(browser: Browser, site: st
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("view", ["/?columns=all", "/?columns=all&fold=all&lang=zh"])
+@pytest.mark.parametrize("view", [f"{MATRIX}?columns=all", f"{MATRIX}?columns=all&fold=all&lang=zh"])
 def test_nothing_is_wider_than_the_window(browser: Browser, site: str, width: str, view: str) -> None:
     with reading_with(browser, viewport=WIDTHS[width]) as context:
         page = context.new_page()
@@ -296,7 +297,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, site: str, width: st
 def test_on_a_telephone_each_issue_is_a_card_with_its_strip(browser: Browser, site: str) -> None:
     with reading_with(browser, viewport=NARROW) as context:
         page = context.new_page()
-        page.goto(f"{site}/?columns=releases")
+        page.goto(f"{site}{MATRIX}?columns=releases")
         expect(page.locator("a.head").first).to_be_hidden()
         row = page.locator("tr.row", has_text="bmm gives wrong numbers")
         label, square = row.locator("td").first, row.locator("a.q").first
@@ -325,7 +326,7 @@ def wide_site(new_store: NewStore) -> Iterator[str]:
 def test_heads_and_titles_stay_while_the_rest_is_scrolled(browser: Browser, wide_site: str) -> None:
     with reading_with(browser, viewport=WIDE) as context:
         page = context.new_page()
-        page.goto(wide_site)
+        page.goto(wide_site + MATRIX)
         places = """() => {
           const box = (found) => {
             const at = document.querySelector(found).getBoundingClientRect();
@@ -344,7 +345,7 @@ def test_heads_and_titles_stay_while_the_rest_is_scrolled(browser: Browser, wide
 def test_what_the_keys_lead_to_is_never_under_the_frozen_heads(browser: Browser, wide_site: str) -> None:
     with reading_with(browser, viewport=WIDE) as context:
         page = context.new_page()
-        page.goto(wide_site)
+        page.goto(wide_site + MATRIX)
         page.locator("tbody a.q").first.focus()
         hit = """() => {
           const at = document.activeElement.getBoundingClientRect();
@@ -359,7 +360,7 @@ def test_what_the_keys_lead_to_is_never_under_the_frozen_heads(browser: Browser,
 def test_rows_out_of_sight_are_left_out_of_the_layout(browser: Browser, wide_site: str) -> None:
     with reading_with(browser, viewport=WIDE) as context:
         page = context.new_page()
-        page.goto(wide_site)
+        page.goto(wide_site + MATRIX)
         assert page.locator("tr.row").first.evaluate("one => getComputedStyle(one).contentVisibility") == "auto"
         page.emulate_media(media="print")
         assert page.locator("tr.row").first.evaluate("one => getComputedStyle(one).contentVisibility") == "visible"
@@ -369,7 +370,7 @@ def test_rows_out_of_sight_are_left_out_of_the_layout(browser: Browser, wide_sit
 def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browser, wide_site: str) -> None:
     with reading_with(browser, viewport=WIDE) as context:
         page = context.new_page()
-        page.goto(f"{wide_site}/?builds={','.join(f'torch-2.{n}.0%2Bcu124' for n in range(1, 13))}")
+        page.goto(f"{wide_site}{MATRIX}?builds={','.join(f'torch-2.{n}.0%2Bcu124' for n in range(1, 13))}")
         sheets = page.pdf(prefer_css_page_size=True)
     sizes = re.findall(rb"/MediaBox \[([0-9. ]+)\]", sheets)
     assert len(sizes) > 1
@@ -380,7 +381,9 @@ def test_it_is_printed_on_its_side_and_every_sheet_has_the_heads(browser: Browse
 
 @pytest.mark.system
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("view", ["/?columns=all", "/?fold=all", "/?columns=all&fold_minors=2.7"])
+@pytest.mark.parametrize(
+    "view", [f"{MATRIX}?columns=all", f"{MATRIX}?fold=all", f"{MATRIX}?columns=all&fold_minors=2.7"]
+)
 def test_nobody_is_kept_out_of_any_view(browser: Browser, site: str, scheme: str, view: str) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=HUGE) as context:
         page = context.new_page()

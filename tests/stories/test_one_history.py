@@ -18,6 +18,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.coverage.hygiene_page import HygienePage
 from knowngood.app.features.coverage.page import CoveragePage
 from knowngood.app.store.engine import connect
+from knowngood.app.web.urls import MATRIX
 from tests.commands.given import Call
 from tests.fixtures.databases import NewStore
 from tests.given_toys import TOYS
@@ -110,7 +111,7 @@ def test_the_terminal(call: Callable[..., str], tmp_path: Path) -> None:
 
 def test_pages(client: TestClient) -> None:
     for query in ("", f"?builds={PASSING}", "?columns=measured", "?python=3.11", "?columns=all"):
-        (group,) = shown(client, f"/{query.replace('+', '%2B')}", MatrixPage).groups
+        (group,) = shown(client, f"{MATRIX}{query.replace('+', '%2B')}", MatrixPage).groups
         assert group.rows[0].sentence.startswith(SENTENCE)
     ((row,),) = [table.rows for table in shown(client, "/coverage", CoveragePage).tables]
     assert row.pattern.history.sentence == SENTENCE

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, keep_picture, reading_with, served
 from tests.web.given import BAD, GOOD, LINE
 from tests.web.notebooks import NOTEBOOKS, Notebook
@@ -38,7 +39,7 @@ def test_a_pasted_error_leads_to_its_workaround_and_its_issue(
         if has_scripts:
             context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         page.get_by_role("link", name="Paste an error").click()
         page.get_by_label("Traceback or log").fill(REPORT)
         page.get_by_role("button", name="Look it up").click()

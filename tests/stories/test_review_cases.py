@@ -29,6 +29,7 @@ from knowngood.app.knowledge.loader import load_known
 from knowngood.app.main import main
 from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.tables import attempts
+from knowngood.app.web.urls import MATRIX
 from tests.forked_commands import run_command
 from tests.web.asking import client_of
 
@@ -357,7 +358,7 @@ def test_a_fresh_installation_does_not_say_that_nothing_was_measured(
 
 def test_rows_about_the_cpu_path_are_not_said_not_to_apply_on_a_gpu(web: TestClient, known: Known) -> None:
     on_cpu = {one.id for one in known.issues.values() if one.requires.device is Device.CPU}
-    page = re.sub(r"<[^>]+>", " ", web.get("/", params={"hardware": GPU}).text)
+    page = re.sub(r"<[^>]+>", " ", web.get(MATRIX, params={"hardware": GPU}).text)
     said = [int(number) for number in re.findall(r"(\d+)\s+(?:more )?do(?:es)? not apply", page)]
     said += [int(number) for number in re.findall(rf"Do not apply on {GPU}\s+(\d+)", page)]
     assert all(number <= len(known.issues) - len(on_cpu) for number in said), said

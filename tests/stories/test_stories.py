@@ -13,6 +13,7 @@ from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Engine, connect, unit_of_work
 from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
@@ -81,7 +82,7 @@ def test_a_run_is_watched_as_it_fills_cells(
         expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
         page.locator(".results a.quiet").first.click()
         expect(page.locator(".lead").first).to_contain_text("passes")
-        page.goto(site)
+        page.goto(site + MATRIX)
         expect(page.get_by_role("link", name=f"passes: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
         page.goto("about:blank")
 
@@ -92,7 +93,7 @@ def test_a_run_is_watched_by_keys(browser: Browser, running: tuple[Engine, str])
     given.queue(engine, Asked([BAD], at, issues=[DYNAMO], wanted=PlanRequest(force=True)))
     with reading_with(browser) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         _tab_to(page, ".banner a")  # "Watch the run"
         page.keyboard.press("Enter")
         expect(page.locator("h1")).to_contain_text("waiting 0 of 2 attempts done")

@@ -15,6 +15,7 @@ from knowngood.app.dashboard.matrix.table import print_matrix
 from knowngood.app.domain.issue import NOT_REVIEWED
 from knowngood.app.knowledge.loader import load_known
 from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import client_of
@@ -43,7 +44,7 @@ def marked(own_notebook: Engine) -> TestClient:
     return client_of(own_notebook)
 
 
-@pytest.mark.parametrize("address", ["/", f"/issues/{MASK.id}", CELL, "/?lang=zh", f"{CELL}&lang=zh"])
+@pytest.mark.parametrize("address", [MATRIX, f"/issues/{MASK.id}", CELL, f"{MATRIX}?lang=zh", f"{CELL}&lang=zh"])
 def test_every_page_with_a_verdict_of_it_says_so(marked: TestClient, own_notebook: Engine, address: str) -> None:
     sentence = "团队" if "zh" in address else NOT_REVIEWED
     assert sentence in html.unescape(marked.get(address).text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.web import browsing
 from tests.web.browsing import SCREENS, WIDTHS
 from tests.web.given import BAD, GOOD, NEW
@@ -29,7 +30,7 @@ def test_choose_an_upgrade_and_copy_the_note(browser: Browser, site: str, width:
         browser, viewport=WIDTHS[width], java_script_enabled=scripts, permissions=allowed
     ) as context:
         page = context.new_page()
-        page.goto(site)
+        page.goto(site + MATRIX)
         page.get_by_role("navigation", name="Main").get_by_role("link", name="Upgrade").click()
         page.get_by_label("You are on").fill("2.7.1")
         page.get_by_label("Watch list").select_option("vision-team")

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.store.engine import Engine, connect
 from knowngood.app.web.request_context import LANGUAGE_COOKIE
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.web.asking import client_of
 from tests.web.browsing import NARROW, WIDE, keep_picture, reading_with, served, signed_in
@@ -70,7 +71,18 @@ def test_every_page_is_sound_html(opened: Opened, language: str) -> None:
 @pytest.mark.skipif(bool(ONLY), reason="KNOWNGOOD_PAGES asks for some alone")
 def test_every_page_is_found(opened: Opened) -> None:
     """The pages looked at here, by notebook: an empty one has no issue to show."""
-    always = {"/", "/runs", "/changes", "/coverage", "/hygiene", "/quality", "/watchlists", "/docs", "/pieces", "error"}
+    always = {
+        MATRIX,
+        "/runs",
+        "/changes",
+        "/coverage",
+        "/hygiene",
+        "/quality",
+        "/watchlists",
+        "/docs",
+        "/pieces",
+        "error",
+    }
     about = {"/issues/{issue}", "/builds/{build}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}
     assert set(opened.addresses) >= always
     assert (set(opened.addresses) >= about) is (opened.notebook.name != "empty")
@@ -184,7 +196,7 @@ def _colours(node: dict[str, list[dict[str, dict[str, object]]]]) -> str:
 
 
 def _name(path: str) -> str:
-    return path.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "") or "matrix"
+    return path.strip("/").replace("/", "-").replace("{", "").replace("}", "").replace(":path", "")
 
 
 def test_pictures_of_every_page_on_a_telephone(browser: Browser, notebook: Engine, client: TestClient) -> None:

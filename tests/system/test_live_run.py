@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, toy_wheels
 from tests.web.browsing import reading_with
@@ -82,7 +83,7 @@ def test_a_real_run_fills_cells_while_somebody_looks(
                 run.goto(f"{site}/runs")
             run.locator("main table a").first.click()
             expect(run).to_have_url(re.compile(r"/runs/[0-9a-f]{12}$"))
-            matrix.goto(f"{site}/?columns=all")
+            matrix.goto(f"{site}{MATRIX}?columns=all")
             if scripts:
                 for page in (run, matrix):
                     page.evaluate("window.neverLoadedAgain = true")

@@ -162,7 +162,7 @@ NOTEBOOKS = {
 
 # Pages that ask a question show more than their form when it is asked.
 _ASKED = {
-    "/": "?columns=all",
+    "/matrix": "?columns=all",
     "/compare": f"?a={quote(BAD.id)}&b={quote(GOOD.id)}",
     "/upgrade": f"?from={quote(BAD.id)}&watch=vision-team&enough=50",
 }

@@ -8,13 +8,14 @@ from starlette.testclient import TestClient
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.app_state import ResponseCache, StoredResponse
 from knowngood.app.web.html.static_files import assets_version, read_assets
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.web import given
 from tests.web.asking import app_over
 from tests.web.given import BAD, DYNAMO, NOW, Asked
 
-PAGES = ["/", "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
+PAGES = [MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
 TWINS = ["/api/v1/matrix", "/api/v1/issues/fla-160", f"/api/v1/cells/fla-160/{BAD.id}", "/api/v1/runs"]
 
 
@@ -39,13 +40,13 @@ def test_a_result_changes_every_tag(own: TestClient, own_engine: Engine) -> None
 
 def test_a_tag_belongs_to_one_address_language_and_theme(client: TestClient) -> None:
     tags = [
-        client.get("/").headers["etag"],
-        client.get("/?columns=all").headers["etag"],
-        client.get("/", headers={"Cookie": "theme=dark"}).headers["etag"],
-        client.get("/", headers={"Cookie": "lang=zh"}).headers["etag"],
+        client.get(MATRIX).headers["etag"],
+        client.get(f"{MATRIX}?columns=all").headers["etag"],
+        client.get(MATRIX, headers={"Cookie": "theme=dark"}).headers["etag"],
+        client.get(MATRIX, headers={"Cookie": "lang=zh"}).headers["etag"],
     ]
     assert len(set(tags)) == 4
-    assert client.get("/").headers["vary"] == "Cookie"
+    assert client.get(MATRIX).headers["vary"] == "Cookie"
 
 
 @pytest.fixture
@@ -58,9 +59,9 @@ def test_a_page_that_tells_minutes_is_confirmed_for_a_minute_and_json_for_a_day(
     moving: tuple[TestClient, list[datetime]],
 ) -> None:
     client, times = moving
-    page, twin = client.get("/").headers["etag"], client.get("/api/v1/matrix").headers["etag"]
+    page, twin = client.get(MATRIX).headers["etag"], client.get("/api/v1/matrix").headers["etag"]
     times.append(NOW + timedelta(minutes=1))
-    assert client.get("/", headers={"If-None-Match": page}).status_code == 200
+    assert client.get(MATRIX, headers={"If-None-Match": page}).status_code == 200
     assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 304
     times.append(NOW + timedelta(days=1))
     assert client.get("/api/v1/matrix", headers={"If-None-Match": twin}).status_code == 200
@@ -91,9 +92,9 @@ def test_what_was_made_before_a_result_is_not_shown_after_it(own: TestClient, ow
 
 def test_what_was_made_a_minute_ago_is_made_anew(moving: tuple[TestClient, list[datetime]]) -> None:
     client, times = moving
-    assert "1 h ago" in client.get("/").text
+    assert "1 h ago" in client.get(MATRIX).text
     times.append(NOW + timedelta(minutes=1))
-    assert "2 h ago" in client.get("/").text
+    assert "2 h ago" in client.get(MATRIX).text
 
 
 def test_what_was_made_for_one_name_of_the_server_is_not_given_under_another(
@@ -117,7 +118,7 @@ def test_answers_are_kept_within_bounds_the_last_asked_for_longest() -> None:
 
 def test_pages_are_compressed_and_streams_are_not(moving: tuple[TestClient, list[datetime]]) -> None:
     client, _ = moving
-    page = client.get("/", headers={"Accept-Encoding": "gzip"})
+    page = client.get(MATRIX, headers={"Accept-Encoding": "gzip"})
     assert page.headers["content-encoding"] == "gzip"
     assert "Accept-Encoding" in page.headers["vary"]
     run = client.get("/api/v1/runs").json()["runs"][0]["id"]

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.store.engine import connect
 from knowngood.app.web.errors import nearest
+from knowngood.app.web.urls import MATRIX
 from tests.web.asking import app_of, client_of
 from tests.web.given import BAD
 
@@ -50,7 +51,7 @@ def test_a_problem_has_the_shape_of_rfc_9457(client: TestClient) -> None:
 def test_an_address_that_is_no_page_is_a_page_too(client: TestClient) -> None:
     response = client.get("/no/such/page")
     assert response.status_code == 404
-    assert 'href="/"' in response.text
+    assert 'href="/matrix"' in response.text
 
 
 def test_what_a_reader_typed_comes_back_as_text(client: TestClient) -> None:
@@ -61,23 +62,23 @@ def test_what_a_reader_typed_comes_back_as_text(client: TestClient) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_nothing_here_takes_writes(client: TestClient, method: str) -> None:
-    for address in ("/", "/api/v1/matrix"):
+    for address in (MATRIX, "/api/v1/matrix"):
         response = client.request(method, address)
         assert response.status_code == 405
         assert "GET" in response.headers["allow"]
 
 
 BAD_QUERIES = [
-    "/?hardware=tpu",
-    "/?columns=some",
-    "/?verdict=broken",
-    "/?builds=2.7.2",
-    "/?builds=torch-9.9",
-    "/?builds=torch-2.7.1~cheese",
-    "/?issues=nothing",
-    "/?component=nothing",
-    f"/?q={'x' * 3000}",
-    f"/?issues={'x,' * 6000}",
+    f"{MATRIX}?hardware=tpu",
+    f"{MATRIX}?columns=some",
+    f"{MATRIX}?verdict=broken",
+    f"{MATRIX}?builds=2.7.2",
+    f"{MATRIX}?builds=torch-9.9",
+    f"{MATRIX}?builds=torch-2.7.1~cheese",
+    f"{MATRIX}?issues=nothing",
+    f"{MATRIX}?component=nothing",
+    f"{MATRIX}?q={'x' * 3000}",
+    f"{MATRIX}?issues={'x,' * 6000}",
     "/issues/fla-160?build=torch-",
     "/issues/fla-160?hardware=tpu",
     "/builds/torch-2.7.1+cu126?hardware=tpu",
@@ -104,7 +105,7 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size
 
 @given(
     path=st.sampled_from(
-        ["/", "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/api/v1/matrix", "/api/v1/events"]
+        [MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/api/v1/matrix", "/api/v1/events"]
     ),
     name=st.sampled_from(
         ["q", "issues", "builds", "component", "verdict", "hardware", "columns", "build", "lang", "run"]
@@ -137,7 +138,7 @@ def test_a_fault_of_ours_tells_nothing_of_the_inside(own: TestClient) -> None:
 
 def test_a_database_that_cannot_be_used_is_said_without_its_address() -> None:
     client = client_of(connect("sqlite:////nowhere/at/all.db"))
-    for address in ("/", "/api/v1/matrix", "/readyz", "/api/v1/events"):
+    for address in (MATRIX, "/api/v1/matrix", "/readyz", "/api/v1/events"):
         response = client.get(address)
         assert response.status_code == 503
         assert response.headers["retry-after"] == "10"

@@ -5,6 +5,7 @@ from urllib.parse import quote
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.app.web.urls import MATRIX
 from tests.web.given import BAD, GOOD, GPU_CLASS, ISSUES, MASK, MISMATCHED, OLD
 
 BUILDS = [
@@ -35,7 +36,7 @@ DOORS = [
     "/cells/fla-160/{}",
     "/cells/fla-160/{}/notes",
     "/issues/fla-160?build={}",
-    "/?builds={}",
+    f"{MATRIX}?builds={{}}",
     "/compare?a={}&b=2.8.0",
     "/compare.md?a={}&b=2.8.0",
     "/upgrade?from={}",
@@ -90,7 +91,7 @@ def test_what_names_no_build_is_refused_in_words_at_every_door(client: TestClien
         "/api/v1/changes?issues={}&first=true",
         "/issues/{}",
         "/cells/{}/2.7.1",
-        "/?issues={}",
+        f"{MATRIX}?issues={{}}",
         "/changes?issues={}&first=true",
         "/compare?a=2.7.1&b=2.8.0&issues={}",
     ],

@@ -21,6 +21,7 @@ from knowngood.app.domain.access import Actor, Scope
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.tokens import create_token
 from knowngood.app.web.auth.principal import AccessPolicy
+from knowngood.app.web.urls import MATRIX
 from tests.web.asking import app_of, app_over
 from tests.web.given import BAD, NOW
 
@@ -328,7 +329,7 @@ def test_a_stream_goes_on_from_no_number_that_no_database_holds(asker: TestClien
         refusal(asker, "GET", f"events?after={after}", named="after")
 
 
-@pytest.mark.parametrize("address", ["/", "/issues/fla-160", "/builds/x", "/runs", "/compare", "/static/x/y"])
+@pytest.mark.parametrize("address", [MATRIX, "/issues/fla-160", "/builds/x", "/runs", "/compare", "/static/x/y"])
 def test_pages_refuse_what_is_no_text_too(asker: TestClient, address: str) -> None:
     for query in ("q=%ff", "q=%00", "%ff=1", "lang=%00"):
         assert asker.get(f"{address}?{query}").status_code in {404, 422}

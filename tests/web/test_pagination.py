@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
@@ -322,7 +323,7 @@ def test_no_damage_to_a_cursor_is_a_fault_of_the_server(client: TestClient, data
 def test_a_part_takes_no_more_queries_than_the_whole(
     client: TestClient, notebook: Engine, count_statements: CountStatements, address: str, queries: int
 ) -> None:
-    client.get("/")  # what is known is kept from then on
+    client.get(MATRIX)  # what is known is kept from then on
     with count_statements(notebook) as said:
         get(client, address)
     assert len(said) == queries, said

@@ -10,7 +10,7 @@ from knowngood.app.dashboard.matrix.selection import one_class
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import measured_line, told_builds
-from knowngood.app.web.urls import build_address, compare_address, issue_address
+from knowngood.app.web.urls import MATRIX, build_address, compare_address, issue_address
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     for hardware in classes:
         # Every group open: one that is folded here could not be asked for.
         yield SitePage(
-            f"/?{urlencode({'hardware': hardware, 'fold': 'none'})}", _of("index", hardware, first), "matrix"
+            f"{MATRIX}?{urlencode({'hardware': hardware, 'fold': 'none'})}", _of("index", hardware, first), "matrix"
         )
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")

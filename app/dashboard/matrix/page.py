@@ -1,4 +1,4 @@
-"""`/`: issues x builds of one hardware class, and what they add up to."""
+"""`/matrix`: issues x builds of one hardware class, and what they add up to."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, 
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, issue_address
+from knowngood.app.web.urls import API, MATRIX, issue_address
 
 router = APIRouter(include_in_schema=False)
 
@@ -206,7 +206,7 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 """
 
 
-@router.get("/")
+@router.get(MATRIX)
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
     def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
         measured = load_hardware(session)
@@ -249,7 +249,7 @@ def matrix_page(
         fold_all=_fold_all(context, query, groups, cells),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
-        cpu_address=f"/{query.asking(hardware=CPU_CLASS)}",
+        cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
         has_evidence=hardware in measured,
         issue_count=len(rows),
         feet=_feet(context, rows, len(heads)),
@@ -258,8 +258,8 @@ def matrix_page(
         columns=_column_choices(context, query, selection),
         query=query,
         kept=query.kept,
-        address=f"/{query.asking(hardware=hardware)}",
-        cleared_address=f"/{query.cleared.asking()}",
+        address=f"{MATRIX}{query.asking(hardware=hardware)}",
+        cleared_address=f"{MATRIX}{query.cleared.asking()}",
         csv_address=query.at_door("export/csv", hardware, query.columns),
         markdown_address=query.at_door("export/markdown", hardware, query.columns),
         legend=LEGEND,
@@ -388,7 +388,7 @@ def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: Re
             rows=found,
             heat=_heat(context, found),
             fold=Fold(
-                address=f"/{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
+                address=f"{MATRIX}{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
                 is_folded=component in folded,
                 anchor=f"group-{at}",
                 count=len(found),
@@ -421,7 +421,7 @@ def _fold_all(context: RequestContext, query: MatrixPageQuery, groups: Sequence[
     """Folds every group; opens them all where none is open, or where nobody had asked for those that are folded."""
     folded = [group.fold.is_folded for group in groups]
     is_folded = bool(folded) and (all(folded) if query.fold else any(folded))
-    address = f"/{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
+    address = f"{MATRIX}{query.asking(fold=_all_open(cells) if is_folded else [EVERY])}"
     return Choice(context.say("open all groups") if is_folded else context.say("fold all groups"), address, is_folded)
 
 
@@ -440,7 +440,7 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Column
     counts = Counter(column.head.minor for column in selection.columns)
     return {
         head.id: Fold(
-            address=f"/{query.asking(fold_minors=_toggled(query.fold_minors, head.minor))}#matrix",
+            address=f"{MATRIX}{query.asking(fold_minors=_toggled(query.fold_minors, head.minor))}#matrix",
             is_folded=head.minor in query.fold_minors,
             anchor="matrix",
             count=counts[head.minor],
@@ -462,7 +462,7 @@ def _feet(context: RequestContext, rows: Sequence[Row], width: int) -> tuple[Foo
 
 def _class_choices(query: MatrixPageQuery, measured: Sequence[str], shown: str) -> tuple[Choice, ...]:
     classes = dict.fromkeys([*measured, shown])
-    return tuple(Choice(class_, f"/{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
+    return tuple(Choice(class_, f"{MATRIX}{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
 
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
@@ -470,9 +470,12 @@ def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: 
     pythons = {build.python for build in selection.all_builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
-    every = Choice(context.say("all"), f"/{query.asking(python='')}", not query.python)
+    every = Choice(context.say("all"), f"{MATRIX}{query.asking(python='')}", not query.python)
     each = sorted(pythons, key=lambda python: [int(part) for part in python.split(".")])
-    return (every, *(Choice(python, f"/{query.asking(python=python)}", python == query.python) for python in each))
+    return (
+        every,
+        *(Choice(python, f"{MATRIX}{query.asking(python=python)}", python == query.python) for python in each),
+    )
 
 
 def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
@@ -482,7 +485,7 @@ def _column_choices(context: RequestContext, query: MatrixPageQuery, selection: 
     return tuple(
         Choice(
             f"{context.say(label)} ({_width(selection, columns)})",
-            f"/{query.asking(columns=columns)}",
+            f"{MATRIX}{query.asking(columns=columns)}",
             columns is query.columns,
         )
         for columns, label in _COLUMN_WORDS.items()

@@ -60,7 +60,7 @@ Words = Annotated[str, Field(max_length=_LONGEST)]
 
 
 class MatrixQuery(BaseModel):
-    """Parameters of `/` and `/api/v1/matrix`. Everything left out means all of it."""
+    """Parameters of `/matrix` and `/api/v1/matrix`. Everything left out means all of it."""
 
     issues: Annotated[Names, Field(description="Issue ids, repeated or comma-separated; `all` for all of them")]
     builds: Annotated[

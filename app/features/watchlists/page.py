@@ -20,6 +20,7 @@ from knowngood.app.store.watch_lists import load_watch_list_versions, load_watch
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
+    MATRIX,
     list_badge_address,
     watch_list_address,
     watch_list_edit_address,
@@ -112,7 +113,7 @@ def _page(
         remarks=remarks,
         versions=tuple((number, f"{address}?version={number}") for number in numbers),
         is_old=is_old,
-        matrix_address=f"/?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
+        matrix_address=f"{MATRIX}?{urlencode({'issues': ','.join(one.id for one in watched)})}" if watched else "",
         changes_address=f"/changes?{urlencode({'watch': shown.name})}",
         feed=watch_list_feed(shown.name),
         edit_address=watch_list_edit_address(shown.name) if not is_old and may_change(context, shown) else "",

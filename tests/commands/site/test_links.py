@@ -5,12 +5,13 @@ import pytest
 from knowngood.app.commands.site.links import SiteLinks, relinked
 from knowngood.app.commands.site.pages import SitePage, file_names
 from knowngood.app.web.html.i18n import Language
+from knowngood.app.web.urls import MATRIX
 
 BUILD, CLASS = "torch-2.6.0+cu124", "cpu-x86_64"
 LINKS = SiteLinks(
     [
-        SitePage(f"/?hardware={CLASS}&fold=none", "index.html", "matrix"),
-        SitePage("/?hardware=cuda-sm_90&fold=none", "index.cuda-sm_90.html", "matrix"),
+        SitePage(f"{MATRIX}?hardware={CLASS}&fold=none", "index.html", "matrix"),
+        SitePage(f"{MATRIX}?hardware=cuda-sm_90&fold=none", "index.cuda-sm_90.html", "matrix"),
         SitePage("/issues/toy-1", "issues/toy-1.html", "issues"),
         SitePage(f"/builds/torch-2.6.0%2Bcu124?hardware={CLASS}", f"builds/{BUILD}.{CLASS}.html", "builds"),
         SitePage("/upgrade?from=torch-2.6.0%2Bcu124&component=Inductor+C%2B%2B", "upgrade/x.html", "upgrades"),
@@ -22,10 +23,10 @@ LINKS = SiteLinks(
 ENGLISH = Language.ENGLISH
 
 FOUND = {
-    "the first class where none is named": ("/", "../index.html"),
-    "a class": (f"/?hardware={CLASS}", "../index.html"),
-    "another class": ("/?hardware=cuda-sm_90", "../index.cuda-sm_90.html"),
-    "a fold, of which there is but the open one": ("/?fold=Dynamo#group-2", "../index.html#group-2"),
+    "the first class where none is named": (MATRIX, "../index.html"),
+    "a class": (f"{MATRIX}?hardware={CLASS}", "../index.html"),
+    "another class": (f"{MATRIX}?hardware=cuda-sm_90", "../index.cuda-sm_90.html"),
+    "a fold, of which there is but the open one": (f"{MATRIX}?fold=Dynamo#group-2", "../index.html#group-2"),
     "an issue": ("/issues/toy-1", "toy-1.html"),
     "an issue on a class": (f"/issues/toy-1?hardware={CLASS}", "toy-1.html"),
     "a place in it": ("/issues/toy-1#use", "toy-1.html#use"),
@@ -68,8 +69,8 @@ def test_a_link_leads_to_a_file_beside_it(address: str, link: str) -> None:
         "/issues/toy-1?sort=build&hardware=x",
         f"/cells/toy-2/torch-2.6.0%2Bcu124?hardware={CLASS}",
         "/builds/torch-9",
-        "/?q=bmm",
-        "/?hardware=tpu",
+        f"{MATRIX}?q=bmm",
+        f"{MATRIX}?hardware=tpu",
     ],
 )
 def test_what_the_site_lacks_has_no_link(address: str) -> None:
@@ -86,7 +87,7 @@ def test_the_chinese_pages_stand_in_a_folder_of_their_own() -> None:
 
 def test_only_links_of_ours_are_changed() -> None:
     page = (
-        '<a class="q" href="/?hardware=cuda-sm_90&amp;fold=none">x</a><a href="#s-mark">y</a>'
+        f'<a class="q" href="{MATRIX}?hardware=cuda-sm_90&amp;fold=none">x</a><a href="#s-mark">y</a>'
         '<a href="https://example.org/">z</a><a class="mono" href="/attempts/1" title="t">w</a>'
         "<p>href=&#34;/runs&#34;</p>"
     )

@@ -18,6 +18,7 @@ from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
@@ -211,7 +212,7 @@ def test_a_cell_page_takes_ten_queries_where_all_that_is_known_is_kept(
     notebook: Engine, count_statements: CountStatements
 ) -> None:
     client = client_of(notebook)
-    client.get("/")
+    client.get(MATRIX)
     with count_statements(notebook) as said:
         client.get(address("pytorch-151290", BAD.id))
     assert len(said) == 10, said  # generation twice, issue, builds, attempts (2), telling attempt (2), notes, changes

@@ -5,6 +5,7 @@ from starlette.testclient import TestClient
 from knowngood.app.dashboard.issues.build_page import BuildPage
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, make_build
 from tests.web import given
@@ -106,7 +107,7 @@ def test_a_build_page_takes_five_queries_where_all_that_is_known_is_kept(
     notebook: Engine, count_statements: CountStatements
 ) -> None:
     client = client_of(notebook)
-    client.get("/")
+    client.get(MATRIX)
     with count_statements(notebook) as said:
         client.get(f"/builds/{BAD.id}")
     assert len(said) == 5, said  # generation twice, builds, what was imported (2)

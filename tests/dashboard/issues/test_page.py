@@ -12,6 +12,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
@@ -164,7 +165,7 @@ def test_an_issue_page_takes_five_queries_where_all_that_is_known_is_kept(
     notebook: Engine, count_statements: CountStatements
 ) -> None:
     client = client_of(notebook)
-    client.get("/")
+    client.get(MATRIX)
     with count_statements(notebook) as said:
         client.get(ADDRESS)
     assert len(said) == 5, said  # generation twice, the issue, what passes took, the latest attempts

@@ -22,6 +22,7 @@ from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.notes import add_note
 from knowngood.app.web.html.grid import heads_of
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
@@ -29,7 +30,7 @@ from tests.web.asking import app_of, client_of, client_state, shown
 from tests.web.given import BAD, BUILDS, CPU_ONLY, GOOD, ISSUES, MISMATCHED, NEW, OLD, Asked
 
 
-def page_of(client: TestClient, address: str = "/?columns=releases") -> MatrixPage:
+def page_of(client: TestClient, address: str = f"{MATRIX}?columns=releases") -> MatrixPage:
     return shown(client, address, MatrixPage)
 
 
@@ -64,7 +65,7 @@ def test_a_flaky_cell_says_how_often(client: TestClient) -> None:
 
 
 def test_a_cell_has_an_accessible_name_with_verdict_issue_and_build(client: TestClient) -> None:
-    text = client.get("/").text
+    text = client.get(MATRIX).text
     assert f'aria-label="fails, has a workaround: pytorch-151290 on {BAD.id}"' in text
     assert f'aria-label="old: passes: pytorch-151290 on {OLD.id}"' in text
 
@@ -77,14 +78,14 @@ def test_old_results_are_hatched_and_counted(client: TestClient) -> None:
 
 
 def test_the_first_line_says_what_there_is(client: TestClient) -> None:
-    text = " ".join(client.get("/?columns=releases").text.split())
+    text = " ".join(client.get(f"{MATRIX}?columns=releases").text.split())
     assert "4 issues × 4 builds on cpu-x86_64" in text  # noqa: RUF001 - the sign for times
     assert "9 of 12 cells measured, 1 cannot say, 3 stale · last result" in text
     assert "1 h ago" in text
 
 
 def test_a_row_ends_with_the_history_of_all_releases_and_the_number_of_cures(client: TestClient) -> None:
-    page = page_of(client, f"/?builds={BAD.id.replace('+', '%2B')}")
+    page = page_of(client, f"{MATRIX}?builds={BAD.id.replace('+', '%2B')}")
     assert len(page.heads) == 1
     assert row_of(page, "pytorch-151290").sentence == "fails in 2.7.1, fixed in (2.7.1, 2.8.0] · 1 workaround helps"
 
@@ -106,9 +107,9 @@ def test_another_hardware_class_is_one_link_away(client: TestClient) -> None:
 
 
 def test_columns_are_the_measured_releases_until_more_are_asked_for(client: TestClient) -> None:
-    assert [head.id for head in page_of(client, "/").heads] == [OLD.id, BAD.id, GOOD.id]
+    assert [head.id for head in page_of(client, MATRIX).heads] == [OLD.id, BAD.id, GOOD.id]
     assert [head.id for head in page_of(client).heads] == [OLD.id, BAD.id, GOOD.id, NEW.id]
-    everything = page_of(client, "/?columns=all")
+    everything = page_of(client, f"{MATRIX}?columns=all")
     assert {head.id for head in everything.heads} == {build.id for build in BUILDS}
     assert [head.label for head in everything.heads if head.id == MISMATCHED.id] == ["2.7.1 Triton 3.2.0"]
 
@@ -152,18 +153,18 @@ def test_a_folded_group_shows_the_gravest_sign_of_each_column(client: TestClient
     ],
 )
 def test_a_filter_keeps_the_rows_asked_for(client: TestClient, query: str, shown: set[str]) -> None:
-    page = page_of(client, f"/?{query}")
+    page = page_of(client, f"{MATRIX}?{query}")
     assert {row.issue.id for group in page.groups for row in group.rows} == shown
 
 
 def test_a_filter_that_nothing_passes_says_so_and_leads_back(client: TestClient) -> None:
-    text = client.get("/?q=nothing+like+it&columns=minors").text
+    text = client.get(f"{MATRIX}?q=nothing+like+it&columns=minors").text
     assert "No issue matches this filter." in text
-    assert 'href="/?columns=minors"' in text
+    assert f'href="{MATRIX}?columns=minors"' in text
 
 
 def test_the_query_form_keeps_what_it_does_not_show(client: TestClient) -> None:
-    asked = f"/?hardware={given.GPU_CLASS}&columns=all&q=x&component=Dynamo&fold=Dynamo"
+    asked = f"{MATRIX}?hardware={given.GPU_CLASS}&columns=all&q=x&component=Dynamo&fold=Dynamo"
     assert set(page_of(client, asked).kept) == {
         ("hardware", given.GPU_CLASS),
         ("columns", "all"),
@@ -213,16 +214,16 @@ def large(own_engine: Engine) -> TestClient:
 
 
 def test_a_view_too_large_begins_with_its_later_groups_folded(large: TestClient) -> None:
-    page = page_of(large, "/?columns=all")
+    page = page_of(large, f"{MATRIX}?columns=all")
     assert [group.fold.is_folded for group in page.groups] == [False, False, True, True]
-    assert "begins with its later groups folded" in large.get("/?columns=all").text
-    assert "begins with its later groups folded" not in large.get("/?columns=all&fold=none").text
-    assert not any(group.fold.is_folded for group in page_of(large, "/?columns=all&component=Compiler").groups)
-    assert not any(group.fold.is_folded for group in page_of(large, "/?builds=torch-2.7.0%2Bcu124").groups)
+    assert "begins with its later groups folded" in large.get(f"{MATRIX}?columns=all").text
+    assert "begins with its later groups folded" not in large.get(f"{MATRIX}?columns=all&fold=none").text
+    assert not any(group.fold.is_folded for group in page_of(large, f"{MATRIX}?columns=all&component=Compiler").groups)
+    assert not any(group.fold.is_folded for group in page_of(large, f"{MATRIX}?builds=torch-2.7.0%2Bcu124").groups)
 
 
 def test_any_group_of_a_large_view_is_opened_and_all_of_them(large: TestClient) -> None:
-    page = page_of(large, "/?columns=all")
+    page = page_of(large, f"{MATRIX}?columns=all")
     third = page_of(large, page.groups[2].fold.address)
     assert [group.fold.is_folded for group in third.groups] == [False, False, False, True]
     opened = page_of(large, third.groups[3].fold.address)
@@ -236,16 +237,16 @@ def test_any_group_of_a_large_view_is_opened_and_all_of_them(large: TestClient) 
 def test_a_large_view_of_one_group_shows_it(own_engine: Engine) -> None:
     issues = [make_issue(f"toy-{n}") for n in range(130)]
     given.save(own_engine, issues, [make_build(f"2.{minor}.0+cu124") for minor in range(100)])
-    (group,) = page_of(client_of(own_engine), "/?columns=all").groups
+    (group,) = page_of(client_of(own_engine), f"{MATRIX}?columns=all").groups
     assert not group.fold.is_folded
 
 
 def test_a_fold_of_what_is_not_there_folds_nothing(client: TestClient) -> None:
-    assert not any(group.fold.is_folded for group in page_of(client, "/?fold=Nobody&fold_minors=9.9").groups)
+    assert not any(group.fold.is_folded for group in page_of(client, f"{MATRIX}?fold=Nobody&fold_minors=9.9").groups)
 
 
 def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: TestClient) -> None:
-    unfolded = page_of(client, "/?columns=all")
+    unfolded = page_of(client, f"{MATRIX}?columns=all")
     (head, fold), *others = unfolded.minors.items()
     assert (head, fold.count, fold.is_folded, others) == (CPU_ONLY.id, 3, False, [])
     folded = page_of(client, fold.address.partition("#")[0])
@@ -259,12 +260,12 @@ def test_a_folded_minor_shows_its_newest_patch_and_all_else_as_before(client: Te
 
 def test_minors_of_one_column_have_nothing_to_fold(client: TestClient) -> None:
     assert page_of(client).minors == {}
-    assert 'class="over"' not in client.get("/").text
+    assert 'class="over"' not in client.get(MATRIX).text
 
 
 def test_the_address_of_a_view_names_all_that_it_shows(client: TestClient) -> None:
-    page = page_of(client, "/?q=fla&fold=Dynamo&columns=minors&fold_minors=2.7&python=3.11")
-    assert page.address == f"/?python=3.11&q=fla&hardware={HARDWARE}&columns=minors&fold=Dynamo&fold_minors=2.7"
+    page = page_of(client, f"{MATRIX}?q=fla&fold=Dynamo&columns=minors&fold_minors=2.7&python=3.11")
+    assert page.address == f"{MATRIX}?python=3.11&q=fla&hardware={HARDWARE}&columns=minors&fold=Dynamo&fold_minors=2.7"
     again = page_of(client, page.address)
     assert [(group.rows, group.fold.is_folded) for group in again.groups] == [
         (group.rows, group.fold.is_folded) for group in page.groups
@@ -272,13 +273,13 @@ def test_the_address_of_a_view_names_all_that_it_shows(client: TestClient) -> No
 
 
 def test_every_link_of_the_page_leads_somewhere(client: TestClient) -> None:
-    for address in set(anchors(client.get("/?columns=all&q=bmm").text)):
+    for address in set(anchors(client.get(f"{MATRIX}?columns=all&q=bmm").text)):
         if address.startswith("/") and not address.startswith(("/preferences", "/upgrade", "/errors", "/compare")):
-            assert client.get(address).status_code == 200, address
+            assert client.get(address, follow_redirects=True).status_code == 200, address
 
 
 def test_what_is_downloaded_is_what_the_page_shows(client: TestClient) -> None:
-    page = page_of(client, "/?q=bmm&columns=releases&fold=Inductor+C%2B%2B")
+    page = page_of(client, f"{MATRIX}?q=bmm&columns=releases&fold=Inductor+C%2B%2B")
     lines = list(csv.DictReader(StringIO(client.get(page.csv_address).text)))
     assert {line["issue"] for line in lines} == {"pytorch-154771"}
     assert [line["build"] for line in lines] == [head.id for head in page.heads]
@@ -287,7 +288,7 @@ def test_what_is_downloaded_is_what_the_page_shows(client: TestClient) -> None:
 
 
 def test_named_builds_are_named_at_every_door(client: TestClient) -> None:
-    page = page_of(client, f"/?builds={MISMATCHED.id}&q=fla".replace("+", "%2B"))
+    page = page_of(client, f"{MATRIX}?builds={MISMATCHED.id}&q=fla".replace("+", "%2B"))
     for address in (page.csv_address, page.markdown_address, page.json_address):
         answer = client.get(address)
         assert answer.status_code == 200
@@ -295,7 +296,7 @@ def test_named_builds_are_named_at_every_door(client: TestClient) -> None:
 
 
 def test_the_markdown_has_a_sign_for_each_cell_and_says_what_it_means(client: TestClient) -> None:
-    text = client.get(page_of(client, "/?columns=releases").markdown_address).text
+    text = client.get(page_of(client, f"{MATRIX}?columns=releases").markdown_address).text
     title, head, rule, *rest = [line for line in text.splitlines() if line]
     assert title.startswith("**3 issues × 4 builds on cpu-x86\\_64**")  # noqa: RUF001 - the sign for times
     assert "1 more do not apply there." in title
@@ -316,20 +317,20 @@ def test_a_very_large_matrix_has_characters_for_drawings(own: TestClient, own_en
     issues = [make_issue(f"toy-{n}") for n in range(1, 202)]
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(1, 41)]
     given.save(own_engine, issues, builds)
-    large, small = own.get("/"), own.get("/?issues=toy-1")
+    large, small = own.get(MATRIX), own.get(f"{MATRIX}?issues=toy-1")
     assert '<table class="matrix plain"' in large.text
     assert '"><svg><use href="#s-notrun"/></svg></a>' not in large.text
     assert '"><svg><use href="#s-notrun"/></svg></a>' in small.text
 
 
 def test_an_empty_store_says_the_one_command_that_fills_it(own: TestClient) -> None:
-    assert "knowngood up" in own.get("/").text
+    assert "knowngood up" in own.get(MATRIX).text
 
 
 def test_a_catalogue_without_results_shows_its_rows_and_the_command(own: TestClient, own_engine: Engine) -> None:
     with unit_of_work(own_engine) as s:
         save_catalogue(s, ISSUES, BUILDS, NOON)
-    text = own.get("/").text
+    text = own.get(MATRIX).text
     assert "create_block_mask fails" in text
     assert "knowngood up" in text
 
@@ -338,7 +339,7 @@ def test_a_run_that_goes_on_is_announced_and_followed(own: TestClient, own_engin
     with unit_of_work(own_engine) as s:
         save_catalogue(s, ISSUES, BUILDS, NOON)
     run = given.queue(own_engine, Asked([BAD], given.NOW - timedelta(minutes=1)))
-    text = own.get("/").text
+    text = own.get(MATRIX).text
     assert "Measuring now: 0 of 9 attempts done." in text
     assert f'href="/runs/{run}"' in text
     assert 'data-live="/api/v1/events?after=' in text
@@ -357,7 +358,7 @@ def mixed(own: TestClient, own_engine: Engine) -> TestClient:
 
 
 def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell(mixed: TestClient) -> None:
-    page = page_of(mixed, "/?columns=releases&q=fla")
+    page = page_of(mixed, f"{MATRIX}?columns=releases&q=fla")
     assert [(head.id, head.python) for head in page.heads] == [
         (OLD.id, "3.11"),
         (BAD.id, "3.11/12"),
@@ -369,7 +370,7 @@ def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell
     assert shown[BAD.id] == (BAD.id, StatusLabel.PASSES)
     assert shown[NEW.id] == (NEW.id, StatusLabel.NOT_RUN)
     assert page.totals.measured == 2
-    text = mixed.get("/?q=fla").text
+    text = mixed.get(f"{MATRIX}?q=fla").text
     assert f'/cells/fla-160/{GOOD_312.id.replace("+", "%2B")}?hardware={HARDWARE}"' in text
     assert f'aria-label="passes: fla-160 on {GOOD_312.id}"' in text
     assert "<span>Python</span>" in text
@@ -391,7 +392,7 @@ def test_pythons_that_share_a_column_are_named_in_its_width(pythons: list[str], 
 
 
 def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: TestClient) -> None:
-    page = page_of(mixed, "/")
+    page = page_of(mixed, MATRIX)
     assert [(head.id, head.label) for head in page.heads] == [
         (BAD.id, "2.7.1"),
         (BAD_312.id, "2.7.1 py3.12"),
@@ -412,19 +413,19 @@ def test_pythons_that_disagree_are_columns_of_their_own_in_every_row(mixed: Test
 
 
 def test_all_columns_and_builds_that_are_named_are_never_folded(mixed: TestClient) -> None:
-    everything = [head.id for head in page_of(mixed, "/?columns=all&q=fla").heads]
+    everything = [head.id for head in page_of(mixed, f"{MATRIX}?columns=all&q=fla").heads]
     assert everything == [OLD.id, CPU_ONLY.id, BAD.id, BAD_312.id, MISMATCHED.id, GOOD.id, GOOD_312.id, NEW.id]
-    named = page_of(mixed, f"/?builds={GOOD.id},{GOOD_312.id}&q=fla".replace("+", "%2B"))
+    named = page_of(mixed, f"{MATRIX}?builds={GOOD.id},{GOOD_312.id}&q=fla".replace("+", "%2B"))
     assert [head.id for head in named.heads] == [GOOD.id, GOOD_312.id]
 
 
 def test_the_choices_of_columns_count_what_they_show(mixed: TestClient) -> None:
-    for choice in page_of(mixed, "/").columns:
+    for choice in page_of(mixed, MATRIX).columns:
         assert choice.label.endswith(f"({len(page_of(mixed, choice.address).heads)})")
 
 
 def test_one_python_alone_is_a_link_away(mixed: TestClient) -> None:
-    page = page_of(mixed, "/")
+    page = page_of(mixed, MATRIX)
     assert [(one.label, one.is_chosen) for one in page.pythons] == [("all", True), ("3.11", False), ("3.12", False)]
     alone = page_of(mixed, page.pythons[2].address)
     assert [head.id for head in alone.heads] == [BAD_312.id, GOOD_312.id]
@@ -436,7 +437,7 @@ def test_one_python_alone_is_a_link_away(mixed: TestClient) -> None:
 
 
 def test_a_python_that_no_build_has_is_refused_with_those_there_are(mixed: TestClient) -> None:
-    answer = mixed.get("/?python=3.13")
+    answer = mixed.get(f"{MATRIX}?python=3.13")
     assert answer.status_code == 422
     assert "no Python is called" in html.unescape(answer.text)
 
@@ -447,7 +448,7 @@ def test_python_is_no_choice_where_one_was_measured(client: TestClient) -> None:
 
 def test_python_is_named_only_where_one_is_not_the_default(client: TestClient) -> None:
     assert not page_of(client).names_python
-    assert "<span>Python</span>" not in client.get("/").text
+    assert "<span>Python</span>" not in client.get(MATRIX).text
 
 
 def test_a_matrix_takes_nine_queries_however_large_and_four_where_all_that_is_known_is_kept(
@@ -458,11 +459,17 @@ def test_a_matrix_takes_nine_queries_however_large_and_four_where_all_that_is_kn
     # which the first page reads.
     for number in (9, 4):
         with count_statements(notebook) as said:
-            client.get("/?columns=all")
+            client.get(f"{MATRIX}?columns=all")
         assert len(said) == number, said
 
 
-VIEWS = ("/", "/?columns=all", "/?columns=all&lang=zh", "/?fold_minors=2.7&q=2", f"/?hardware={given.GPU_CLASS}")
+VIEWS = (
+    MATRIX,
+    f"{MATRIX}?columns=all",
+    f"{MATRIX}?columns=all&lang=zh",
+    f"{MATRIX}?fold_minors=2.7&q=2",
+    f"{MATRIX}?hardware={given.GPU_CLASS}",
+)
 
 
 def test_a_page_made_of_what_was_kept_is_the_one_made_anew(own: TestClient, own_engine: Engine) -> None:
@@ -505,7 +512,7 @@ def _say(engine: Engine, cell: CellKey, kind: NoteKind) -> None:
 
 
 def test_words_and_titles_are_chinese_where_asked_for(client: TestClient) -> None:
-    text = client.get("/?lang=zh").text
+    text = client.get(f"{MATRIX}?lang=zh").text
     assert '<html lang="zh">' in text
     assert "create_block_mask 编译失败" in text
     assert f'aria-label="失败，有解法: pytorch-151290 on {BAD.id}"' in text  # noqa: RUF001 - Chinese

@@ -12,6 +12,7 @@ from knowngood.app.domain.watch_list import WatchListContent
 from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE
 from tests.web import given
@@ -176,7 +177,7 @@ def test_the_pages_say_what_is_watched(client: TestClient) -> None:
     page = shown(client, line.address, WatchListPage)
     assert [issue.id for issue in page.watched] == ["fla-160", "pytorch-151290"]
     assert page.said == (("Issues", "pytorch-151290"), ("Components", "Dynamo"), ("Hardware", HARDWARE))
-    assert page.matrix_address == "/?issues=fla-160%2Cpytorch-151290"
+    assert page.matrix_address == f"{MATRIX}?issues=fla-160%2Cpytorch-151290"
     assert "knowngood gate --watch vision-team --server http://testserver" in client.get(line.address).text
 
 

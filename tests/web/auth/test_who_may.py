@@ -17,6 +17,7 @@ from knowngood.app.store.tables import tokens
 from knowngood.app.store.tokens import load_tokens, revoke_token
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import PROBLEM_MEDIA
+from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
 from tests.web import given
 from tests.web.asking import app_over, bearer, client_of
@@ -24,7 +25,7 @@ from tests.web.given import NOW, make_token
 
 CLOSED = AccessPolicy(reads_need_token=True)
 HERE = {"Origin": "http://testserver"}
-PAGES = ["/", "/runs", "/watchlists", "/hygiene", "/api/docs"]
+PAGES = [MATRIX, "/runs", "/watchlists", "/hygiene", "/api/docs"]
 TWINS = ["/api/v1/matrix", "/api/v1/runs", "/api/v1/watchlists", "/openapi.json"]
 
 
@@ -233,7 +234,7 @@ def test_a_copy_made_for_one_reader_is_not_given_to_one_who_may_not_read(own_eng
     given.save(own_engine, given.ISSUES, given.BUILDS)
     secret = make_token(own_engine, Scope.READ)
     client = TestClient(app_over(own_engine, rules=CLOSED), follow_redirects=False)
-    for address in ("/", "/runs", "/api/v1/matrix", "/api/v1/runs"):
+    for address in (MATRIX, "/runs", "/api/v1/matrix", "/api/v1/runs"):
         client.get(address, headers=bearer(secret))
         made = client.get(address, headers=bearer(secret))
         assert made.status_code == 200
@@ -245,7 +246,7 @@ def test_a_copy_made_for_one_reader_is_not_given_to_one_who_may_not_read(own_eng
 
 def test_what_not_everybody_may_read_is_kept_by_no_shared_cache(closed: TestClient, own_engine: Engine) -> None:
     secret = make_token(own_engine, Scope.READ)
-    for address in ("/", "/runs", "/api/v1/matrix"):
+    for address in (MATRIX, "/runs", "/api/v1/matrix"):
         made = closed.get(address, headers=bearer(secret))
         again = closed.get(address, headers={**bearer(secret), "If-None-Match": made.headers["etag"]})
         assert again.status_code == 304

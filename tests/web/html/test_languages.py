@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN, Language, say
+from knowngood.app.web.urls import MATRIX
 from tests.make import make_issue
 from tests.web import given
 from tests.web.given import BUILDS
@@ -92,8 +93,8 @@ def test_a_row_without_chinese_text_says_so(own: TestClient, own_engine: Engine)
     told = make_issue("pytorch-1", title="No twin", summary="Of one line.")
     twin = make_issue("pytorch-2", title="A twin", title_zh="有中文")
     given.save(own_engine, [told, twin], BUILDS)
-    text = own.get("/?lang=zh").text
+    text = own.get(f"{MATRIX}?lang=zh").text
     assert f"No twin {NOT_YET}" in text
     assert "有中文</a>" in text
-    assert NOT_YET not in own.get("/?lang=en").text
+    assert NOT_YET not in own.get(f"{MATRIX}?lang=en").text
     assert f"Of one line. {NOT_YET}" in own.get("/issues/pytorch-1?lang=zh").text

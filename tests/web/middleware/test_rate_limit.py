@@ -12,6 +12,7 @@ from knowngood.app.store.engine import Engine, connect
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import PROBLEM_MEDIA
 from knowngood.app.web.middleware.rate_limit import Buckets, TooMany, asker_at
+from knowngood.app.web.urls import MATRIX
 from tests.web.asking import app_of, bearer, client_of
 from tests.web.given import make_token
 
@@ -113,7 +114,7 @@ def test_too_many_requests_are_a_problem_that_says_when_to_come_back(own_engine:
     assert 900 < int(told) <= 1000, "a thousand seconds, less those that the five requests took"
     assert refused.headers["cache-control"] == "no-store"
     assert f"wait {told} s" in refused.json()["detail"]
-    assert client.get("/").status_code == 429
+    assert client.get(MATRIX).status_code == 429
 
 
 def test_a_token_has_a_bucket_of_its_own_wherever_it_is_used(own_engine: Engine) -> None:
@@ -165,7 +166,7 @@ def test_a_length_of_thousands_of_digits_is_no_fault_of_ours(own: TestClient) ->
 
 @pytest.mark.parametrize("asked", ["abc-123", "a" * 64, "Root=1-67891233-abcdef012345678912345678", "a.b:c/d+e="])
 def test_a_request_keeps_the_name_it_came_with(own: TestClient, asked: str) -> None:
-    for address in ("/", "/api/v1/runs", "/nothing", "/healthz"):
+    for address in (MATRIX, "/api/v1/runs", "/nothing", "/healthz"):
         assert own.get(address, headers={"X-Request-ID": asked}).headers["x-request-id"] == asked
 
 
@@ -229,7 +230,7 @@ def test_pages_of_other_sites_may_read_the_api_as_nobody(own: TestClient) -> Non
 
 
 def test_other_sites_read_no_pages_and_write_nothing(own: TestClient) -> None:
-    for address in ("/", "/sign-in", "/healthz"):
+    for address in (MATRIX, "/sign-in", "/healthz"):
         assert "access-control-allow-origin" not in own.get(address, headers=ELSEWHERE).headers
     for method in ("POST", "PUT", "DELETE"):
         response = own.request(method, "/api/v1/watchlists/mine", headers=ELSEWHERE)

@@ -13,6 +13,7 @@ from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.middleware.rate_limit import BytesInFlight, TooMuch
 from knowngood.app.web.middleware.request_bodies import MOST_NAMES
+from knowngood.app.web.urls import MATRIX
 from tests.web.asking import client_of
 
 JSON = "application/json"
@@ -85,7 +86,7 @@ def test_what_holds_too_much_is_refused_before_it_is_decoded(
     refused(asker, address, body, kind, status, told)
 
 
-@pytest.mark.parametrize("address", ["/", "/api/v1/gate", "/api/v1/matrix", "/nothing", "/static/x", "/healthz"])
+@pytest.mark.parametrize("address", [MATRIX, "/api/v1/gate", "/api/v1/matrix", "/nothing", "/static/x", "/healthz"])
 def test_an_address_has_so_many_parameters_at_most(asker: TestClient, address: str) -> None:
     for parameter, count in (("a=1", MOST_NAMES + 1), ("", 900_000)):
         began = time.process_time()

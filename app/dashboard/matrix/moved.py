@@ -1,0 +1,29 @@
+"""`/`, where the grid stood until 0.2: addresses of a part of it lead on to `/matrix`, for good."""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from knowngood.app.dashboard.matrix.page import MatrixPageQuery
+from knowngood.app.web.urls import MATRIX
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+def root(request: Request) -> Response:
+    return moved(request) or RedirectResponse(_at_matrix(request), HTTPStatus.TEMPORARY_REDIRECT)
+
+
+def moved(request: Request) -> Response | None:
+    """Where to go on if an old address of the grid was asked for (None: it is none), with all that it says: what the
+    grid does not know either is for it to refuse.
+    """
+    if not request.query_params.keys() & MatrixPageQuery.model_fields.keys():
+        return None
+    return RedirectResponse(_at_matrix(request), HTTPStatus.PERMANENT_REDIRECT)
+
+
+def _at_matrix(request: Request) -> str:
+    return f"{MATRIX}?{request.url.query}" if request.url.query else MATRIX
