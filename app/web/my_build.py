@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from knowngood.app.domain.builds.build import Build, parse_build_id
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import UnknownBuild
+from knowngood.app.domain.hardware_names import hardware_named
 
 MY_BUILD = "/my-build"
 BUILD_COOKIE, HARDWARE_COOKIE = "build", "hardware"
@@ -26,7 +27,7 @@ _LONGEST = 100
 class MyBuild:
     """What the reader says to have, as they said it: a catalogue may know neither. Empty: they did not say.
 
-    `is_shared` where the address says it, and not a cookie.
+    `hardware` is a class or the name of a GPU. `is_shared` where the address says it, and not a cookie.
     """
 
     build: str = ""
@@ -35,7 +36,7 @@ class MyBuild:
 
     @property
     def words(self) -> str:
-        """`torch 2.7.1 cu126 · sm_90`."""
+        """`torch 2.7.1 cu126 · H100`."""
         return " · ".join(part for part in (_in_words(self.build), self.hardware.removeprefix("cuda-")) if part)
 
     def build_among(self, builds: Mapping[str, Build]) -> Build | None:
@@ -45,7 +46,10 @@ class MyBuild:
         return None
 
     def hardware_among(self, classes: Collection[str]) -> str:
-        return self.hardware if self.hardware in classes else ""
+        """The class of a GPU that is named (`H100`) too; empty where nobody measured on it."""
+        found = hardware_named(self.hardware) if self.hardware else None
+        class_ = found.hardware if found else ""
+        return class_ if class_ in classes else ""
 
 
 NOBODYS = MyBuild()

@@ -27,7 +27,7 @@ from knowngood.app.web.auth.principal import principal_of
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.my_build import NOBODYS, said_in
+from knowngood.app.web.my_build import MY_BUILD, NOBODYS, said_in
 from knowngood.app.web.urls import API
 
 Loaded = TypeVar("Loaded")
@@ -201,6 +201,11 @@ class RequestContext:
     @property
     def other_language(self) -> Language:
         return Language.ENGLISH if self.language is Language.CHINESE else Language.CHINESE
+
+    @property
+    def choosing_build(self) -> str:
+        """Where the reader says which build is theirs, to come back here."""
+        return f"{MY_BUILD}?{urlencode({'to': self.address})}"
 
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""

@@ -26,7 +26,7 @@ from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import weight_of
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import UpgradeRequest, read_upgrade
-from knowngood.app.features.upgrade.service import load_times, times_of
+from knowngood.app.features.upgrade.service import load_times
 from knowngood.app.knowledge.loader import KnowledgeSnapshot
 from knowngood.app.store.engine import Session
 from knowngood.app.web.app_state import AppState
@@ -94,21 +94,18 @@ class Yours:
 
 @dataclass(frozen=True)
 class Overview:
-    """`builds` counts those of which anything is stored; `newest` is the last result (None: there is none). `yours` is
-    None where no build was measured. `releases` are those that were measured, oldest first, class by class.
+    """`catalogue` are the issues by id. `builds` counts those of which anything is stored; `newest` is the last result
+    (None: there is none). `yours` is None where no build was measured. `releases` are those that were measured, oldest
+    first, class by class.
     """
 
-    issues: int
+    catalogue: Mapping[str, Issue]
     builds: int
     hardware: tuple[str, ...]
     newest: datetime | None
     yours: Yours | None
     news: News
     releases: tuple[Standing, ...]
-
-    @property
-    def has_evidence(self) -> bool:
-        return self.newest is not None
 
 
 class OverviewCache:
@@ -135,20 +132,12 @@ class OverviewCache:
         return made
 
 
-def load_overview(
-    session: Session,
-    state: AppState,
-    now: datetime,
-    choose: Callable[[Known], tuple[Build | None, str]],
-) -> Overview:
-    """`choose` says which build and class it is about; without a build it is the newest release that was measured
-    there, as an example.
-    """
+def load_overview(session: Session, state: AppState, now: datetime, build: Build | None, hardware: str) -> Overview:
+    """Of a build on a class; without a build, of the newest release that was measured there, as an example."""
     snapshot = state.cells.load_snapshot(session, now)
     known = snapshot.knowledge.known
     kept = state.own(OverviewCache)
-    chosen, hardware = choose(known)
-    build = chosen or newest_release(known, hardware)
+    about = build or newest_release(known, hardware)
     since = (now - timedelta(days=NEWS_DAYS)).replace(hour=0, minute=0, second=0, microsecond=0)
     news = kept.find_or_make(
         snapshot,
@@ -157,14 +146,14 @@ def load_overview(
     )
 
     def make_yours(build: Build) -> Yours:
-        return _yours(build, hardware, known, _advice(build, hardware, snapshot, session, state))
+        return _yours(build, hardware, known, _advice(build, hardware, snapshot, session))
 
     return Overview(
-        issues=len(known.issues),
+        catalogue=known.issues,
         builds=len({one for _, one, _ in known.cells}),
         hardware=known.hardware,
         newest=kept.find_or_make(snapshot, "newest", lambda: _newest(known)),
-        yours=kept.find_or_make(snapshot, (build.id, hardware), lambda: make_yours(build)) if build else None,
+        yours=kept.find_or_make(snapshot, (about.id, hardware), lambda: make_yours(about)) if about else None,
         news=News(since, tuple(change for change in news if change.at >= since)),
         releases=kept.find_or_make(snapshot, "releases", lambda: tuple(_releases(known))),
     )
@@ -234,15 +223,12 @@ def _gravity(row: IssueStanding) -> tuple[int, bool, int, str]:
     return (-weight_of(row.issue), row.prospect not in FAILING_PROSPECTS, _ORDER[row.prospect], row.issue.id)
 
 
-def _advice(
-    build: Build, hardware: str, snapshot: KnowledgeSnapshot, session: Session, state: AppState
-) -> UpgradeAdvice | None:
+def _advice(build: Build, hardware: str, snapshot: KnowledgeSnapshot, session: Session) -> UpgradeAdvice | None:
     if not snapshot.is_whole:
         return None
-    times = load_times(session) if state.site is None else times_of(state)
     asked = UpgradeRequest(start=build.id, hardware=(hardware,))
     try:
-        advice = advise(read_upgrade(asked, snapshot.knowledge, times), snapshot.knowledge.known)
+        advice = advise(read_upgrade(asked, snapshot.knowledge, load_times(session)), snapshot.knowledge.known)
     except BadField:
         return None
     # Each candidate holds every issue: what is kept is what can be told of.
