@@ -96,7 +96,7 @@ def _page(
         builds=tuple(build.id for build in reversed(told_builds(known))),
         classes=known.hardware,
         to=sent.get("to", "/"),
-        problem=error.problem if error else "",
+        problem=str(error) if error else "",
         nearest=error.nearest if error else (),
         json_address=f"{API}/builds",
     )
