@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from knowngood.app.domain.builds.build_names import find_build
-from knowngood.app.domain.errors import BadRequest, KnownGoodError, UnknownBuild
+from knowngood.app.domain.errors import BadEnvironment, KnownGoodError, UnknownBuild
 from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
@@ -52,7 +52,7 @@ def chosen_by_environment(text: str, known: Known) -> ChosenBuild:
     else:
         try:
             stated = read_environment("", text.encode(errors="replace"))
-        except BadRequest as error:
+        except BadEnvironment as error:
             raise NotMine(str(error)) from None
     found = resolve(stated, known.builds, known.builds)
     if found.build is None:
