@@ -25,7 +25,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True)
 class MyBuild:
-    """What the reader says to have, as they said it: a catalogue may know neither. Empty: they did not say.
+    """The reader's words for what they have: a catalogue may know neither. Empty: they did not say.
 
     `hardware` is a class or the name of a GPU. `is_shared` where the address says it, and not a cookie.
     """

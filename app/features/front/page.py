@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
-from typing import NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
@@ -43,11 +42,6 @@ _LEGEND = (
     StatusLabel.UNSURE,
     StatusLabel.NOT_APPLICABLE,
 )
-
-
-class Sign(NamedTuple):
-    sign: StatusLabel
-    word: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +120,7 @@ class FrontPage:
     builds: int
     hardware: tuple[str, ...]
     newest: datetime | None
-    legend: tuple[Sign, ...]
+    legend: tuple[VerdictMark, ...]
     yours: YoursView | None
     unknown: tuple[str, ...]
     turns: tuple[TurnLine, ...]
@@ -140,17 +134,17 @@ class FrontPage:
 
 @router.get(FRONT)
 def front(context: Context, request: Request) -> Response:
-    def load(session: Session) -> tuple[Overview, Said, RunRow | None]:
-        said = _said(context.mine, context.known(session))
-        overview = load_overview(session, context.state, context.now, said.build, said.hardware)
-        return overview, said, load_active_run(session)
+    def load(session: Session) -> tuple[Overview, ReaderBuild, RunRow | None]:
+        own = _reader_build(context.mine, context.known(session))
+        overview = load_overview(session, context.state, context.now, own.build, own.hardware)
+        return overview, own, load_active_run(session)
 
     found = moved(request)
     return found or context.answer(load, lambda loaded: context.page("front.html", front_page(context, *loaded)))
 
 
 @dataclass(frozen=True)
-class Said:
+class ReaderBuild:
     """The reader's build and class, of what is known here; `unknown` is what they said beside that."""
 
     build: Build | None
@@ -158,22 +152,22 @@ class Said:
     unknown: tuple[str, ...]
 
 
-def _said(mine: MyBuild, known: Known) -> Said:
+def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
     build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
     unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
-    return Said(build, hardware or usual_class(known), tuple(one for one in unknown if one))
+    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one))
 
 
-def front_page(context: RequestContext, found: Overview, said: Said, active: RunRow | None) -> FrontPage:
+def front_page(context: RequestContext, found: Overview, own: ReaderBuild, active: RunRow | None) -> FrontPage:
     """Everything templates/front.html shows, as values."""
     return FrontPage(
         issues=len(found.catalogue),
         builds=found.builds,
         hardware=found.hardware,
         newest=found.newest,
-        legend=tuple(Sign(sign, context.say(STATUSES[sign].word)) for sign in _LEGEND),
-        yours=_yours(context, found.yours, said) if found.yours else None,
-        unknown=said.unknown,
+        legend=tuple(shown(STATUSES[sign], context.language) for sign in _LEGEND),
+        yours=_yours(context, found.yours, own) if found.yours else None,
+        unknown=own.unknown,
         turns=tuple(islice(_turns(context, found), _TURNS)),
         changed=found.news.cells,
         rates={
@@ -183,18 +177,18 @@ def front_page(context: RequestContext, found: Overview, said: Said, active: Run
         active=active,
         active_address=run_address(active.id) if active else "",
         my_build_address=MY_BUILD,
-        json_address=_asking(f"{API}/overview", build=said.build.id if said.build else "", hardware=said.hardware),
+        json_address=_asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
     )
 
 
-def _yours(context: RequestContext, yours: Yours, said: Said) -> YoursView:
+def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView:
     standing = yours.standing
     build, hardware, counts = standing.build, standing.hardware, standing.counts
     line = partial(_line, context)
     return YoursView(
         build=build,
         hardware=hardware,
-        is_example=said.build is None,
+        is_example=own.build is None,
         failing=standing.failing,
         helped=counts[Prospect.NEEDS_WORKAROUND],
         passes=counts[Prospect.PASSES],
