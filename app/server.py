@@ -16,7 +16,6 @@ from knowngood.app.dashboard.issues import build_page
 from knowngood.app.dashboard.issues import builds_api as api_builds
 from knowngood.app.dashboard.issues import page as issues_page
 from knowngood.app.dashboard.matrix import api as api_matrix
-from knowngood.app.dashboard.matrix import moved as matrix_moved
 from knowngood.app.dashboard.matrix import page as matrix_page
 from knowngood.app.dashboard.runs import api as api_runs
 from knowngood.app.dashboard.runs import event_stream as api_events
@@ -41,6 +40,9 @@ from knowngood.app.features.exports import api as api_exports
 from knowngood.app.features.exports import badge_api
 from knowngood.app.features.fleet import api as api_workers
 from knowngood.app.features.fleet import page as fleet_page
+from knowngood.app.features.front import api as api_overview
+from knowngood.app.features.front import my_build_page
+from knowngood.app.features.front import page as front_page
 from knowngood.app.features.gate import api as api_gate
 from knowngood.app.features.gate.fast_path import GateFastPath
 from knowngood.app.features.quality import api as api_quality
@@ -130,7 +132,8 @@ def create_app(
     app.include_router(static_router(assets))
     pages = (
         matrix_page,
-        matrix_moved,
+        front_page,
+        my_build_page,
         issues_page,
         cell_page,
         attempt_page,
@@ -194,6 +197,7 @@ def _api() -> APIRouter:
     for router in (
         api_gate.router,  # the first, because it is asked most and routes are looked through in their order
         api_matrix.router,
+        api_overview.router,
         diagnose_api.router,
         api_upgrade.router,
         api_issues.router,

@@ -20,9 +20,13 @@ class KnownCache:
 
     def load(self, s: Session, now: datetime) -> Known:
         """As of the transaction that `s` is in. A store that went backwards is read anew."""
+        return self.load_snapshot(s, now).knowledge.known
+
+    def load_snapshot(self, s: Session, now: datetime) -> KnowledgeSnapshot:
+        """The same with the watch lists, and whether anything had to be left out."""
         with self._lock:
             before = self._kept
         snapshot = load_knowledge(s, now, before, whole=False)
         with self._lock:
             self._kept = snapshot
-        return snapshot.knowledge.known
+        return snapshot

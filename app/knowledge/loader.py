@@ -16,7 +16,7 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.time_travel import load_cells_at
-from knowngood.app.store.queries import load_builds, load_generation, load_issues
+from knowngood.app.store.queries import count_builds, load_builds, load_generation, load_issues
 from knowngood.app.store.tables import cells, issues
 from knowngood.app.store.watch_lists import load_watch_lists
 
@@ -24,7 +24,7 @@ from knowngood.app.store.watch_lists import load_watch_lists
 @dataclass(frozen=True)
 class KnowledgeSnapshot:
     """The knowledge at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
-    the store was last seen to be at that generation.
+    the store was last seen to be at that generation. It `is_whole` unless an issue or a build could not be read.
     """
 
     generation: int
@@ -33,6 +33,7 @@ class KnowledgeSnapshot:
     cells: LazyCells[str]
     known_at: datetime
     flaky: frozenset[CellPlace] = frozenset()
+    is_whole: bool = True
 
 
 def load_knowledge(
@@ -51,16 +52,19 @@ def load_knowledge(
         before = None
     found, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
+    known_builds = {build.id: build for build in load_builds(s, whole=whole)}
     known = Known(
         issues=known_issues,
-        builds={build.id: build for build in load_builds(s, whole=whole)},
+        builds=known_builds,
         cells=found,
         hardware=tuple(sorted({hardware for _, _, hardware in found})),
         as_of=now,
         flaky=flaky,
     )
     tested = frozenset(build for _, build, _ in found)
-    return KnowledgeSnapshot(generation, Knowledge(known, tested, load_watch_lists(s)), revisions, found, now, flaky)
+    knowledge = Knowledge(known, tested, load_watch_lists(s))
+    is_whole = whole or (len(known_issues) == len(revisions) and len(known_builds) == count_builds(s))
+    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, is_whole)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:

@@ -121,6 +121,12 @@ def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
     return tuple(sorted(found, key=lambda build: build.build_id))
 
 
+def count_builds(s: Session) -> int:
+    """Of the catalogue, those that cannot be read too."""
+    number: int = s.execute(sa.select(sa.func.count()).select_from(builds).where(builds.c.is_present)).scalar_one()
+    return number
+
+
 def refuse_unreadable_build(s: Session, id_: str) -> None:
     """Raises Unreadable where the catalogue has this build and it cannot be read."""
     rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.id == id_, builds.c.is_present))

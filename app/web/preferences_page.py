@@ -6,11 +6,10 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.i18n import Language
+from knowngood.app.web.my_build import YEAR_S
 from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, see_other
 
 router = APIRouter(include_in_schema=False)
-
-YEAR_S = 365 * 24 * 3600
 
 
 @router.get("/preferences")

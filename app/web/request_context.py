@@ -7,7 +7,7 @@ for the next time.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar, cast
@@ -29,34 +29,34 @@ from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.rule_sentences import rule_sentence
+from knowngood.app.web.my_build import MY_BUILD, NOBODYS, said_in
 from knowngood.app.web.urls import API
 
 Loaded = TypeVar("Loaded")
 
 LANGUAGE_COOKIE = "lang"
 THEME_COOKIE = "theme"
-BUILD_COOKIE = "build"
 THEMES = ("light", "dark")
-
-_LONGEST_BUILD = 100
 
 FEEDS, BADGES = "/feeds/", "/badge/"
 
 # Keep a copy, but ask before showing it again: the answer is a 304 after one query.
-_REVALIDATE = {"Cache-Control": "no-cache", "Vary": "Cookie"}
+_REVALIDATE = "no-cache"
 
 # The same for what not everybody may read: a cache that several people share keeps nothing of it.
-_REVALIDATE_PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization"}
+_REVALIDATE_PRIVATE = "private, no-cache"
 
 
 class RequestContext:
-    """One request. `now` is the same for all of it."""
+    """One request. `now` is the same for all of it. `mine` is the reader's own build, which pages alone ask for."""
 
     def __init__(self, request: Request, state: AppState) -> None:
         self.request = request
         self.now = state.clock()
         self.principal = principal_of(request)
-        self.language = _language(request)
+        self.is_page = not request.url.path.startswith((API, FEEDS, BADGES))
+        self.mine = said_in(request) if self.is_page else NOBODYS
+        self.language = _language(request, is_page=self.is_page)
         self.theme = _theme(request)
         self.state = state
         self._etag = ""
@@ -96,18 +96,10 @@ class RequestContext:
 
     def _tag(self, generation: int, *more: str | bytes) -> str:
         """Pages say "3 min ago", which is right for a minute; JSON has only the staleness of a day."""
-        is_page = not self.request.url.path.startswith((API, FEEDS, BADGES))
-        until = f"{self.now:%Y-%m-%d %H:%M}" if is_page else f"{self.now:%Y-%m-%d}"
-        whose = (self._is_private, self.principal.name if is_page else "")
+        until = f"{self.now:%Y-%m-%d %H:%M}" if self.is_page else f"{self.now:%Y-%m-%d}"
+        whose = (self._is_private, self.principal.name if self.is_page else "", self.mine)
         parts = (generation, self.state.assets_version, self.address, self.language, self.theme, until, whose, *more)
         return f'W/"{hashlib.sha256(repr(parts).encode()).hexdigest()[:24]}"'
-
-    @property
-    def last_build(self) -> str:
-        """The build that this reader chose last, as they said it; empty: none. Only pages that ask for it differ by it,
-        and they give it to `reading`.
-        """
-        return self.request.cookies.get(BUILD_COOKIE, "")[:_LONGEST_BUILD]
 
     @property
     def address(self) -> str:
@@ -171,7 +163,18 @@ class RequestContext:
             return {"Cache-Control": "no-store"}
         if not self._etag:
             return {"Cache-Control": "no-store"} if self._is_private else {}
-        return {"ETag": self._etag, **(_REVALIDATE_PRIVATE if self._is_private else _REVALIDATE)}
+        return {
+            "ETag": self._etag,
+            "Cache-Control": _REVALIDATE_PRIVATE if self._is_private else _REVALIDATE,
+            "Vary": ", ".join(self._varies_by()),
+        }
+
+    def _varies_by(self) -> Iterator[str]:
+        yield "Cookie"
+        if self.is_page:
+            yield "Accept-Language"
+        if self._is_private:
+            yield "Authorization"
 
     @property
     def _is_private(self) -> bool:
@@ -205,6 +208,11 @@ class RequestContext:
     def other_language(self) -> Language:
         return Language.ENGLISH if self.language is Language.CHINESE else Language.CHINESE
 
+    @property
+    def choosing_build(self) -> str:
+        """Where the reader says which build is theirs, to come back here."""
+        return f"{MY_BUILD}?{urlencode({'to': self.address})}"
+
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
@@ -221,10 +229,14 @@ def see_other(address: str) -> Response:
     return uncached(RedirectResponse(address, HTTPStatus.SEE_OTHER))
 
 
-def _language(request: Request) -> Language:
-    """An address may ask for a language (`?lang=zh`, so that links can be shared); else the reader's own choice."""
+def _language(request: Request, *, is_page: bool) -> Language:
+    """An address may ask for a language (`?lang=zh`, so that links can be shared); else the reader's own choice; else,
+    for pages, what their browser asks for.
+    """
     asked = request.query_params.get("lang") or request.cookies.get(LANGUAGE_COOKIE)
-    return Language.CHINESE if asked == Language.CHINESE else Language.ENGLISH
+    if asked in set(Language):
+        return Language(asked)
+    return i18n.accepted(request.headers.get("Accept-Language", "")) if is_page else Language.ENGLISH
 
 
 def _theme(request: Request) -> str:

@@ -72,6 +72,8 @@ def test_every_page_is_sound_html(opened: Opened, language: str) -> None:
 def test_every_page_is_found(opened: Opened) -> None:
     """The pages looked at here, by notebook: an empty one has no issue to show."""
     always = {
+        "/",
+        "/my-build",
         MATRIX,
         "/runs",
         "/changes",

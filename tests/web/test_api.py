@@ -194,6 +194,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/export/{format}",
         "/api/v1/compare",
         "/api/v1/coverage",
+        "/api/v1/overview",
         "/api/v1/quality",
         "/api/v1/issues",
         "/api/v1/issues/{issue}",
@@ -246,6 +247,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/changes", 4),  # generation, issues, steps, imports
         (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 5),  # generation, classes, builds, issues, cells
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
+        ("/api/v1/overview", 3),  # generation, and twice what is kept being of it
         ("/api/v1/quality", 9),  # generation twice, issues, trials, outcomes, times, cells, events, attempts
         ("/healthz", 0),
     ],
@@ -254,6 +256,7 @@ def test_each_answer_takes_a_known_number_of_queries(
     client: TestClient, notebook: Engine, count_statements: CountStatements, address: str, queries: int
 ) -> None:
     get(client, "/api/v1/coverage")  # what is known is kept from now on
+    get(client, "/api/v1/overview")
     with count_statements(notebook) as said:
         get(client, address)
     assert len(said) == queries, said

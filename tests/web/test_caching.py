@@ -15,8 +15,14 @@ from tests.web import given
 from tests.web.asking import app_over
 from tests.web.given import BAD, DYNAMO, NOW, Asked
 
-PAGES = [MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
-TWINS = ["/api/v1/matrix", "/api/v1/issues/fla-160", f"/api/v1/cells/fla-160/{BAD.id}", "/api/v1/runs"]
+PAGES = ["/", MATRIX, "/issues/fla-160", f"/cells/fla-160/{BAD.id}", f"/builds/{BAD.id}", "/runs"]
+TWINS = [
+    "/api/v1/overview",
+    "/api/v1/matrix",
+    "/api/v1/issues/fla-160",
+    f"/api/v1/cells/fla-160/{BAD.id}",
+    "/api/v1/runs",
+]
 
 
 @pytest.mark.parametrize("address", [*PAGES, *TWINS])
@@ -46,7 +52,7 @@ def test_a_tag_belongs_to_one_address_language_and_theme(client: TestClient) -> 
         client.get(MATRIX, headers={"Cookie": "lang=zh"}).headers["etag"],
     ]
     assert len(set(tags)) == 4
-    assert client.get(MATRIX).headers["vary"] == "Cookie"
+    assert client.get(MATRIX).headers["vary"] == "Cookie, Accept-Language"
 
 
 @pytest.fixture

@@ -42,6 +42,7 @@ OPERATIONS = {
     "get_matrix",
     "get_metrics",
     "get_notes",
+    "get_overview",
     "get_quality",
     "get_readyz",
     "get_run",

@@ -34,6 +34,8 @@ def addresses(client: TestClient) -> dict[str, str]:
     """One address per page, by template."""
     evidence = client.get(f"/api/v1/cells/pytorch-151290/{BAD.id}?hardware={HARDWARE}").json()["evidence_url"]
     return {
+        "front.html": "/",
+        "my_build.html": "/my-build",
         "matrix.html": "/matrix",
         "issue.html": "/issues/pytorch-151290",
         "cell.html": f"/cells/pytorch-151290/{BAD.id}?hardware={HARDWARE}",

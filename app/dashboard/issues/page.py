@@ -42,8 +42,8 @@ from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
 from knowngood.app.web.html.sortable_table import SortColumn, SortHead, sort_heads, sorted_rows
 from knowngood.app.web.html.status_labels import bare_word, word_of
-from knowngood.app.web.preferences_page import YEAR_S
-from knowngood.app.web.request_context import BUILD_COOKIE, Context, RequestContext
+from knowngood.app.web.my_build import remember
+from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import (
     API,
     attempt_address,
@@ -197,16 +197,17 @@ def issue(
         found = find_issue(session, issue)
         known = context.known(session)
         builds, cells = known.builds, known.stored(found.id)
-        chosen = _choose(found, known, cells, build or _remembered(context, builds), hardware)
+        mine = None if build else context.mine.build_among(builds)
+        own_class = "" if build else context.mine.hardware_among({cell.hardware for cell in cells})
+        chosen = _choose(found, known, cells, mine.id if mine else build, hardware or own_class)
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
-        chosen = replace(chosen, is_remembered=chosen.is_remembered and not build)
+        chosen = replace(chosen, is_remembered=mine is not None and not context.mine.is_shared)
         return found, IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
 
     return context.answer(
         load,
         lambda found: context.page("issue.html", issue_page(context, *found, build, sort)),
-        "" if build else context.last_build,
     )
 
 
@@ -225,10 +226,7 @@ def use(
         HTTPStatus.SEE_OTHER,
         headers={"Cache-Control": "no-store"},
     )
-    if id_:
-        response.set_cookie(BUILD_COOKIE, id_, max_age=YEAR_S, httponly=True, samesite="lax")
-    else:
-        response.delete_cookie(BUILD_COOKIE, httponly=True, samesite="lax")
+    remember(response, build=id_)
     return response
 
 
@@ -240,11 +238,6 @@ def repro(context: Context, issue: str) -> Response:
     )
 
 
-def _remembered(context: RequestContext, builds: Mapping[str, Build]) -> str:
-    """The build that the reader chose last; empty where they chose none, or one that has left the catalogue."""
-    return context.last_build if context.last_build in builds else ""
-
-
 def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, class_: str) -> Chosen:
     """`wanted` and `class_` are what the reader asks for; empty: the newest failing build, the class it failed on."""
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
@@ -253,7 +246,7 @@ def _choose(issue: Issue, known: Known, cells: Sequence[Cell], wanted: str, clas
     build = named_builds(builds.values(), [wanted], "build")[0] if wanted else telling_build(builds, cells, hardware)
     if build is None:
         raise InvalidParameter("the catalogue has no builds yet; run `knowngood up`")
-    return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=bool(wanted))
+    return Chosen(build, hardware, known.cell(issue, build, hardware), is_remembered=False)
 
 
 def issue_page(

@@ -2,18 +2,11 @@
 
 from http import HTTPStatus
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from knowngood.app.dashboard.matrix.page import MatrixPageQuery
 from knowngood.app.web.urls import MATRIX
-
-router = APIRouter(include_in_schema=False)
-
-
-@router.get("/")
-def root(request: Request) -> Response:
-    return moved(request) or RedirectResponse(_at_matrix(request), HTTPStatus.TEMPORARY_REDIRECT)
 
 
 def moved(request: Request) -> Response | None:
@@ -22,8 +15,4 @@ def moved(request: Request) -> Response | None:
     """
     if not request.query_params.keys() & MatrixPageQuery.model_fields.keys():
         return None
-    return RedirectResponse(_at_matrix(request), HTTPStatus.PERMANENT_REDIRECT)
-
-
-def _at_matrix(request: Request) -> str:
-    return f"{MATRIX}?{request.url.query}" if request.url.query else MATRIX
+    return RedirectResponse(f"{MATRIX}?{request.url.query}", HTTPStatus.PERMANENT_REDIRECT)

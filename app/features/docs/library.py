@@ -38,6 +38,7 @@ _SHELVES = {
     "use": (
         "start",
         "query",
+        "my-build",
         "upgrade",
         "bisect",
         "scheduling",

@@ -9,7 +9,7 @@ from knowngood.app.dashboard.matrix.selection import Names, Words, none_where_em
 from knowngood.app.features.upgrade.ranking import LEAST, UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import Times, UpgradeRequest, packages_of, read_upgrade
 from knowngood.app.knowledge.model import Knowledge
-from knowngood.app.store.engine import reading
+from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.jobs.durations import load_environment_s
 from knowngood.app.store.queries import load_durations
 from knowngood.app.web.app_state import AppState
@@ -82,7 +82,11 @@ def times_of(state: AppState) -> Times:
     if state.site is not None:
         return Times(state.site.recorded.durations, state.site.recorded.environment_s)
     with reading(state.engine) as session:
-        return Times(load_durations(session), load_environment_s(session))
+        return load_times(session)
+
+
+def load_times(session: Session) -> Times:
+    return Times(load_durations(session), load_environment_s(session))
 
 
 def advice_on(asked: UpgradeRequest, knowledge: Knowledge, state: AppState) -> UpgradeAdvice:

@@ -6,6 +6,7 @@ beside it so that nobody needs a build step; a test compares the two).
 """
 
 import gettext
+import re
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,34 @@ _ABSURD_S, _ABSURD_BYTES = 1e10, 1e16  # three hundred years, ten thousand terab
 class Language(StrEnum):
     ENGLISH = "en"
     CHINESE = "zh"
+
+
+def accepted(header: str) -> Language:
+    """The language that a browser would rather have (Accept-Language, RFC 9110), of those that there are."""
+    best, chosen = 0.0, Language.ENGLISH
+    for part in header[:_LONGEST_HEADER].split(","):
+        name, _, weight = part.partition(";")
+        found = _NAMED.get(name.strip().lower().partition("-")[0])
+        wanted = _weight(weight)
+        if found is not None and wanted > best:
+            best, chosen = wanted, found
+    return chosen
+
+
+_NAMED = {"en": Language.ENGLISH, "zh": Language.CHINESE, "*": Language.ENGLISH}
+_LONGEST_HEADER = 1000
+
+
+def _weight(text: str) -> float:
+    """Of `q=0.8`; 1 where nothing is said, 0 where it is no number from 0 to 1."""
+    name, _, value = text.strip().partition("=")
+    if not name:
+        return 1.0
+    found = _QUALITY.fullmatch(value.strip())
+    return float(found[0]) if found and name.strip().lower() == "q" else 0.0
+
+
+_QUALITY = re.compile(r"0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?")
 
 
 def say(words: str, language: Language, **values: object) -> str:

@@ -461,3 +461,22 @@ for (const picker of document.querySelectorAll("[data-picker]")) {
   picker.addEventListener("change", look);
   look();
 }
+
+// The box of the front door: Enter sends one line, as it does in every other box; a paste of several keeps its lines. --
+
+for (const box of document.querySelectorAll("textarea[data-sends]")) {
+  box.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    box.form.requestSubmit();
+  });
+}
+// The rest of the navigation closes by Escape, and by a click beside it. -----------------------------------------------
+
+const more = document.querySelector("details.more");
+document.addEventListener("click", (event) => { if (more && !more.contains(event.target)) more.open = false; });
+more?.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !more.open) return;
+  more.open = false;
+  more.querySelector("summary").focus();
+});

@@ -1,0 +1,109 @@
+"""`/my-build`: the reader says once which build and which GPU they have, and pages answer for these first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from knowngood.app.domain.hardware_names import hardware_named
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import told_builds
+from knowngood.app.features.front.my_build import ChosenBuild, NotMine, chosen_by_environment, chosen_by_name
+from knowngood.app.store.engine import reading
+from knowngood.app.web.errors import InvalidParameter
+from knowngood.app.web.forms import Form
+from knowngood.app.web.my_build import MY_BUILD, remember
+from knowngood.app.web.request_context import Context, RequestContext, see_other
+from knowngood.app.web.urls import API
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class MyBuildPage:
+    """`problem` is why what was sent names no build here (empty: nothing was); `nearest` may have been meant."""
+
+    build: str
+    hardware: str
+    environment: str
+    builds: tuple[str, ...]
+    classes: tuple[str, ...]
+    to: str
+    problem: str
+    nearest: tuple[str, ...]
+    json_address: str
+
+
+@router.get(MY_BUILD)
+def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/") -> Response:
+    lead = _here(to)
+    sent = {"build": context.mine.build, "hardware": context.mine.hardware, "to": lead}
+    return context.answer(context.known, lambda known: _page(context, known, sent))
+
+
+@router.post(MY_BUILD)
+def choose(context: Context, form: Form) -> Response:
+    """Keeps them in cookies and leads back. A text that is pasted outweighs a name, and what it does not tell is as
+    said beside it; where both are empty, what was kept is forgotten.
+    """
+    lead = _here(form.get("to", "/"))
+    with reading(context.state.engine) as session:
+        known = context.known(session)
+    try:
+        found = _chosen(form, known)
+    except NotMine as error:
+        return _page(context, known, form, error, HTTPStatus.UNPROCESSABLE_ENTITY)
+    response = see_other(lead)
+    remember(response, found.build, found.hardware)
+    return response
+
+
+def led_home(context: RequestContext, environment: str) -> Response:
+    """To the front door, for the build that an environment is: what a paste of one leads to. Raises NotMine."""
+    with reading(context.state.engine) as session:
+        found = chosen_by_environment(environment, context.known(session))
+    response = see_other("/")
+    remember(response, found.build, found.hardware or None)
+    return response
+
+
+def _chosen(form: Mapping[str, str], known: Known) -> ChosenBuild:
+    build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
+    hardware = form.get("hardware", "").strip()
+    if hardware and hardware_named(hardware) is None:
+        raise NotMine(
+            f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100'
+        )
+    if environment:
+        found = chosen_by_environment(environment, known)
+        return ChosenBuild(found.build, found.hardware or hardware)
+    return ChosenBuild(chosen_by_name(build, known).build if build else "", hardware)
+
+
+def _page(
+    context: RequestContext,
+    known: Known,
+    sent: Mapping[str, str],
+    error: NotMine | None = None,
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    page = MyBuildPage(
+        build=sent.get("build", ""),
+        hardware=sent.get("hardware", ""),
+        environment=sent.get("environment", ""),
+        builds=tuple(build.id for build in reversed(told_builds(known))),
+        classes=known.hardware,
+        to=sent.get("to", "/"),
+        problem=str(error) if error else "",
+        nearest=error.nearest if error else (),
+        json_address=f"{API}/builds",
+    )
+    return context.page("my_build.html", page, status)
+
+
+def _here(to: str) -> str:
+    if not to.startswith("/") or to.startswith(("//", "/\\")):
+        raise InvalidParameter("`to` must be an address of this server, such as /runs")
+    return to

@@ -1,0 +1,258 @@
+"""`/`: what this is, where to paste, how the reader's build stands and where to go from it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from itertools import groupby, islice
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+
+from knowngood.app.dashboard.matrix.moved import moved
+from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.status import Prospect, status_of
+from knowngood.app.domain.verdicts.verdict import is_silent
+from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
+from knowngood.app.features.front.service import IssueStanding, Overview, Standing, Yours, load_overview, usual_class
+from knowngood.app.features.upgrade.candidates import Message
+from knowngood.app.features.upgrade.ranking import UpgradeAdvice
+from knowngood.app.features.upgrade.wording import because, verdict
+from knowngood.app.serialization.marks import VerdictMark
+from knowngood.app.store.engine import Session
+from knowngood.app.store.queries import RunRow, load_active_run
+from knowngood.app.web.html.status_labels import bare_word, shown
+from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
+from knowngood.app.web.request_context import Context, RequestContext
+from knowngood.app.web.urls import API, MATRIX, cell_address, issue_address, run_address
+
+router = APIRouter(include_in_schema=False)
+
+FRONT = "/"
+
+# In sight without scrolling; the others are a link away.
+_WARNINGS, _TURNS = 3, 3
+
+
+@dataclass(frozen=True)
+class IssueLine:
+    """One issue on the build that the page is about. `history` is English, as it is everywhere."""
+
+    id: str
+    title: str
+    address: str
+    component: str
+    severity: str
+    is_silent: bool
+    sign: StatusLabel
+    word: str
+    is_inferred: bool
+    cell_address: str
+    history: str
+
+
+@dataclass(frozen=True)
+class TurnLine:
+    title: str
+    address: str
+    build: str
+    hardware: str
+    after: VerdictMark
+
+
+@dataclass(frozen=True)
+class AdviceLine:
+    """`verdict` is the first sentence of `/upgrade`, `because` the next."""
+
+    verdict: str
+    because: str
+
+
+@dataclass(frozen=True)
+class YoursView:
+    """The build that the page is about. `is_example` where the reader chose none that can be told of."""
+
+    build: Build
+    hardware: str
+    is_example: bool
+    failing: int
+    helped: int
+    passes: int
+    not_known: int
+    matrix_address: str
+    advice: AdviceLine | None
+    upgrade_address: str
+    warnings: tuple[IssueLine, ...]
+    more_warnings: int
+    warnings_address: str
+    severe: tuple[IssueLine, ...]
+    shared_address: str
+
+
+@dataclass(frozen=True)
+class ReleaseLine:
+    release: str
+    build: str
+    address: str
+    passes: int
+    helped: int
+    fails: int
+    not_known: int
+
+
+@dataclass(frozen=True)
+class FrontPage:
+    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing). `rates` are the releases by
+    hardware class.
+    """
+
+    issues: int
+    builds: int
+    hardware: tuple[str, ...]
+    newest: datetime | None
+    yours: YoursView | None
+    unknown: tuple[str, ...]
+    turns: tuple[TurnLine, ...]
+    changed: int
+    rates: Mapping[str, Sequence[ReleaseLine]]
+    active: RunRow | None
+    my_build_address: str
+    active_address: str
+    json_address: str
+
+
+@router.get(FRONT)
+def front(context: Context, request: Request) -> Response:
+    def load(session: Session) -> tuple[Overview, ReaderBuild, RunRow | None]:
+        own = _reader_build(context.mine, context.known(session))
+        overview = load_overview(session, context.state, context.now, own.build, own.hardware)
+        return overview, own, load_active_run(session)
+
+    found = moved(request)
+    return found or context.answer(load, lambda loaded: context.page("front.html", front_page(context, *loaded)))
+
+
+@dataclass(frozen=True)
+class ReaderBuild:
+    """The reader's build and class, of what is known here; `unknown` is what they said beside that."""
+
+    build: Build | None
+    hardware: str
+    unknown: tuple[str, ...]
+
+
+def _reader_build(mine: MyBuild, known: Known) -> ReaderBuild:
+    build, hardware = mine.build_among(known.builds), mine.hardware_among(known.hardware)
+    unknown = (mine.build if build is None else "", "" if hardware else mine.hardware)
+    return ReaderBuild(build, hardware or usual_class(known), tuple(one for one in unknown if one))
+
+
+def front_page(context: RequestContext, found: Overview, own: ReaderBuild, active: RunRow | None) -> FrontPage:
+    """Everything templates/front.html shows, as values."""
+    return FrontPage(
+        issues=len(found.catalogue),
+        builds=found.builds,
+        hardware=found.hardware,
+        newest=found.newest,
+        yours=_yours(context, found.yours, own) if found.yours else None,
+        unknown=own.unknown,
+        turns=tuple(islice(_turns(context, found), _TURNS)),
+        changed=found.news.cells,
+        rates={
+            hardware: tuple(map(_release, reversed(list(standings))))
+            for hardware, standings in groupby(found.releases, key=lambda one: one.hardware)
+        },
+        active=active,
+        active_address=run_address(active.id) if active else "",
+        my_build_address=MY_BUILD,
+        json_address=_asking(f"{API}/overview", build=own.build.id if own.build else "", hardware=own.hardware),
+    )
+
+
+def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView:
+    standing = yours.standing
+    build, hardware, counts = standing.build, standing.hardware, standing.counts
+    line = partial(_line, context)
+    return YoursView(
+        build=build,
+        hardware=hardware,
+        is_example=own.build is None,
+        failing=standing.failing,
+        helped=counts[Prospect.NEEDS_WORKAROUND],
+        passes=counts[Prospect.PASSES],
+        not_known=counts[Prospect.NOT_KNOWN],
+        matrix_address=_column(standing),
+        advice=_advice(context, yours.advice) if yours.advice else None,
+        upgrade_address=_asking("/upgrade", **{"from": build.id, "hardware": hardware}),
+        warnings=tuple(map(line, yours.watch_out[:_WARNINGS])),
+        more_warnings=len(yours.watch_out[_WARNINGS:]),
+        warnings_address=_column(standing, _WARNED),
+        severe=tuple(map(line, yours.severe)),
+        shared_address=shared_address(FRONT, build.id, hardware),
+    )
+
+
+# The issues that `service.Yours.watch_out` has, and some that fail differently, as a query of the matrix.
+_WARNED = "silent:yes severity:>=high status:affected,flaky,different_failure"
+
+
+def _advice(context: RequestContext, advice: UpgradeAdvice) -> AdviceLine:
+    def say(said: Message) -> str:
+        return context.say(said.words, **said.values)
+
+    return AdviceLine(verdict(advice, say), because(advice, say, context.say(", "), context.say(". ")))
+
+
+def _line(context: RequestContext, one: IssueStanding) -> IssueLine:
+    issue, cell = one.issue, one.cell
+    return IssueLine(
+        id=issue.id,
+        title=context.title_of(issue),
+        address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
+        component=issue.component,
+        severity=context.say(issue.severity.value),
+        is_silent=is_silent(issue, cell),
+        sign=status_of(cell),
+        word=bare_word(cell, context.language),
+        is_inferred=cell.basis is not None,
+        cell_address=cell_address(*cell.key),
+        history=f"{one.history[0].upper()}{one.history[1:]}",
+    )
+
+
+def _turns(context: RequestContext, found: Overview) -> Iterator[TurnLine]:
+    """The newest change of each issue."""
+    turns = (turn for change in found.news.changes for turn in change.turns)
+    newest = {turn.issue: turn for turn in reversed(list(turns))}
+    for turn in reversed(newest.values()):
+        issue = found.catalogue.get(turn.issue)
+        yield TurnLine(
+            title=context.title_of(issue) if issue else turn.issue,
+            address=cell_address(turn.issue, turn.build, turn.hardware),
+            build=turn.build,
+            hardware=turn.hardware,
+            after=shown(VERDICTS[turn.after], context.language),
+        )
+
+
+def _release(one: Standing) -> ReleaseLine:
+    return ReleaseLine(
+        release=one.build.build_id.release,
+        build=one.build.id,
+        address=_column(one),
+        passes=one.counts[Prospect.PASSES],
+        helped=one.counts[Prospect.NEEDS_WORKAROUND],
+        fails=one.counts[Prospect.FAILS],
+        not_known=one.counts[Prospect.NOT_KNOWN],
+    )
+
+
+def _column(one: Standing, query: str = "") -> str:
+    """The matrix with this column alone."""
+    return _asking(MATRIX, builds=one.build.id, hardware=one.hardware, q=query)
+
+
+def _asking(path: str, **asked: str) -> str:
+    said = {name: value for name, value in asked.items() if value}
+    return f"{path}?{urlencode(said)}" if said else path

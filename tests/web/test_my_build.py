@@ -1,0 +1,239 @@
+"""My build: said once or in an address, kept in cookies, and what pages then answer for first."""
+
+from collections.abc import Mapping
+from urllib.parse import quote
+
+import pytest
+from starlette.testclient import TestClient
+
+from knowngood.app.dashboard.issues.page import IssuePage
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.features.front.my_build_page import MyBuildPage
+from knowngood.app.features.front.page import FrontPage
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.html.i18n import Language, accepted
+from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
+from tests.make import HARDWARE
+from tests.web.asking import client_of, shown
+from tests.web.given import BAD, GOOD, GPU_CLASS, OLD
+
+COLLECTED = """Collecting environment information...
+PyTorch version: 2.7.1+cu126
+Is debug build: False
+CUDA used to build PyTorch: 12.6
+OS: Ubuntu 22.04
+Python version: 3.11.9 (main)
+GPU 0: NVIDIA H100 80GB HBM3
+Nvidia driver version: 550.54.15
+
+Versions of relevant libraries:
+[pip3] torch==2.7.1
+[pip3] triton==3.3.1
+"""
+FROZEN = "numpy==2.2.6\nnvidia-cuda-runtime-cu12==12.4.127\ntorch==2.5.1\ntriton==3.1.0\n"
+
+
+@pytest.fixture
+def reader(notebook: Engine) -> TestClient:
+    """With cookies of its own."""
+    return client_of(notebook)
+
+
+def standing(client: TestClient, address: str) -> tuple[str, str, bool]:
+    page = shown(client, address, FrontPage)
+    assert page.yours is not None
+    return page.yours.build.id, page.yours.hardware, page.yours.is_example
+
+
+def kept(client: TestClient) -> Mapping[str, str]:
+    return {name: value.strip('"') for name, value in client.cookies.items() if name in {"build", "hardware"}}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (MyBuild("torch-2.7.1+cu126", "H100"), "torch 2.7.1 cu126 · H100"),
+        (
+            MyBuild("torch-2.7.1+cu126~triton-3.2.0~py312", "cuda-sm_90"),
+            "torch 2.7.1 cu126 Triton 3.2.0 py3.12 · sm_90",
+        ),
+        (MyBuild("torch-2.7.1+cu126", ""), "torch 2.7.1 cu126"),
+        (MyBuild("", "cpu-x86_64"), "cpu-x86_64"),
+        (MyBuild("2.7.1", ""), "2.7.1"),
+        (MyBuild("<b>", ""), "<b>"),
+        (MyBuild(), ""),
+    ],
+)
+def test_a_build_is_told_in_a_few_words(said: MyBuild, words: str) -> None:
+    assert said.words == words
+
+
+@pytest.mark.parametrize(
+    ("form", "cookies"),
+    [
+        pytest.param({"build": "2.7.1"}, {"build": BAD.id}, id="a version"),
+        pytest.param({"build": BAD.id, "hardware": "H100"}, {"build": BAD.id, "hardware": "H100"}, id="a GPU"),
+        pytest.param({"hardware": "cuda-sm_90"}, {"hardware": "cuda-sm_90"}, id="a class alone"),
+        pytest.param({"environment": COLLECTED}, {"build": BAD.id, "hardware": "H100"}, id="collect_env"),
+        pytest.param({"environment": FROZEN}, {"build": OLD.id}, id="pip freeze"),
+        pytest.param(
+            {"environment": FROZEN, "build": "2.8.0", "hardware": "A100"},
+            {"build": OLD.id, "hardware": "A100"},
+            id="a paste outweighs a name, and says nothing of a GPU",
+        ),
+    ],
+)
+def test_what_is_chosen_is_kept_and_the_form_leads_back(
+    reader: TestClient, form: dict[str, str], cookies: dict[str, str]
+) -> None:
+    response = reader.post(MY_BUILD, data={**form, "to": "/runs"})
+    assert (response.status_code, response.headers["location"]) == (303, "/runs")
+    assert response.headers["cache-control"] == "no-store"
+    assert kept(reader) == cookies
+
+
+def test_an_empty_form_forgets_it(reader: TestClient) -> None:
+    reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
+    reader.post(MY_BUILD, data={"to": "/"})
+    assert kept(reader) == {}
+
+
+@pytest.mark.parametrize(
+    ("form", "told", "nearest"),
+    [
+        ({"build": "2.7.9"}, "2.7.9", BAD.id),
+        ({"build": "\x01"}, "names no build", ""),
+        ({"hardware": "abacus"}, "no hardware is called", ""),
+        ({"environment": "numpy==2.2.6"}, "torch", ""),
+        ({"environment": "PyTorch version: 1.13.0\n"}, "1.13.0", OLD.id),
+        ({"environment": "{"}, "", ""),
+    ],
+)
+def test_what_names_no_build_is_told_and_kept_nowhere(
+    reader: TestClient, form: dict[str, str], told: str, nearest: str
+) -> None:
+    response = reader.post(MY_BUILD, data=form)
+    page = vars(response)["context"]["page"]
+    assert response.status_code == 422
+    assert isinstance(page, MyBuildPage)
+    assert page.problem
+    assert told in page.problem
+    assert nearest in (*page.nearest, "")
+    assert kept(reader) == {}
+
+
+def test_nobody_is_led_off_this_server(reader: TestClient) -> None:
+    for to in ("https://elsewhere.example", "//elsewhere.example", "/\\elsewhere.example"):
+        assert reader.post(MY_BUILD, data={"build": "2.7.1", "to": to}).status_code == 422
+        assert reader.get(MY_BUILD, params={"to": to}).status_code == 422
+
+
+def test_the_front_door_is_about_it_and_every_header_says_it(reader: TestClient) -> None:
+    assert standing(reader, "/") == (GOOD.id, HARDWARE, True)
+    reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
+    assert standing(reader, "/") == (BAD.id, GPU_CLASS, False)
+    for address in ("/", "/runs", "/matrix", "/docs", "/nothing"):
+        assert "torch 2.7.1 cu126 · H100" in reader.get(address).text
+
+
+def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
+    reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
+    assert standing(reader, "/?mine=2.5.1") == (OLD.id, HARDWARE, False)
+    assert standing(reader, "/?mine=2.5.1&gpu=H200") == (OLD.id, GPU_CLASS, False)
+    assert kept(reader) == {"build": BAD.id, "hardware": "H100"}
+
+
+def test_the_link_to_share_means_the_same_to_everybody(reader: TestClient, client: TestClient) -> None:
+    reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
+    page = shown(reader, "/", FrontPage)
+    assert page.yours is not None
+    assert page.yours.shared_address == shared_address("/", BAD.id, GPU_CLASS)
+    assert standing(client, page.yours.shared_address) == standing(reader, "/")
+
+
+@pytest.mark.parametrize("asked", ["mine=torch-9.9.9", "gpu=RTX+4090", "mine=%3Cb%3E&gpu=%00", "mine=" + "x" * 300])
+def test_what_the_catalogue_lacks_is_ignored_with_a_hint(reader: TestClient, asked: str) -> None:
+    if "%00" in asked:
+        assert reader.get(f"/?{asked}").status_code == 422
+        return
+    assert standing(reader, f"/?{asked}") == (GOOD.id, HARDWARE, True)
+    assert "is not among what was measured here" in reader.get(f"/?{asked}").text
+
+
+def test_a_cookie_that_means_nothing_any_more_is_no_error(reader: TestClient) -> None:
+    for cookie in ("build=torch-9.9.9; hardware=cuda-sm_10", "build=; hardware=", "build=" + "x" * 3000):
+        assert reader.get("/", headers={"Cookie": cookie}).status_code == 200
+        assert reader.get("/issues/pytorch-151290", headers={"Cookie": cookie}).status_code == 200
+
+
+def test_an_issue_is_answered_for_it_and_what_its_address_says_comes_first(reader: TestClient) -> None:
+    issue = "/issues/pytorch-151290"
+    reader.post(MY_BUILD, data={"build": "2.5.1"})
+    page = shown(reader, issue, IssuePage)
+    assert (page.build.id, page.is_remembered, page.cell.verdict) == (OLD.id, True, Verdict.NOT_AFFECTED)
+    page = shown(reader, f"{issue}?mine=2.8.0", IssuePage)
+    assert (page.build.id, page.is_remembered) == (GOOD.id, False)
+    page = shown(reader, f"{issue}?mine=2.8.0&build={quote(BAD.id)}", IssuePage)
+    assert (page.build.id, page.is_remembered) == (BAD.id, False)
+
+
+def test_the_build_chosen_on_an_issues_page_is_the_same_one(reader: TestClient) -> None:
+    reader.get("/issues/fla-160/use?build=2.5.1")
+    assert standing(reader, "/") == (OLD.id, HARDWARE, False)
+    reader.get("/issues/fla-160/use")
+    assert standing(reader, "/") == (GOOD.id, HARDWARE, True)
+
+
+def test_forms_that_ask_for_a_build_begin_with_it(reader: TestClient) -> None:
+    reader.post(MY_BUILD, data={"build": "2.5.1"})
+    assert f'name="from" value="{OLD.id}"' in reader.get("/upgrade").text
+    assert f'value="{OLD.id}" selected' in reader.get("/compare").text
+
+
+def test_a_copy_of_a_page_belongs_to_one_build_and_json_to_everybody(reader: TestClient) -> None:
+    cookies = ("", "build=torch-2.5.1%2Bcu124", "build=2.7.1; hardware=H100", "hardware=H100")
+    for address in ("/", "/runs", "/issues/fla-160"):
+        told = [reader.get(address, headers={"Cookie": cookie}) for cookie in cookies]
+        assert len({one.headers["etag"] for one in told}) == len(cookies)
+        assert {one.headers["vary"] for one in told} == {"Cookie, Accept-Language"}
+    for address in ("/api/v1/overview", "/api/v1/issues/fla-160"):
+        told = [reader.get(address, headers={"Cookie": cookie}) for cookie in cookies]
+        assert len({(one.headers["etag"], one.text) for one in told}) == 1
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", Language.ENGLISH),
+        ("zh-CN,zh;q=0.9,en;q=0.8", Language.CHINESE),
+        ("en-US,en;q=0.9,zh;q=0.8", Language.ENGLISH),
+        ("de-DE,de;q=0.9,zh-TW;q=0.5,en;q=0.3", Language.CHINESE),
+        ("fr", Language.ENGLISH),
+        ("*", Language.ENGLISH),
+        ("zh;q=0", Language.ENGLISH),
+        ("zh;q=0.000,en;q=0.1", Language.ENGLISH),
+        ("zh;q=nine, en;q=0.2", Language.ENGLISH),
+        ("ZH", Language.CHINESE),
+        (",;,q=,zh;level=1", Language.ENGLISH),
+        ("zh" * 100_000, Language.ENGLISH),
+    ],
+)
+def test_the_browsers_language_is_the_one_it_would_rather_have(header: str, language: Language) -> None:
+    assert accepted(header) is language
+
+
+def test_a_page_is_in_the_browsers_language_unless_the_reader_or_the_address_says_another(reader: TestClient) -> None:
+    chinese = {"Accept-Language": "zh-CN,zh;q=0.9"}
+
+    def language(address: str, **headers: str) -> str:
+        text = reader.get(address, headers={**chinese, **headers}).text
+        return text.partition('<html lang="')[2][:2]
+
+    assert language("/") == "zh"
+    assert language("/nothing") == "zh"
+    assert language("/?lang=en") == "en"
+    assert language("/", Cookie="lang=en") == "en"
+    assert language("/", Cookie="lang=xx") == "zh"
+    assert reader.get("/", headers=chinese).headers["etag"] != reader.get("/").headers["etag"]
+    twin = "/api/v1/overview"
+    assert reader.get(twin, headers=chinese).headers["etag"] == reader.get(twin).headers["etag"]
