@@ -444,6 +444,11 @@ def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ..
 # -- cells -------------------------------------------------------------------------------------------------------------
 
 
+def recalled(issue: Issue, strength: Strength, known: Known) -> Match:
+    """A match that was found before, of a text that nobody has any more."""
+    return _with_cells(Match(issue, strength, "", "", ()), known)
+
+
 def _with_cells(match: Match, known: Known) -> Match:
     builds = known.builds
     seen = [cell for cell in known.stored(match.issue.id) if cell.verdict in FAILING and cell.build in builds]

@@ -1,0 +1,279 @@
+"""What a short text names: a thread, builds, hardware, conditions, and the words that are left. Pure.
+
+Names are looked for from the left, the longest first, so that `RTX 4090` is no issue 4090 and `torch 2.7.1 cuda 11.8`
+is one build.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from enum import StrEnum
+
+from knowngood.app.domain.hardware_names import NamedHardware, hardware_meant, hardware_named
+
+LONGEST = 2000  # characters that are read as one line
+
+
+class Purpose(StrEnum):
+    """What somebody wants to know of the builds they name."""
+
+    COMPARE = "compare"
+    UPGRADE = "upgrade"
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread on GitHub. `repository` is `pytorch/pytorch`, or empty where only a number is written."""
+
+    repository: str
+    number: str
+    is_guessed: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.repository}#{self.number}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`builds` as `build_names` reads them; `triton`, `python` and `cuda` are versions that stand beside no torch.
+    `conditions` are of the query language, `phrases` the words that they were written with.
+    """
+
+    text: str
+    thread: Thread | None = None
+    builds: tuple[str, ...] = ()
+    hardware: NamedHardware | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    conditions: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    purpose: Purpose | None = None
+    words: tuple[str, ...] = ()
+
+
+_CONDITIONS: Mapping[str, str] = {
+    "silent": "silent:yes",
+    "silently": "silent:yes",
+    "wrong numbers": "silent:yes",
+    "wrong results": "silent:yes",
+    "wrong result": "silent:yes",
+    "静默": "silent:yes",
+    "crash": "signature:signal",
+    "crashes": "signature:signal",
+    "segfault": "signature:signal",
+    "segmentation fault": "signature:signal",
+    "hang": "signature:hang",
+    "hangs": "signature:hang",
+    "deadlock": "signature:hang",
+    "fail": "status:affected",
+    "fails": "status:affected",
+    "failing": "status:affected",
+    "broken": "status:affected",
+    "breaks": "status:affected",
+    "broke": "status:affected",
+    "affected": "status:affected",
+    "pass": "status:not_affected",
+    "passes": "status:not_affected",
+    "works": "status:not_affected",
+    "flaky": "status:flaky",
+    "no workaround": "cure:none",
+    "without workaround": "cure:none",
+    "without a workaround": "cure:none",
+    "with a workaround": "cure:effective",
+    "has a workaround": "cure:effective",
+    "severe": "severity:>=high",
+    "high severity": "severity:>=high",
+}
+_PURPOSES: Mapping[str, Purpose] = {
+    "vs": Purpose.COMPARE,
+    "versus": Purpose.COMPARE,
+    "compare": Purpose.COMPARE,
+    "compared": Purpose.COMPARE,
+    "->": Purpose.COMPARE,
+    "→": Purpose.COMPARE,
+    "diff": Purpose.COMPARE,
+    "changed": Purpose.COMPARE,
+    "upgrade": Purpose.UPGRADE,
+    "upgrading": Purpose.UPGRADE,
+    "update": Purpose.UPGRADE,
+    "best": Purpose.UPGRADE,
+    "升级": Purpose.UPGRADE,
+}
+_EMPTY = frozenset(
+    "a about an and any are at be bug can do does for from i in install installed is issue issues it me my of on or pip "
+    "please problem show than the there to torch pytorch use using version what when where which why with".split()
+)
+_THREAD_WORDS = ("issue", "issues", "bug", "gh", "github", "pr", "pull", "report", "ticket", "see", "no", "discussion")
+_ADDRESS = re.compile(
+    r"<?(?:https?://)?(?:www\.)?github\.com/([\w.-]{1,60}/[\w.-]{1,100})/(?:issues|pull|discussions)/(\d{1,9})\b\S*",
+    re.IGNORECASE,
+)
+_SHORT = re.compile(r"(?:([\w.-]{1,60})/)?([\w.-]{0,100}?)[ ]?#[ ]?(\d[\do]{0,8})", re.IGNORECASE)
+_DASHED = re.compile(r"([a-z][a-z_]*(?:-[a-z][a-z_]*)*)[- ]?(\d{1,9})", re.IGNORECASE)
+_BARE = re.compile(r"\d{4,9}")
+_VERSION = r"\d{1,3}\.\d{1,4}(?:\.\d{1,6})?(?:(?:a|b|rc|\.?dev|\.?post)\d{1,10})?(?:\+[a-z0-9.]{1,40})?"
+_BUILD = re.compile(
+    rf"(?:(?P<torch>[a-z]{{4,8}}) ?(?:(?:version|release) ?)?[=-]{{0,3}} ?)?v?(?P<version>{_VERSION})"
+    r"(?P<parts>(?:~[\w.+-]{1,40})*)",
+    re.IGNORECASE,
+)
+_COMMAS = re.compile(r"(\d{1,2}),(\d{1,2})(?:,(\d{1,2}))?")
+_LOCAL = re.compile(r"\+?(cu\d{2,3}|rocm\d(?:\.\d)*)", re.IGNORECASE)
+_PART = re.compile(r"py(?:thon)?[ -]?(\d)\.?(\d{1,2})(?:\.\d{1,2})?", re.IGNORECASE)
+_BESIDE = re.compile(rf"(cuda|triton)(?: ?(?:version|toolkit) ?)? ?[=-]{{0,2}} ?v?({_VERSION})", re.IGNORECASE)
+_AROUND = "\"'`<>()[]{}.,;:!?。，；：！？“”‘’「」"
+_MOST_TOKENS = 5
+_ALIKE = 0.8
+
+
+def plain(text: str) -> str:
+    """One line as it is read: full-width signs narrow, blanks single, quotes around it gone."""
+    return one_line(unicodedata.normalize("NFKC", text)).strip(_AROUND).strip()
+
+
+def one_line(text: str) -> str:
+    """Blanks single, and without what cannot be printed."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in text[: 2 * LONGEST])
+    return " ".join(shown.split())[:LONGEST]
+
+
+def read(text: str, projects: Mapping[str, str]) -> Asked:
+    """`projects` are repositories by the short names of them, in small letters: `triton` is `triton-lang/triton`."""
+    tokens = _COMMAS_APART.sub(" ", plain(text)).split()
+    if len(tokens) == 1 and (version := _COMMAS.fullmatch(tokens[0])):
+        tokens = [".".join(part for part in version.groups() if part)]
+    asked = Asked(plain(text))
+    at = 0
+    while at < len(tokens):
+        for length in range(min(_MOST_TOKENS, len(tokens) - at), 0, -1):
+            piece = " ".join(tokens[at : at + length])
+            found = next((found for take in _TAKERS if (found := take(asked, piece, projects))), None)
+            if found is not None:
+                asked, at = found, at + length
+                break
+        else:
+            asked, at = _with_word(asked, tokens[at]), at + 1
+    return _settled(asked, projects)
+
+
+_COMMAS_APART = re.compile(r",(?=\s)|(?<=[^\d\s]),|,(?=\D)|;")
+
+
+def _with_word(asked: Asked, token: str) -> Asked:
+    word = token.strip(_AROUND)
+    if word.casefold() in _PURPOSES:
+        return replace(asked, purpose=asked.purpose or _PURPOSES[word.casefold()])
+    return replace(asked, words=(*asked.words, word)) if word else asked
+
+
+def _settled(asked: Asked, projects: Mapping[str, str]) -> Asked:
+    """What only the whole text tells: a number that stands alone is a thread's, a name that is misspelt is hardware,
+    and words that say nothing are left out.
+    """
+    words = tuple(word for word in asked.words if word.casefold() not in _EMPTY)
+    asked = replace(asked, words=words)
+    numbers = [word for word in words if _BARE.fullmatch(word)]
+    if asked.thread is None and len(words) == len(numbers) == 1:
+        return replace(asked, thread=Thread("", numbers[0]), words=())
+    if asked.hardware is None and len(words) == 1 and (near := hardware_meant(words[0])):
+        return replace(asked, hardware=near, words=())
+    return replace(asked, versions=dict(asked.versions)) if not asked.builds else _completed(asked)
+
+
+def _completed(asked: Asked) -> Asked:
+    """Versions that stand beside a torch say which of its builds is meant."""
+    versions = dict(asked.versions)
+    cuda, python, local = versions.pop("cuda", ""), versions.pop("python", ""), versions.pop("local", "")
+    local = local or (f"cu{''.join(cuda.split('.')[:2])}" if cuda else "")
+    ends = (f"+{local}" if local else ""), (f"~py{python.replace('.', '')}" if python else "")
+    builds = tuple(
+        f"{text}{ends[0] if '+' not in text else ''}{ends[1] if '~py' not in text else ''}" for text in asked.builds
+    )
+    return replace(asked, builds=builds, versions=versions)
+
+
+# -- what a piece of text may be ---------------------------------------------------------------------------------------
+
+
+def _address(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    found = _ADDRESS.fullmatch(piece)
+    return replace(asked, thread=Thread(found[1], found[2])) if found and not asked.thread else None
+
+
+def _phrase(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    condition = _CONDITIONS.get(piece.casefold().strip(_AROUND))
+    if condition is None:
+        return None
+    return replace(asked, conditions=(*asked.conditions, condition), phrases=(*asked.phrases, piece))
+
+
+def _hardware(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    found = hardware_named(piece.strip(_AROUND)) if asked.hardware is None else None
+    return replace(asked, hardware=found) if found else None
+
+
+def _short_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    found = _SHORT.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
+    if found is None:
+        return None
+    owner, name, number = found[1] or "", found[2].strip("-_ "), found[3].casefold().replace("o", "0")
+    return replace(asked, thread=_thread(owner, name, number, projects))
+
+
+def _dashed_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    """`pytorch-151290`, `triton 6124`, `GH151290`: only after a name that is a project's, or that means a thread."""
+    found = _DASHED.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
+    if found is None:
+        return None
+    name = found[1].casefold()
+    if name in _THREAD_WORDS:
+        return replace(asked, thread=Thread("", found[2])) if len(found[2]) > 2 else None  # noqa: PLR2004 - a thread's number
+    return replace(asked, thread=Thread(projects[name], found[2])) if name in projects else None
+
+
+def _thread(owner: str, name: str, number: str, projects: Mapping[str, str]) -> Thread:
+    known = {repository.casefold(): repository for repository in projects.values()}
+    if owner:
+        full = f"{owner}/{name}"
+        near = get_close_matches(full.casefold(), known, 1, _ALIKE)
+        return Thread(known[near[0]] if near else full, number, is_guessed=bool(near) and near[0] != full.casefold())
+    if not name or name.casefold() in _THREAD_WORDS:
+        return Thread("", number)
+    near = get_close_matches(name.casefold(), projects, 1, _ALIKE)
+    return Thread(projects[near[0]] if near else "", number, is_guessed=not near or near[0] != name.casefold())
+
+
+def _build(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    found = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
+    if found is None:
+        return None
+    said = (found["torch"] or "").casefold()
+    if said and not get_close_matches(said, ("torch", "pytorch"), 1, _ALIKE):
+        return None
+    return replace(asked, builds=(*asked.builds, f"{found['version']}{found['parts']}".casefold()))
+
+
+def _beside(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+    piece = piece.strip(_AROUND)
+    if found := _PART.fullmatch(piece):
+        told = {"python": f"{found[1]}.{found[2]}"}
+    elif found := _LOCAL.fullmatch(piece):
+        told = {"local": found[1].casefold()}
+    elif found := _BESIDE.fullmatch(piece):
+        told = {found[1].casefold(): found[2]}
+    else:
+        return None
+    return replace(asked, versions={**asked.versions, **told})
+
+
+_TAKERS: tuple[Callable[[Asked, str, Mapping[str, str]], Asked | None], ...] = (
+    _address,
+    _phrase,
+    _hardware,
+    _beside,
+    _short_thread,
+    _dashed_thread,
+    _build,
+)
