@@ -15,6 +15,9 @@ from knowngood.app.domain.hardware_names import NamedHardware, hardware_meant, h
 
 LONGEST = 2000  # characters that are read as one line
 
+Projects = Mapping[str, str]
+"""Repositories by their short names, in small letters: `triton` is `triton-lang/triton`."""
+
 
 class Purpose(StrEnum):
     """What somebody wants to know of the builds they name."""
@@ -101,10 +104,11 @@ _PURPOSES: Mapping[str, Purpose] = {
     "best": Purpose.UPGRADE,
     "升级": Purpose.UPGRADE,
 }
-_EMPTY = frozenset(
-    "a about an and any are at be bug can do does for from i in install installed is issue issues it me my of on or pip "
-    "please problem show than the there to torch pytorch use using version what when where which why with".split()
-)
+_SAYS_NOTHING = """
+a about an and any are at be bug can do does for from i in install installed is issue issues it me my of on or pip
+please problem show than the there to torch pytorch use using version what when where which why with
+"""
+_EMPTY = frozenset(_SAYS_NOTHING.split())
 _THREAD_WORDS = ("issue", "issues", "bug", "gh", "github", "pr", "pull", "report", "ticket", "see", "no", "discussion")
 _ADDRESS = re.compile(
     r"<?(?:https?://)?(?:www\.)?github\.com/([\w.-]{1,60}/[\w.-]{1,100})/(?:issues|pull|discussions)/(\d{1,9})\b\S*",
@@ -123,7 +127,8 @@ _COMMAS = re.compile(r"(\d{1,2}),(\d{1,2})(?:,(\d{1,2}))?")
 _LOCAL = re.compile(r"\+?(cu\d{2,3}|rocm\d(?:\.\d)*)", re.IGNORECASE)
 _PART = re.compile(r"py(?:thon)?[ -]?(\d)\.?(\d{1,2})(?:\.\d{1,2})?", re.IGNORECASE)
 _BESIDE = re.compile(rf"(cuda|triton)(?: ?(?:version|toolkit) ?)? ?[=-]{{0,2}} ?v?({_VERSION})", re.IGNORECASE)
-_AROUND = "\"'`<>()[]{}.,;:!?。，；：！？“”‘’「」"
+_CHINESE_AROUND = "\u3002\uff0c\uff1b\uff1a\uff01\uff1f\u201c\u201d\u2018\u2019\u300c\u300d"
+_AROUND = "\"'`<>()[]{}.,;:!?" + _CHINESE_AROUND
 _MOST_TOKENS = 5
 _ALIKE = 0.8
 
@@ -139,8 +144,7 @@ def one_line(text: str) -> str:
     return " ".join(shown.split())[:LONGEST]
 
 
-def read(text: str, projects: Mapping[str, str]) -> Asked:
-    """`projects` are repositories by the short names of them, in small letters: `triton` is `triton-lang/triton`."""
+def read(text: str, projects: Projects) -> Asked:
     tokens = _COMMAS_APART.sub(" ", plain(text)).split()
     if len(tokens) == 1 and (version := _COMMAS.fullmatch(tokens[0])):
         tokens = [".".join(part for part in version.groups() if part)]
@@ -155,7 +159,7 @@ def read(text: str, projects: Mapping[str, str]) -> Asked:
                 break
         else:
             asked, at = _with_word(asked, tokens[at]), at + 1
-    return _settled(asked, projects)
+    return _settled(asked)
 
 
 _COMMAS_APART = re.compile(r",(?=\s)|(?<=[^\d\s]),|,(?=\D)|;")
@@ -168,7 +172,7 @@ def _with_word(asked: Asked, token: str) -> Asked:
     return replace(asked, words=(*asked.words, word)) if word else asked
 
 
-def _settled(asked: Asked, projects: Mapping[str, str]) -> Asked:
+def _settled(asked: Asked) -> Asked:
     """What only the whole text tells: a number that stands alone is a thread's, a name that is misspelt is hardware,
     and words that say nothing are left out.
     """
@@ -179,7 +183,7 @@ def _settled(asked: Asked, projects: Mapping[str, str]) -> Asked:
         return replace(asked, thread=Thread("", numbers[0]), words=())
     if asked.hardware is None and len(words) == 1 and (near := hardware_meant(words[0])):
         return replace(asked, hardware=near, words=())
-    return replace(asked, versions=dict(asked.versions)) if not asked.builds else _completed(asked)
+    return _completed(asked) if asked.builds else asked
 
 
 def _completed(asked: Asked) -> Asked:
@@ -197,24 +201,24 @@ def _completed(asked: Asked) -> Asked:
 # -- what a piece of text may be ---------------------------------------------------------------------------------------
 
 
-def _address(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _address(asked: Asked, piece: str, _: Projects) -> Asked | None:
     found = _ADDRESS.fullmatch(piece)
     return replace(asked, thread=Thread(found[1], found[2])) if found and not asked.thread else None
 
 
-def _phrase(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _phrase(asked: Asked, piece: str, _: Projects) -> Asked | None:
     condition = _CONDITIONS.get(piece.casefold().strip(_AROUND))
     if condition is None:
         return None
     return replace(asked, conditions=(*asked.conditions, condition), phrases=(*asked.phrases, piece))
 
 
-def _hardware(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _hardware(asked: Asked, piece: str, _: Projects) -> Asked | None:
     found = hardware_named(piece.strip(_AROUND)) if asked.hardware is None else None
     return replace(asked, hardware=found) if found else None
 
 
-def _short_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _short_thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
     found = _SHORT.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
     if found is None:
         return None
@@ -222,7 +226,7 @@ def _short_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Aske
     return replace(asked, thread=_thread(owner, name, number, projects))
 
 
-def _dashed_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _dashed_thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
     """`pytorch-151290`, `triton 6124`, `GH151290`: only after a name that is a project's, or that means a thread."""
     found = _DASHED.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
     if found is None:
@@ -233,7 +237,7 @@ def _dashed_thread(asked: Asked, piece: str, projects: Mapping[str, str]) -> Ask
     return replace(asked, thread=Thread(projects[name], found[2])) if name in projects else None
 
 
-def _thread(owner: str, name: str, number: str, projects: Mapping[str, str]) -> Thread:
+def _thread(owner: str, name: str, number: str, projects: Projects) -> Thread:
     known = {repository.casefold(): repository for repository in projects.values()}
     if owner:
         full = f"{owner}/{name}"
@@ -245,7 +249,7 @@ def _thread(owner: str, name: str, number: str, projects: Mapping[str, str]) -> 
     return Thread(projects[near[0]] if near else "", number, is_guessed=not near or near[0] != name.casefold())
 
 
-def _build(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _build(asked: Asked, piece: str, _: Projects) -> Asked | None:
     found = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
     if found is None:
         return None
@@ -255,7 +259,7 @@ def _build(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | Non
     return replace(asked, builds=(*asked.builds, f"{found['version']}{found['parts']}".casefold()))
 
 
-def _beside(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | None:
+def _beside(asked: Asked, piece: str, _: Projects) -> Asked | None:
     piece = piece.strip(_AROUND)
     if found := _PART.fullmatch(piece):
         told = {"python": f"{found[1]}.{found[2]}"}
@@ -268,7 +272,7 @@ def _beside(asked: Asked, piece: str, projects: Mapping[str, str]) -> Asked | No
     return replace(asked, versions={**asked.versions, **told})
 
 
-_TAKERS: tuple[Callable[[Asked, str, Mapping[str, str]], Asked | None], ...] = (
+_TAKERS: tuple[Callable[[Asked, str, Projects], Asked | None], ...] = (
     _address,
     _phrase,
     _hardware,

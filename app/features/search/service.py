@@ -138,7 +138,7 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
             return _Question(text, known, index).answer()
 
 
-# -- an environment that was pasted --------------------------------------------------------------------------------------
+# -- an environment that was pasted ------------------------------------------------------------------------------------
 
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
@@ -165,7 +165,7 @@ def _resolved(text: str, told: StatedEnvironment, known: Known) -> ResolvedBuild
     return found if found.build else resolve(told, known.builds, tested) if told.pins else found
 
 
-# -- a question ----------------------------------------------------------------------------------------------------------
+# -- a question --------------------------------------------------------------------------------------------------------
 
 _NAMED_FIELD = re.compile(r"(?<![\w:])-?([A-Za-z_]{2,20}):(?!:)(?=[^\s/])")
 _CALL = re.compile(r"\b(?:all|none|exists|count|seq)\([^)]*\)")
@@ -284,7 +284,7 @@ class _Question:
         if not firsts and asked.hardware and not (asked.words or asked.conditions or asked.versions):
             hits = [self._hardware_hit(asked.hardware)]
         is_sure = len(hits) == 1 and not issues.hits and self._is_measured(asked.hardware)
-        answer = SearchAnswer(
+        return SearchAnswer(
             self._text,
             (*hits, *issues.hits)[:MOST_HITS],
             is_sure=is_sure or (not hits and issues.is_sure),
@@ -293,7 +293,6 @@ class _Question:
             build=firsts[0].id if firsts else "",
             hardware=self._shown_class(asked.hardware),
         )
-        return answer
 
     def _selects(self, conditions: Sequence[str]) -> bool:
         """Whether any issue may be meant."""
