@@ -12,11 +12,9 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from knowngood.app.domain.hardware_names import NamedHardware, hardware_meant, hardware_named
+from knowngood.app.domain.threads import Projects, Thread, thread_named
 
 LONGEST = 2000  # characters that are read as one line
-
-Projects = Mapping[str, str]
-"""Repositories by their short names, in small letters: `triton` is `triton-lang/triton`."""
 
 
 class Purpose(StrEnum):
@@ -24,19 +22,6 @@ class Purpose(StrEnum):
 
     COMPARE = "compare"
     UPGRADE = "upgrade"
-
-
-@dataclass(frozen=True)
-class Thread:
-    """A thread on GitHub. `repository` is `pytorch/pytorch`, or empty where only a number is written."""
-
-    repository: str
-    number: str
-    is_guessed: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"{self.repository}#{self.number}"
 
 
 @dataclass(frozen=True)
@@ -109,13 +94,6 @@ a about an and any are at be bug can do does for from i in install installed is 
 please problem show than the there to torch pytorch use using version what when where which why with
 """
 _EMPTY = frozenset(_SAYS_NOTHING.split())
-_THREAD_WORDS = ("issue", "issues", "bug", "gh", "github", "pr", "pull", "report", "ticket", "see", "no", "discussion")
-_ADDRESS = re.compile(
-    r"<?(?:https?://)?(?:www\.)?github\.com/([\w.-]{1,60}/[\w.-]{1,100})/(?:issues|pull|discussions)/(\d{1,9})\b\S*",
-    re.IGNORECASE,
-)
-_SHORT = re.compile(r"(?:([\w.-]{1,60})/)?([\w.-]{0,100}?)[ ]?#[ ]?(\d[\do]{0,8})", re.IGNORECASE)
-_DASHED = re.compile(r"([a-z][a-z_]*(?:-[a-z][a-z_]*)*)[- ]?(\d{1,9})", re.IGNORECASE)
 _BARE = re.compile(r"\d{4,9}")
 _VERSION = r"\d{1,3}\.\d{1,4}(?:\.\d{1,6})?(?:(?:a|b|rc|\.?dev|\.?post)\d{1,10})?(?:\+[a-z0-9.]{1,40})?"
 _BUILD = re.compile(
@@ -201,11 +179,6 @@ def _completed(asked: Asked) -> Asked:
 # -- what a piece of text may be ---------------------------------------------------------------------------------------
 
 
-def _address(asked: Asked, piece: str, _: Projects) -> Asked | None:
-    found = _ADDRESS.fullmatch(piece)
-    return replace(asked, thread=Thread(found[1], found[2])) if found and not asked.thread else None
-
-
 def _phrase(asked: Asked, piece: str, _: Projects) -> Asked | None:
     condition = _CONDITIONS.get(piece.casefold().strip(_AROUND))
     if condition is None:
@@ -218,35 +191,9 @@ def _hardware(asked: Asked, piece: str, _: Projects) -> Asked | None:
     return replace(asked, hardware=found) if found else None
 
 
-def _short_thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
-    found = _SHORT.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
-    if found is None:
-        return None
-    owner, name, number = found[1] or "", found[2].strip("-_ "), found[3].casefold().replace("o", "0")
-    return replace(asked, thread=_thread(owner, name, number, projects))
-
-
-def _dashed_thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
-    """`pytorch-151290`, `triton 6124`, `GH151290`: only after a name that is a project's, or that means a thread."""
-    found = _DASHED.fullmatch(piece.strip(_AROUND)) if asked.thread is None else None
-    if found is None:
-        return None
-    name = found[1].casefold()
-    if name in _THREAD_WORDS:
-        return replace(asked, thread=Thread("", found[2])) if len(found[2]) > 2 else None  # noqa: PLR2004 - a thread's number
-    return replace(asked, thread=Thread(projects[name], found[2])) if name in projects else None
-
-
-def _thread(owner: str, name: str, number: str, projects: Projects) -> Thread:
-    known = {repository.casefold(): repository for repository in projects.values()}
-    if owner:
-        full = f"{owner}/{name}"
-        near = get_close_matches(full.casefold(), known, 1, _ALIKE)
-        return Thread(known[near[0]] if near else full, number, is_guessed=bool(near) and near[0] != full.casefold())
-    if not name or name.casefold() in _THREAD_WORDS:
-        return Thread("", number)
-    near = get_close_matches(name.casefold(), projects, 1, _ALIKE)
-    return Thread(projects[near[0]] if near else "", number, is_guessed=not near or near[0] != name.casefold())
+def _thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
+    found = thread_named(piece, projects) if asked.thread is None else None
+    return replace(asked, thread=found) if found else None
 
 
 def _build(asked: Asked, piece: str, _: Projects) -> Asked | None:
@@ -273,11 +220,9 @@ def _beside(asked: Asked, piece: str, _: Projects) -> Asked | None:
 
 
 _TAKERS: tuple[Callable[[Asked, str, Projects], Asked | None], ...] = (
-    _address,
     _phrase,
     _hardware,
     _beside,
-    _short_thread,
-    _dashed_thread,
+    _thread,
     _build,
 )

@@ -19,13 +19,13 @@ from knowngood.app.domain.errors import BadEnvironment, UnknownBuild, UnknownIss
 from knowngood.app.domain.hardware_names import NamedHardware, hardware_named
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issue
+from knowngood.app.domain.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
 from knowngood.app.features.environments.detect import read_environment
 from knowngood.app.features.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
-from knowngood.app.features.search.notation import Asked, Purpose, Thread, one_line, plain, read
+from knowngood.app.features.search.notation import Asked, Purpose, one_line, plain, read
 from knowngood.app.features.search.pasted import Pasted, pasted
-from knowngood.app.features.search.thread_index import USUAL, Relation, ThreadIndex
 from knowngood.app.features.search.word_index import Found, WordIndex
 from knowngood.app.features.upgrade.candidates import Message
 from knowngood.app.query.evaluate import of_issues
@@ -253,14 +253,14 @@ class _Question:
         build, hardware = builds[0].id if builds else "", self._shown_class(asked.hardware)
         if not ids and not thread.repository:
             thread = replace(thread, repository=USUAL)
-        told = Message(_RELATION_WORDS[relation], thread=thread.name if thread.repository else f"#{thread.number}")
+        told = Message(_RELATION_WORDS[relation], thread=thread.name)
         hits = [replace(self._issue_hit(self._known.issues[id_], build, hardware), told=told) for id_ in ids]
         is_sure = len(hits) == 1 and relation is not Relation.EVIDENCE
         if not ids:
             near = (self._known.issues[id_] for id_ in self._index.threads.near(thread.number))
-            hits = [absent_thread(thread.repository, thread.number), *map(self._issue_hit, near)]
+            hits = [_absent(thread), *map(self._issue_hit, near)]
         elif relation is Relation.EVIDENCE and thread.repository:
-            hits.append(absent_thread(thread.repository, thread.number))
+            hits.append(_absent(thread))
         return SearchAnswer(self._text, tuple(hits), is_sure=is_sure, build=build, hardware=hardware)
 
     def _shown_class(self, hardware: NamedHardware | None) -> str:
@@ -488,13 +488,13 @@ def _build_hit(build: Build, hardware: str) -> Hit:
     return Hit(HitKind.BUILD, build.id, build_address(build.id, hardware), title, told)
 
 
-def absent_thread(repository: str, number: str) -> Hit:
+def _absent(thread: Thread) -> Hit:
     """A thread that no issue here has to do with: where to read it, and the command that would add it."""
     return Hit(
         HitKind.THREAD,
-        f"{repository}#{number}",
-        f"https://github.com/{repository}/issues/{number}",
-        Message("{thread} is not in the catalogue", thread=f"{repository}#{number}"),
+        thread.name,
+        thread.address,
+        Message("{thread} is not in the catalogue", thread=thread.name),
         Message("Read the thread on GitHub. Whoever can show it adds it with:"),
-        command=f'knowngood new-issue {repository.rpartition("/")[2].casefold()}-{number} --title "WHAT BREAKS"',
+        command=thread.command,
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 
+from knowngood.app.domain.edit_distance import edits
 from knowngood.app.domain.issue import Issue
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
@@ -168,22 +169,3 @@ def _asked_of(word: str) -> Iterator[str]:
     yield from (name.lower() for name in _NAME.findall(word) if len(name) >= _SHORTEST)
     for run in _CHINESE.findall(word):
         yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)))
-
-
-def edits(one: str, other: str, most: int) -> int:
-    """Letters to add, drop, change, or swap with their neighbour (optimal string alignment); more than `most` is told
-    as `most + 1`.
-    """
-    before: list[int] = []
-    above = list(range(len(other) + 1))
-    for i, letter in enumerate(one, 1):
-        row = [i]
-        for j, wanted in enumerate(other, 1):
-            cost = min(above[j] + 1, row[-1] + 1, above[j - 1] + (letter != wanted))
-            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
-                cost = min(cost, before[j - 2] + 1)
-            row.append(cost)
-        if min(row) > most:
-            return most + 1
-        before, above = above, row
-    return min(above[-1], most + 1)
