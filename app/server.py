@@ -47,6 +47,8 @@ from knowngood.app.features.gate import api as api_gate
 from knowngood.app.features.gate.fast_path import GateFastPath
 from knowngood.app.features.quality import api as api_quality
 from knowngood.app.features.quality import page as quality_page
+from knowngood.app.features.search import api as api_search
+from knowngood.app.features.search import page as search_page
 from knowngood.app.features.upgrade import api as api_upgrade
 from knowngood.app.features.upgrade import page as upgrade_page
 from knowngood.app.features.watchlists import api as api_watch_lists
@@ -158,6 +160,7 @@ def create_app(
         docs_page,
         pattern_page,
         diagnose_page,
+        search_page,
     )
     for page in pages:
         app.include_router(page.router)
@@ -199,6 +202,7 @@ def _api() -> APIRouter:
         api_matrix.router,
         api_overview.router,
         diagnose_api.router,
+        api_search.router,
         api_upgrade.router,
         api_issues.router,
         api_builds.router,

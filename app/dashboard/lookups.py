@@ -8,6 +8,7 @@ from knowngood.app.domain.builds import build_names
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.threads import ThreadIndex, thread_named
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import (
@@ -31,13 +32,20 @@ _RECENT_RUNS = 20
 
 
 def find_issue(session: Session, id_: str) -> Issue:
-    """The issue that is meant: by its id, which costs one row, or by another of its names."""
+    """The issue that is meant: by its id, which costs one row, or by another of its names. An unknown one is refused
+    with its thread upstream and the command that would add it.
+    """
     with suppress(UnknownIssue):
         return load_issue(session, id_)
+    issues = {issue.id: issue for issue in load_issues(session)}
     try:
-        return issue_selectors.find_issue(id_, {issue.id: issue for issue in load_issues(session)})
+        return issue_selectors.find_issue(id_, issues)
     except UnknownIssue as error:
-        raise NotFound(error.problem, [(near, issue_address(near)) for near in error.nearest]) from None
+        index = ThreadIndex(issues.values())
+        thread = thread_named(f"#{id_}" if id_.isdecimal() else id_, index.projects)
+        near = dict.fromkeys([*error.nearest, *(index.near(thread.number) if thread else ())])
+        named = [(f"{one}: {issues[one].title}" if one in issues else one, issue_address(one)) for one in near]
+        raise NotFound(error.problem, named, thread=thread) from None
 
 
 def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:

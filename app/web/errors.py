@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
+from knowngood.app.domain.threads import Thread
 from knowngood.app.domain.watch_list import UnknownWatchList, WatchListTaken
 from knowngood.app.query.parser import BadQuery
 from knowngood.app.query.search_box import Marked, marked
@@ -28,11 +29,14 @@ PROBLEM_MEDIA = "application/problem+json"
 
 
 class NotFound(KnownGoodError):
-    """The address names nothing we have; `nearest` are addresses that a reader may have meant, as (text, address)."""
+    """The address names nothing we have; `nearest` are addresses that a reader may have meant, as (text, address).
+    `thread` is what an unknown issue is upstream.
+    """
 
-    def __init__(self, message: str, nearest: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(self, message: str, nearest: Iterable[tuple[str, str]] = (), thread: Thread | None = None) -> None:
         super().__init__(message)
         self.nearest = tuple(nearest)
+        self.thread = thread
 
 
 class InvalidParameter(KnownGoodError):
@@ -162,7 +166,9 @@ _OTHER_WORDS = "This cannot be answered"
 
 @dataclass(frozen=True)
 class ErrorPage:
-    """The values of templates/error.html; `query` where the box of the matrix is to be tried again."""
+    """The values of templates/error.html; `query` where the box of the matrix is to be tried again, `thread` where an
+    unknown issue is one upstream.
+    """
 
     status: int
     title: str
@@ -170,6 +176,7 @@ class ErrorPage:
     nearest: tuple[tuple[str, str], ...]
     faults: tuple[FieldFault, ...] = ()
     query: Marked | None = None
+    thread: Thread | None = None
 
     @property
     def in_short(self) -> str:
@@ -246,7 +253,8 @@ def _page_of(error: KnownGoodError) -> ErrorPage:
     suggestions = error.nearest if isinstance(error, NotFound) else ()
     faults = error.fault if isinstance(error, InvalidParameter) else ()
     query = error.marked if isinstance(error, QueryRefused) else None
-    return ErrorPage(status, status.phrase, str(error), suggestions, faults, query)
+    thread = error.thread if isinstance(error, NotFound) else None
+    return ErrorPage(status, status.phrase, str(error), suggestions, faults, query, thread)
 
 
 def _question_of(error: BadBody) -> InvalidParameter:

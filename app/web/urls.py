@@ -9,6 +9,8 @@ DECISION = "Knowngood-Decision"
 MATRIX = "/matrix"  # the grid; until 0.2 it stood at `/`
 API = "/api/v1"
 RESULTS = f"{API}/results"
+MATRIX = "/"
+SEARCH, ERRORS = "/search", "/errors"
 
 # Of pages that are files alone (`knowngood site`): the data beside them, and the words that issues are found by.
 SITE_DATA = "/data/knowngood.json"
@@ -100,3 +102,18 @@ def compare_address(before: str = "", after: str = "", **asked: str) -> str:
     """Empty parameters are left out: without one of the two builds the page asks for it."""
     said = {name: value for name, value in (("a", before), ("b", after), *asked.items()) if value}
     return f"/compare?{urlencode(said)}" if said else "/compare"
+
+
+def matrix_address(**asked: str) -> str:
+    """A part of the matrix; empty parameters are left out."""
+    said = {name: value for name, value in asked.items() if value}
+    return f"{MATRIX}?{urlencode(said)}" if said else MATRIX
+
+
+def upgrade_address(start: str, **asked: str) -> str:
+    said = {name: value for name, value in asked.items() if value}
+    return f"/upgrade?{urlencode({'from': start, **said})}"
+
+
+def search_address(text: str) -> str:
+    return f"{SEARCH}?{urlencode({'q': text})}"

@@ -52,6 +52,7 @@ class Why(StrEnum):
     SAME_END = "its signature is there, and the process died the same way"
     OWN_WORDS = "its signature is there, in words that hardly anything else says"
     OTHER_END = "the words fit, and this issue ends in a crash or a hang, of which the text shows nothing"
+    KEPT = "this address says so; what was pasted is not kept"
     COMMON_WORDS = (
         "the words fit, but other faults are told in the same words; "
         "paste the whole traceback, and it can be held against the recorded ones"
@@ -442,6 +443,11 @@ def _around(pasted: CleanedPaste, first: int, last: int) -> tuple[PastedLine, ..
 
 
 # -- cells -------------------------------------------------------------------------------------------------------------
+
+
+def recalled(issue: Issue, strength: Strength, known: Known) -> Match:
+    """A match that was found before, of a text that nobody has any more."""
+    return _with_cells(Match(issue, strength, Why.KEPT, "", ()), known)
 
 
 def _with_cells(match: Match, known: Known) -> Match:

@@ -32,6 +32,19 @@ class NextStep:
     def sentence(self) -> str:
         return self.step.format(**self.values)
 
+    @property
+    def command(self) -> str:
+        """What does the step, to be run in a shell; empty where the step is none of a shell's."""
+        return _COMMANDS.get(self.step, "").format(**self.values)
+
+
+_COLLECT = "python -m torch.utils.collect_env"
+_COMMANDS = {
+    Step.MAKE_SURE: _COLLECT,
+    Step.LOOK_AT_THE_BUILD: _COLLECT,
+    Step.MEASURE: "knowngood run --issues {issue} --builds {build}",
+}
+
 
 def next_step(match: Match, advice: MatchAdvice, known: Known) -> NextStep:
     if match.strength is not Strength.SURE:

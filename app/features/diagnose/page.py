@@ -1,29 +1,35 @@
 """`/errors`: paste a traceback or a log; the answer says which issue it is, where it was seen, and what helps.
 
-What is pasted is held by the request alone: it is not stored, not logged, and no answer made of it is kept.
+What is pasted is held by the request alone: it is not stored, not logged, and no answer made of it is kept. The answer
+has an address all the same: it names the issues that were found and the build, and nothing of the text.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel
 
 from knowngood.app.dashboard.issues.workarounds import WorkaroundView, workarounds_of
+from knowngood.app.dashboard.matrix.selection import Names, Words, named_builds, named_issues
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.diagnose.bm25 import Likeness
-from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLine, Strength, advise
+from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLine, Strength, advise, recalled
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
 from knowngood.app.web.forms import Form
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, issue_address
+from knowngood.app.web.urls import API, ERRORS, issue_address, matrix_address, upgrade_address
 
 router = APIRouter(include_in_schema=False)
 
-PASTE = "/errors"
+PASTE = ERRORS
 
 _SEEN_SHOWN = 12
 _WORDS_SHOWN = 8
@@ -47,6 +53,8 @@ class MatchPart:
     seen: tuple[Cell, ...]
     seen_more: int
     to_do: str
+    command: str
+    upgrade: str
 
 
 @dataclass(frozen=True)
@@ -60,10 +68,13 @@ class NearPart:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answer to a paste. `note` says why its environment is no tested build, or what was assumed."""
+    """The answer to a paste, or `found` None the answer of an address that one was given. `address` is that one: it
+    shows the same again, but for what the text alone has.
+    """
 
     is_known: bool
-    found: Explanation
+    found: Explanation | None
+    address: str
     build: str
     matches: tuple[MatchPart, ...]
     nearest: tuple[NearPart, ...]
@@ -84,19 +95,41 @@ class PastePage:
     json_address: str
 
 
+class RecalledQuery(BaseModel):
+    """The answer that an address keeps: issues that it surely is, that it may be, that are nearest by words, and those
+    about wrong numbers. `known` is `no` where there was no match at all.
+    """
+
+    issue: Names
+    maybe: Names
+    near: Names
+    silent: Names
+    build: Words = ""
+    known: Words = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.issue or self.maybe or self.near or self.silent or self.known)
+
+
 @router.get(PASTE)
-def paste(context: Context) -> Response:
-    return context.answer(
-        context.known,
-        lambda known: context.page(
-            "paste.html", _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
-        ),
-    )
+def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Response:
+    def show(known: Known) -> Response:
+        page = _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
+        if not query.is_empty:
+            page = replace(page, answered=_recalled(context, query, known), wanted=query.build)
+        return context.page("paste.html", page)
+
+    return context.answer(context.known, show)
 
 
 @router.post(PASTE)
 def explain(context: Context, form: Form) -> Response:
-    text, wanted = form.get("text", ""), form.get("build", "").strip()[:200]
+    return answer_paste(context, form.get("text", ""), form.get("build", "").strip()[:200])
+
+
+def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Response:
+    """`wanted` outweighs the build that the text tells of."""
     told = told_of(context.state, text, wanted)
     empty = _page(context, told.issues, told.knowledge.known.builds, told.knowledge.tested)
     answered = _answered(context, told) if text.strip() else None
@@ -122,26 +155,65 @@ def _page(
 
 def _answered(context: RequestContext, told: ExplanationView) -> Answered:
     found = told.explanation
-    silent = [issue for issue in told.issues.values() if issue.silent]
+    build = found.resolved.build or ""
+    kept = {
+        "issue": [one.issue.id for one in found.matches if one.strength is Strength.SURE],
+        "maybe": [one.issue.id for one in found.matches if one.strength is not Strength.SURE],
+        "near": [one.name for one in found.nearest],
+        "silent": [one.name for one in found.silent],
+    }
+    said = {name: ",".join(ids) for name, ids in kept.items() if ids}
+    said |= {"known": "no"} if not found.matches else {}
     return Answered(
         is_known=found.is_known,
         found=found,
-        build=found.resolved.build or "",
-        matches=tuple(_match(context, one, told) for one in found.matches),
+        address=f"{PASTE}?{urlencode({**said, **({'build': build} if build else {})})}",
+        build=build,
+        matches=tuple(_match(context, one, build, told.knowledge.known) for one in found.matches),
         nearest=_near(context, found.nearest, told.issues),
         silent=_near(context, found.silent, told.issues),
-        silent_address=f"/?issues={','.join(issue.id for issue in silent)}",
+        silent_address=_silent_address(told.issues),
     )
 
 
-def _match(context: RequestContext, match: Match, told: ExplanationView) -> MatchPart:
-    issue, builds = match.issue, told.knowledge.known.builds
-    build = told.explanation.resolved.build or ""
-    advice = advise(match, build, told.knowledge.known)
+def _recalled(context: RequestContext, query: RecalledQuery, known: Known) -> Answered:
+    """Raises NotFound for an issue that has left the catalogue, and InvalidParameter for a build."""
+    issues = tuple(known.issues.values())
+    build = named_builds(known.builds.values(), [query.build], "build")[0].id if query.build else ""
+
+    def named(ids: Sequence[str], field: str) -> tuple[Issue, ...]:
+        return named_issues(issues, ids, field) if ids else ()
+
+    matches = [recalled(issue, Strength.SURE, known) for issue in named(query.issue, "issue")]
+    matches += [recalled(issue, Strength.POSSIBLE, known) for issue in named(query.maybe, "maybe")]
+    near, silent = (
+        tuple(Likeness(issue.id, 0, ()) for issue in named(ids, field))
+        for ids, field in ((query.near, "near"), (query.silent, "silent"))
+    )
+    return Answered(
+        is_known=bool(query.issue),
+        found=None,
+        address=context.address,
+        build=build,
+        matches=tuple(_match(context, one, build, known) for one in matches),
+        nearest=_near(context, near, known.issues),
+        silent=_near(context, silent, known.issues),
+        silent_address=_silent_address(known.issues),
+    )
+
+
+def _silent_address(issues: Mapping[str, Issue]) -> str:
+    return matrix_address(issues=",".join(issue.id for issue in issues.values() if issue.silent))
+
+
+def _match(context: RequestContext, match: Match, build: str, known: Known) -> MatchPart:
+    """`build` is the reader's, empty where none is known."""
+    issue = match.issue
+    advice = advise(match, build, known)
     shown = advice.shown
     several = len(advice.histories) > 1
-    workarounds = _workarounds(context, issue, shown, builds)
-    step = next_step(match, advice, told.knowledge.known)
+    workarounds = _workarounds(context, issue, shown, known.builds)
+    step = next_step(match, advice, known)
     values = {**step.values, "workaround": workarounds[0].title if workarounds else ""}
     return MatchPart(
         issue=issue,
@@ -157,6 +229,8 @@ def _match(context: RequestContext, match: Match, told: ExplanationView) -> Matc
         seen=match.seen[:_SEEN_SHOWN],
         seen_more=max(0, len(match.seen) - _SEEN_SHOWN),
         to_do=context.say(step.step, **values),
+        command=step.command,
+        upgrade=upgrade_address(build or shown.build, issues=issue.id) if shown else "",
     )
 
 

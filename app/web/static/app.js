@@ -480,3 +480,68 @@ more?.addEventListener("keydown", (event) => {
   more.open = false;
   more.querySelector("summary").focus();
 });
+
+// While somebody types into that box: links to what may be meant, below it and above what follows, so that nothing moves.
+// They are ordinary links: arrows go to them and back, Tab and Enter do what they do everywhere. ------------------------
+
+const longestSuggested = 200, patience = 150; // characters, milliseconds
+
+for (const box of document.querySelectorAll("textarea[data-sends]")) {
+  const list = make("ul", "suggestions", "");
+  const count = make("span", "suggested", "");
+  const label = box.labels[0];
+  label.id ||= "asked";
+  list.setAttribute("aria-labelledby", label.id);
+  list.hidden = true;
+  count.setAttribute("role", "status");
+  box.after(list, count);
+  let timer = 0, asking = new AbortController();
+
+  const show = (hits) => {
+    list.replaceChildren(...hits.map((hit) => {
+      const line = make("li", "", ""), link = make("a", "", hit.title);
+      link.href = hit.url;
+      if (hit.name && !hit.title.includes(hit.name)) link.append(" ", make("span", "faint mono", hit.name));
+      line.append(link);
+      return line;
+    }));
+    list.hidden = !hits.length;
+    count.textContent = hits.length ? (box.dataset.suggested ?? "").replace("{n}", hits.length) : "";
+  };
+  const ask = async () => {
+    const text = box.value.trim();
+    if (text.length < 2 || text.length > longestSuggested || text.includes("\n")) return show([]);
+    asking = new AbortController();
+    try {
+      const answer = await fetch(`/api/v1/search?limit=8&q=${encodeURIComponent(text)}`, { signal: asking.signal });
+      const { hits } = answer.ok ? await answer.json() : { hits: [] };
+      if (box.form.contains(document.activeElement)) show(hits);
+    } catch (error) {
+      if (error.name !== "AbortError") show([]); // without a server there is nothing to suggest, and the form still asks
+    }
+  };
+  box.addEventListener("input", () => {
+    clearTimeout(timer);
+    asking.abort();
+    timer = setTimeout(ask, patience);
+  });
+  box.form.addEventListener("keydown", (event) => {
+    const links = [...list.querySelectorAll("a")], at = links.indexOf(document.activeElement);
+    if (event.key === "Escape" && !list.hidden) {
+      box.focus();
+      show([]);
+    } else if (event.key === "ArrowDown" && !list.hidden && (at >= 0 || !box.value.slice(box.selectionEnd).includes("\n"))) {
+      links[Math.min(at + 1, links.length - 1)].focus();
+    } else if (event.key === "ArrowUp" && at >= 0) {
+      (links[at - 1] ?? box).focus();
+    } else return;
+    event.preventDefault();
+  });
+  box.form.addEventListener("focusout", (event) => { if (!box.form.contains(event.relatedTarget)) show([]); });
+  box.form.addEventListener("submit", () => { clearTimeout(timer); asking.abort(); });
+}
+
+// The answer to a paste is shown under the address that it keeps: it can be loaded again and shared. --------------------
+
+const kept = document.querySelector("a[data-kept]");
+if (kept) history.replaceState(null, "", kept.href);
