@@ -17,8 +17,6 @@ from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import (
     Columns,
     MatrixTotals,
@@ -31,7 +29,6 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
-from knowngood.app.domain.verdicts.status import working
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.domain.vocabulary import SEVERITY, STATUSES, StatusLabel
 from knowngood.app.store.engine import Session
@@ -312,7 +309,7 @@ def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[R
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
         history = selection.known.told(issue, look.hardware)
-        helping = _helping(selection.known, issue.id, look.hardware)
+        helping = len(selection.known.helping(issue.id, look.hardware))
         title = context.title_of(issue)
         rows.append(
             _row(
@@ -358,15 +355,6 @@ def _row(
         tally=tally(cells.them, stale),
         is_on_cpu=concerns_cpu_path(cells.them),
     )
-
-
-def _helping(known: Known, issue: str, hardware: str) -> int:
-    """How many workarounds were measured to help on any build."""
-    helping: set[str] = set()
-    for _, cell in known.measured(issue, hardware):
-        if cell.verdict in FAILING:
-            helping.update(working(cell))
-    return len(helping)
 
 
 def _sentence(cells: Sequence[Cell], history: str, helping: int) -> str:
