@@ -32,12 +32,13 @@ class Box:
 
 @dataclass(frozen=True)
 class Text:
-    """Centred at `x` (percent), on the line `y` (pixels)."""
+    """Centred at `x` (percent), on the line `y` (pixels). What is `is_spare` is left out where there is little room."""
 
     text: str
     x: float
     y: float
     is_strong: bool = False
+    is_spare: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,15 @@ class Place:
 
 @dataclass(frozen=True)
 class BarChart:
-    """`id` names it in its page. `heads` and `rows` are its table; the first value of a row names it."""
+    """`id` names it in its page; bars stand on its `line`, or hang from it. `heads` and `rows` are its table; the first
+    value of a row names it.
+    """
 
     id: str
     title: str
     about: str
     height: float
+    line: float
     boxes: tuple[Box, ...]
     texts: tuple[Text, ...]
     places: tuple[Place, ...]
@@ -80,7 +84,10 @@ def box(sign: StatusLabel, at: int, count: int, y: float, height: float) -> Box:
 
 def labels(releases: Sequence[str], y: float) -> tuple[Text, ...]:
     count = len(releases)
-    return tuple(Text(text, round(100 * (at + 0.5) / count, 3), y) for at, text in enumerate(short_labels(releases)))
+    return tuple(
+        Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=at % 2 == 1)
+        for at, text in enumerate(short_labels(releases))
+    )
 
 
 def reached(context: RequestContext, address: str) -> str:
@@ -108,7 +115,8 @@ def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
                 boxes.append(box(sign, at, count, top, height))
         x, width = place(at, count)
         if one.rate is not None:
-            texts.append(Text(percent(one.rate), round(x + width / 2, 3), round(top - 5, 2), is_strong=True))
+            told = percent(one.rate) if is_enough(one) else f"{one.counts[Prospect.PASSES]}/{one.answered}"
+            texts.append(Text(told, round(x + width / 2, 3), round(top - 5, 2), is_strong=is_enough(one)))
         places.append(
             Place(_told(context, one), reached(context, build_address(one.build.id, found.hardware)), x, width)
         )
@@ -118,14 +126,15 @@ def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
         title=context.say("Pass rate by release, {hardware}", hardware=found.hardware),
         about=context.say(
             "Issues by how they stand on each release. The figure above a bar is the share that passes, in percent of "
-            "those with an answer."
+            "those with an answer; where fewer than half have one, how many of how many."
         ),
         height=BAR_HEIGHT + 2 * TEXT_HEIGHT,
+        line=BAR_HEIGHT + TEXT_HEIGHT,
         boxes=tuple(boxes),
         texts=(*texts, *labels(releases, BAR_HEIGHT + 2 * TEXT_HEIGHT - 5)),
         places=tuple(places),
         legend=legend(context),
-        heads=tuple(context.say(head) for head in ("Release", "passes in %", *(WORDS[prospect] for prospect in SIGNS))),
+        heads=tuple(context.say(head) for head in (*RATE_HEAD_WORDS, *(WORDS[prospect] for prospect in SIGNS))),
         rows=tuple(
             (
                 one.build.id,
@@ -137,6 +146,14 @@ def pass_rate_chart(context: RequestContext, found: PassRate) -> BarChart:
         csv_address=csv_address("pass-rate", found.hardware),
         json_address=f"{API}{CHARTS}?hardware={found.hardware}",
     )
+
+
+RATE_HEAD_WORDS = ("Release", "passes in %")
+
+
+def is_enough(one: ReleaseTally) -> bool:
+    """Whether a share may be said of it: at least half of what can exist there has an answer."""
+    return 2 * one.answered >= _height(one)
 
 
 def _height(one: ReleaseTally) -> int:
@@ -172,10 +189,12 @@ class Stretch:
 
 @dataclass(frozen=True)
 class LifespanRow:
-    """One issue. `name` tells the bar to those who cannot see it; `cells` are the releases as links, where wanted."""
+    """One issue on one class; `label` is its title, or the class where all are of one issue. `name` tells the bar to
+    those who cannot see it; `cells` are the releases as links, where wanted.
+    """
 
     issue: str
-    title: str
+    label: str
     address: str
     is_silent: bool
     sentence: str
@@ -189,7 +208,6 @@ class LifespanRow:
 class LifespanChart:
     """`own` is the column of the reader's build (None: it is none of these)."""
 
-    hardware: str
     heads: tuple[Text, ...]
     rows: tuple[LifespanRow, ...]
     own: Place | None
@@ -202,27 +220,30 @@ def lifespan_chart(
     *,
     build: str = "",
     has_cells: bool = True,
+    by_class: bool = False,
 ) -> LifespanChart:
     """`rows` are those of `spans` that are shown; all of them unless said. `build` is the one whose column is marked.
-    Without `has_cells` a bar is a picture alone, for pages of hundreds.
+    Without `has_cells` a bar is a picture alone, for pages of hundreds. `by_class` names rows by their class.
     """
     count = len(spans.builds)
     own = spans.place_of(build) if build else None
     return LifespanChart(
-        hardware=spans.hardware,
         heads=labels([one.build_id.release for one in spans.builds], TEXT_HEIGHT - 5),
-        rows=tuple(_row(context, one, count, has_cells=has_cells) for one in (spans.rows if rows is None else rows)),
+        rows=tuple(
+            _row(context, one, count, has_cells=has_cells, by_class=by_class)
+            for one in (spans.rows if rows is None else rows)
+        ),
         own=Place(build, "", *place(own, count)) if own is not None else None,
     )
 
 
-def _row(context: RequestContext, one: Lifespan, count: int, *, has_cells: bool) -> LifespanRow:
+def _row(context: RequestContext, one: Lifespan, count: int, *, has_cells: bool, by_class: bool) -> LifespanRow:
     told = tuple((_releases(run), _standing(context, run.first)) for run in one.runs)
     return LifespanRow(
         issue=one.issue.id,
-        title=context.title_of(one.issue),
+        label=one.hardware if by_class else context.title_of(one.issue),
         address=issue_address(one.issue.id, hardware=one.hardware),
-        is_silent=one.issue.silent,
+        is_silent=one.issue.silent and not by_class,
         sentence=" · ".join(context.say(words, **values) for words, values in one.said),
         name="; ".join(f"{releases}: {standing}" for releases, standing in told),
         stretches=tuple(_stretch(run, count) for run in one.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY),

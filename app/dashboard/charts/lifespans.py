@@ -3,7 +3,7 @@
 The brief words are those of its history (domain): nothing is concluded here.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -85,9 +85,8 @@ class Lifespan:
 
 @dataclass(frozen=True)
 class Lifespans:
-    """The lifespans of one hardware class, over the same releases."""
+    """Lifespans over the same releases; `builds` name these."""
 
-    hardware: str
     builds: tuple[Build, ...]
     rows: tuple[Lifespan, ...]
 
@@ -98,13 +97,22 @@ class Lifespans:
 
 
 def lifespans_of(issues: Iterable[Issue], known: Known, hardware: str) -> Lifespans:
-    """Without the issues that exist on none of the releases."""
-    issues = tuple(issues)
-    columns = measured_releases(known, hardware)
-    cells = cells_by_release(issues, columns, hardware, known)
-    rows = (_lifespan(issue, columns, cells[issue.id], known, hardware) for issue in issues)
-    shown = tuple(row for row in rows if any(one.prospect is not Prospect.DOES_NOT_APPLY for one in row.segments))
-    return Lifespans(hardware, tuple(column.head for column in columns), shown)
+    """Of one class, without the issues that exist on none of its releases."""
+    return _over(measured_releases(known, [hardware]), issues, known, [hardware])
+
+
+def lifespans_by_class(issue: Issue, known: Known, classes: Collection[str]) -> Lifespans:
+    """Of one issue, on each of the classes where it exists."""
+    return _over(measured_releases(known, classes), [issue], known, classes)
+
+
+def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, classes: Iterable[str]) -> Lifespans:
+    issues, found = tuple(issues), list[Lifespan]()
+    for hardware in classes:
+        cells = cells_by_release(issues, columns, hardware, known)
+        rows = (_lifespan(issue, columns, cells[issue.id], known, hardware) for issue in issues)
+        found += (row for row in rows if any(one.prospect is not Prospect.DOES_NOT_APPLY for one in row.segments))
+    return Lifespans(tuple(column.head for column in columns), tuple(found))
 
 
 def most_severe(spans: Lifespans, count: int) -> tuple[Lifespan, ...]:
@@ -146,47 +154,60 @@ def _is_mixed(issue: Issue, column: Column, cell: Cell, known: Known) -> bool:
 def _said(issue: Issue, known: Known, hardware: str) -> Iterator[Words]:
     history, class_ = known.telling_history(issue, hardware)
     if class_ != hardware:
-        yield "as on {hardware}", {"hardware": class_}
+        yield BRIEF_WORDS["elsewhere"], {"hardware": class_}
     yield from history_in_brief(history)
     helping = len(known.helping(issue.id, class_))
     if helping:
-        yield WORKAROUND_WORDS[helping > 1], {"n": helping}
+        yield BRIEF_WORDS["help" if helping > 1 else "helps"], {"n": helping}
     elif history.spans:
-        yield WORKAROUND_WORDS[2], {}
+        yield BRIEF_WORDS["no help"], {}
 
 
-WORKAROUND_WORDS = ("1 workaround", "{n} workarounds", "no workaround known to help")
+BRIEF_WORDS = {
+    "elsewhere": "as on {hardware}",
+    "no answer": "no release answered yet",
+    "one passes": "passes on {release}, the one that answered",
+    "one fails": "fails on {release}, the one that answered",
+    "all pass": "passes on all {n} that answered",
+    "all fail": "fails on all {n} that answered",
+    "always": "fails up to {release}",
+    "broke between": "broke in {interval}",
+    "broke": "broke {release}",
+    "still": "still fails in {release}",
+    "fixed between": "fixed in {interval}",
+    "fixed": "fixed {release}",
+    "helps": "1 workaround",
+    "help": "{n} workarounds",
+    "no help": "no workaround known to help",
+}
 
 
 def history_in_brief(history: History) -> Iterator[Words]:
     """`broke 2.7.0`, `fixed 2.8.0`: of an interval with unmeasured releases in it, the interval."""
     said = [one for one in history.releases if one.fails is not None]
     if not said:
-        yield "no release answered yet", {}
+        yield BRIEF_WORDS["no answer"], {}
     elif len(said) == 1:
-        yield ONE_WORDS[bool(said[0].fails)], {"release": said[0].name}
+        yield BRIEF_WORDS["one fails" if said[0].fails else "one passes"], {"release": said[0].name}
     elif not history.spans:
-        yield "passes on all {n} with an answer", {"n": len(said)}
+        yield BRIEF_WORDS["all pass"], {"n": len(said)}
     elif all(one.fails for one in said):
-        yield "fails on all {n} with an answer", {"n": len(said)}
+        yield BRIEF_WORDS["all fail"], {"n": len(said)}
     else:
         for span in history.spans:
             yield from _span_in_brief(span)
 
 
-ONE_WORDS = ("passes on {release}, the one with an answer", "fails on {release}, the one with an answer")
-
-
 def _span_in_brief(span: FailingSpan) -> Iterator[Words]:
     if span.broke_in is None:
-        yield "fails up to {release}", {"release": span.last_bad}
+        yield BRIEF_WORDS["always"], {"release": span.last_bad}
     elif span.before:
-        yield "broke in {interval}", {"interval": span.broke_in}
+        yield BRIEF_WORDS["broke between"], {"interval": span.broke_in}
     else:
-        yield "broke {release}", {"release": span.first_bad}
+        yield BRIEF_WORDS["broke"], {"release": span.first_bad}
     if span.fixed_in is None:
-        yield "still fails in {release}", {"release": span.last_bad}
+        yield BRIEF_WORDS["still"], {"release": span.last_bad}
     elif span.after:
-        yield "fixed in {interval}", {"interval": span.fixed_in}
+        yield BRIEF_WORDS["fixed between"], {"interval": span.fixed_in}
     else:
-        yield "fixed {release}", {"release": span.good_after}
+        yield BRIEF_WORDS["fixed"], {"release": span.good_after}

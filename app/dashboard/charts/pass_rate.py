@@ -39,7 +39,7 @@ class PassRate:
 
 
 def pass_rate(known: Known, hardware: str) -> PassRate:
-    columns = measured_releases(known, hardware)
+    columns = measured_releases(known, [hardware])
     rows = cells_by_release(known.issues.values(), columns, hardware, known)
     return PassRate(
         hardware,

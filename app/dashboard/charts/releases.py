@@ -1,6 +1,6 @@
 """The columns of charts: the measured releases of a hardware class, each with the cell that stands for it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.issue import Issue
@@ -29,13 +29,15 @@ WORDS: Mapping[Prospect, str] = {
 }
 
 
-def measured_releases(known: Known, hardware: str) -> tuple[Column, ...]:
-    """Every release with a result on the class, oldest first. All of its Pythons that were measured share the column,
-    also where they disagree; it is named by the default one, or by another where only that was measured.
+def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
+    """Every release with a result on one of the classes, oldest first.
+
+    All of its Pythons that were measured share the column, also where they disagree; it is named by the default one, or
+    by another where only that was measured.
     """
     found = []
     for release in releases_of(known.builds.values()):
-        measured = [build for build in release if known.is_measured(build, [hardware])]
+        measured = [build for build in release if known.is_measured(build, hardware)]
         if measured:
             found.append(Column(tuple(sorted(measured, key=lambda build: build.python != DEFAULT_PYTHON))))
     return tuple(found)

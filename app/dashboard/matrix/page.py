@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Annotated, Self
@@ -12,6 +13,8 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
+from knowngood.app.dashboard.charts.drawing import LifespanChart, lifespan_chart
+from knowngood.app.dashboard.charts.lifespans import lifespans_of
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
@@ -45,6 +48,14 @@ router = APIRouter(include_in_schema=False)
 EVERY, NONE = "all", "none"  # of `fold`: every group, no group
 
 
+class MatrixView(StrEnum):
+    """What a row is drawn as. Where nobody chose, the style sheet does: bars on narrow screens."""
+
+    BY_WIDTH = ""
+    SQUARES = "squares"
+    LIFESPANS = "lifespans"
+
+
 class MatrixPageQuery(MatrixQuery):
     """The page shows one hardware class at a time, and may fold its rows and columns.
 
@@ -57,6 +68,7 @@ class MatrixPageQuery(MatrixQuery):
     columns: Columns = Columns.MEASURED
     fold: Names
     fold_minors: Names
+    view: MatrixView = MatrixView.BY_WIDTH
 
     def asking(self, **changes: object) -> str:
         """The query string of this view with `changes`; what stands at its default is left out."""
@@ -173,6 +185,8 @@ class MatrixPage:
     names_python: bool
     groups: tuple[Group, ...]
     fold_all: Choice
+    lifespans: LifespanChart | None
+    views: tuple[Choice, ...]
     elsewhere: tuple[Row, ...]
     on_cpu: tuple[Row, ...]
     cpu_address: str
@@ -244,6 +258,8 @@ def matrix_page(
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
         fold_all=_fold_all(context, query, groups, cells),
+        lifespans=_lifespans(context, query, selection, hardware),
+        views=_view_choices(context, query),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
         cpu_address=f"/{query.asking(hardware=CPU_CLASS)}",
@@ -266,6 +282,26 @@ def matrix_page(
         is_large=is_large,
         begins_folded=cells > MOST_CELLS,
     )
+
+
+VIEW_WORDS = {MatrixView.SQUARES: "squares", MatrixView.LIFESPANS: "lifespans"}
+
+
+def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(context.say(word), f"/{query.asking(view=view)}", query.view is view)
+        for view, word in VIEW_WORDS.items()
+    )
+
+
+def _lifespans(
+    context: RequestContext, query: MatrixPageQuery, selection: Selection, hardware: str
+) -> LifespanChart | None:
+    """None where only squares are asked for. Beside squares, whose cells are links, bars are pictures alone."""
+    if query.view is MatrixView.SQUARES:
+        return None
+    spans = lifespans_of(selection.issues, selection.known, hardware)
+    return lifespan_chart(context, spans, has_cells=query.view is MatrixView.LIFESPANS)
 
 
 def _twin(query: MatrixPageQuery) -> Columns:

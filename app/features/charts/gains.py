@@ -31,7 +31,7 @@ class Step:
 
 
 def steps_between_releases(known: Known, hardware: str) -> tuple[Step, ...]:
-    line = [column.head for column in measured_releases(known, hardware)]
+    line = [column.head for column in measured_releases(known, [hardware])]
     return tuple(_step(known, before, after, hardware) for before, after in pairwise(line))
 
 

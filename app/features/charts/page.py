@@ -110,6 +110,8 @@ def _class(context: RequestContext, known: Known, hardware: str) -> ClassCharts:
     )
 
 
+GAIN_HEAD_WORDS = ("After", "Before", "gained", "lost", "of these with a workaround")
+
 _LINE = 0.5  # where the two halves of a diverging bar meet
 
 
@@ -129,8 +131,10 @@ def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -
             boxes.append(box(StatusLabel.WORKAROUND, at, count, line, eased))
         if hard:
             boxes.append(box(StatusLabel.FAILS, at, count, line + eased, down))
-        texts.append(Text(f"+{one.gained}", middle, round(line - up - 4, 2), is_strong=True))
-        texts.append(Text(f"\N{MINUS SIGN}{one.lost}", middle, round(line + eased + down + 13, 2), is_strong=True))
+        if one.gained:
+            texts.append(Text(f"+{one.gained}", middle, round(line - up - 4, 2), is_strong=True))
+        if one.lost:
+            texts.append(Text(f"\N{MINUS SIGN}{one.lost}", middle, round(line + eased + down + 13, 2), is_strong=True))
         name = context.say(
             "From {before} to {after}: {gained} gained, {lost} lost, {eased} of them with a workaround",
             before=one.before.id,
@@ -149,6 +153,7 @@ def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -
             "Only what is known on both sides counts."
         ),
         height=BAR_HEIGHT + 3 * TEXT_HEIGHT,
+        line=line,
         boxes=tuple(boxes),
         texts=(*texts, *labels([one.after.build_id.release for one in steps], BAR_HEIGHT + 3 * TEXT_HEIGHT - 5)),
         places=tuple(places),
@@ -157,7 +162,7 @@ def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -
             (StatusLabel.WORKAROUND, context.say("lost, has a workaround")),
             (StatusLabel.FAILS, context.say("lost")),
         ),
-        heads=tuple(context.say(head) for head in ("After", "Before", "gained", "lost", "of these with a workaround")),
+        heads=tuple(context.say(head) for head in GAIN_HEAD_WORDS),
         rows=tuple(
             (one.after.id, one.before.id, str(one.gained), str(one.lost), str(one.lost_with_workaround))
             for one in steps
