@@ -116,7 +116,7 @@ def _over(columns: Sequence[Column], issues: Iterable[Issue], known: Known, clas
 
 
 def most_severe(spans: Lifespans, count: int) -> tuple[Lifespan, ...]:
-    """What fails on the newest release first, then by severity, then what gives wrong numbers without an error."""
+    """The first of: failing on the newest release with an answer, more severe, wrong numbers without an error."""
     ordered = sorted(
         spans.rows,
         key=lambda row: (

@@ -20,6 +20,7 @@ from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import (
     Columns,
     MatrixTotals,
@@ -49,7 +50,7 @@ EVERY, NONE = "all", "none"  # of `fold`: every group, no group
 
 
 class MatrixView(StrEnum):
-    """What a row is drawn as. Where nobody chose, the style sheet does: bars on narrow screens."""
+    """The way a row is drawn. Where nobody chose, the style sheet does: bars on narrow screens."""
 
     BY_WIDTH = ""
     SQUARES = "squares"
@@ -258,7 +259,7 @@ def matrix_page(
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
         fold_all=_fold_all(context, query, groups, cells),
-        lifespans=_lifespans(context, query, selection, hardware),
+        lifespans=_lifespans(context, query, groups, selection.known, hardware),
         views=_view_choices(context, query),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
@@ -295,12 +296,15 @@ def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choi
 
 
 def _lifespans(
-    context: RequestContext, query: MatrixPageQuery, selection: Selection, hardware: str
+    context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str
 ) -> LifespanChart | None:
-    """None where only squares are asked for. Beside squares, whose cells are links, bars are pictures alone."""
+    """Those of groups that are not folded. None where only squares are asked for. Beside squares, whose cells are
+    links, bars are pictures alone.
+    """
     if query.view is MatrixView.SQUARES:
         return None
-    spans = lifespans_of(selection.issues, selection.known, hardware)
+    issues = [row.issue for group in groups if not group.fold.is_folded for row in group.rows]
+    spans = lifespans_of(issues, known, hardware)
     return lifespan_chart(context, spans, has_cells=query.view is MatrixView.LIFESPANS)
 
 

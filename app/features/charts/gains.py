@@ -1,4 +1,4 @@
-"""What is gained and lost from each measured release to the next, as a comparison of the two says."""
+"""Gains and losses from each measured release to the next, as a comparison of the two says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

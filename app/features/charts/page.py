@@ -116,7 +116,7 @@ _LINE = 0.5  # where the two halves of a diverging bar meet
 
 
 def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -> BarChart:
-    """What is gained above the line, what is lost below it: of that the part with a workaround next to the line."""
+    """Gains above the line, losses below it: of that the part with a workaround next to the line."""
     count = len(steps)
     most = max((max(one.gained, one.lost) for one in steps), default=0) or 1
     unit, line = BAR_HEIGHT * _LINE / most, TEXT_HEIGHT + BAR_HEIGHT * _LINE

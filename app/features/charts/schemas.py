@@ -25,7 +25,7 @@ class ReleaseTallyBody(Body):
 
 
 class StepBody(Body):
-    """What a comparison of two releases counts: `gained` are its `fixed`, `lost` its `newly_broken`, of which
+    """The counts of a comparison of two releases: `gained` are its `fixed`, `lost` its `newly_broken`, of which
     `lost_with_workaround` have one that helps.
     """
 
