@@ -70,7 +70,19 @@ def test_every_page_is_sound_html(opened: Opened, language: str) -> None:
 @pytest.mark.skipif(bool(ONLY), reason="KNOWNGOOD_PAGES asks for some alone")
 def test_every_page_is_found(opened: Opened) -> None:
     """The pages looked at here, by notebook: an empty one has no issue to show."""
-    always = {"/", "/runs", "/changes", "/charts", "/coverage", "/hygiene", "/quality", "/watchlists", "/docs", "/pieces", "error"}
+    always = {
+        "/",
+        "/runs",
+        "/changes",
+        "/charts",
+        "/coverage",
+        "/hygiene",
+        "/quality",
+        "/watchlists",
+        "/docs",
+        "/pieces",
+        "error",
+    }
     about = {"/issues/{issue}", "/builds/{build}", "/cells/{issue}/{build}", "/attempts/{attempt}", "/runs/{run}"}
     assert set(opened.addresses) >= always
     assert (set(opened.addresses) >= about) is (opened.notebook.name != "empty")

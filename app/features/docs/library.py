@@ -39,6 +39,7 @@ _SHELVES = {
         "start",
         "query",
         "upgrade",
+        "charts",
         "bisect",
         "scheduling",
         "api",

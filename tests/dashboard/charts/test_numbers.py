@@ -20,6 +20,10 @@ from tests.random_stores import CLASSES, ISSUES, random_patterns, store_of
 SEEDS = range(2)
 
 
+def chance(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311 - repeatable on purpose
+
+
 def stands(cell: Cell) -> str:
     """How a cell stands, spelled out."""
     match cell.verdict.value:
@@ -65,7 +69,7 @@ def standing(known: Known, issue: Issue, builds: Sequence[Build], hardware: str)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("hardware", CLASSES)
 def test_the_pass_rate_counts_each_issue_once_on_each_measured_release(seed: int, hardware: str) -> None:
-    known = store_of(random_patterns(random.Random(seed), 0.5))
+    known = store_of(random_patterns(chance(seed), 0.5))
     told = {
         one.release: ({stand.value: n for stand, n in one.counts.items() if n}, one.rate)
         for one in pass_rate(known, hardware).releases
@@ -84,7 +88,7 @@ def test_the_pass_rate_counts_each_issue_once_on_each_measured_release(seed: int
 def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_cell_says(
     seed: int, hardware: str
 ) -> None:
-    known = store_of(random_patterns(random.Random(seed), 0.5))
+    known = store_of(random_patterns(chance(seed), 0.5))
     lines = lines_of(known, hardware)
     spans = lifespans_of(known.issues.values(), known, hardware)
     shown = {row.issue.id: row for row in spans.rows}
@@ -110,7 +114,7 @@ def test_a_lifespan_has_a_segment_for_each_measured_release_and_says_what_its_ce
 
 
 def test_on_several_classes_the_bars_of_an_issue_have_the_same_releases() -> None:
-    known = store_of(random_patterns(random.Random(1), 0.3))
+    known = store_of(random_patterns(chance(1), 0.3))
     releases = {release for hardware in CLASSES for release in lines_of(known, hardware)}
     spans = lifespans_by_class(ISSUES["any-1"], known, CLASSES)
     assert {row.hardware for row in spans.rows} == set(CLASSES)
@@ -119,7 +123,7 @@ def test_on_several_classes_the_bars_of_an_issue_have_the_same_releases() -> Non
 
 
 def test_the_most_severe_fail_on_the_newest_release_that_answered() -> None:
-    known = store_of(random_patterns(random.Random(2), 0.9))
+    known = store_of(random_patterns(chance(2), 0.9))
     spans = lifespans_of(known.issues.values(), known, HARDWARE)
     rows = most_severe(spans, 4)
     assert len(rows) == 4
