@@ -26,6 +26,8 @@ from knowngood.app.features.annotations import voids_api as api_voids
 from knowngood.app.features.bundles import api as api_results
 from knowngood.app.features.changes import api as api_changes
 from knowngood.app.features.changes import page as changes_page
+from knowngood.app.features.charts import api as api_charts
+from knowngood.app.features.charts import page as charts_page
 from knowngood.app.features.compare import api as api_compare
 from knowngood.app.features.compare import page as compare_page
 from knowngood.app.features.coverage import api as api_coverage
@@ -141,6 +143,7 @@ def create_app(
         attempt_page,
         build_page,
         compare_page,
+        charts_page,
         upgrade_page,
         runs_page,
         run_page,
@@ -209,6 +212,7 @@ def _api() -> APIRouter:
         api_cells.router,
         api_attempts.router,
         api_compare.router,
+        api_charts.router,
         api_runs.router,
         api_coverage.hygiene_router,
         api_coverage.router,

@@ -7,7 +7,7 @@ for the next time.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, TypeVar, cast
@@ -194,6 +194,13 @@ class RequestContext:
 
     def title_of(self, issue: Issue) -> str:
         return self.in_language(issue.title, issue.title_zh)
+
+    def titled(self, issue: Issue, workarounds: Sequence[str]) -> str:
+        """Workarounds by their titles: one, and how many more. Ids name all of them, where titles would be a page."""
+        first = issue.workaround(workarounds[0])
+        title = self.in_language(first.title, first.title_zh)
+        more = len(workarounds) - 1
+        return self.say("{title} and {n} more", title=title, n=more) if more else title
 
     def in_language(self, english: str, chinese: str) -> str:
         """An issue's own words: the Chinese twin where the reader asks for it. A text that has none yet says so."""

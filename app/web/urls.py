@@ -47,6 +47,11 @@ def cell_address(issue: str, build: str, hardware: str) -> str:
     return f"/cells/{part(issue)}/{part(build)}?hardware={part(hardware)}"
 
 
+def costs_address(issue: str, build: str, hardware: str) -> str:
+    """What the workarounds of a cell cost, as CSV."""
+    return f"/cells/{part(issue)}/{part(build)}/costs.csv?hardware={part(hardware)}"
+
+
 def cell_anchor(build: str, hardware: str) -> str:
     """Where a cell stands among the sections of its issue, in pages that are files."""
     return f"{build}.{hardware}"

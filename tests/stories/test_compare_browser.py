@@ -49,7 +49,7 @@ def _read_the_answer(page: Page) -> None:
     expect(page.get_by_role("heading", level=1)).to_contain_text("1 newly broken")
     broken = page.get_by_role("region", name="Newly broken", exact=True)
     expect(broken).to_contain_text(MASK.id)
-    expect(broken).to_contain_text("measured to help: eager_mask")
+    expect(broken).to_contain_text("measured to help: Make it eagerly")
     page.get_by_role("heading", level=2, name="Still fails").click()
     expect(page.get_by_role("region", name="Still fails", exact=True)).to_contain_text("wrong numbers without an error")
 

@@ -297,7 +297,7 @@ def test_nothing_is_wider_than_the_window(browser: Browser, site: str, width: st
 def test_on_a_telephone_each_issue_is_a_card_with_its_strip(browser: Browser, site: str) -> None:
     with reading_with(browser, viewport=NARROW) as context:
         page = context.new_page()
-        page.goto(f"{site}{MATRIX}?columns=releases")
+        page.goto(f"{site}{MATRIX}?columns=releases&view=squares")
         expect(page.locator("a.head").first).to_be_hidden()
         row = page.locator("tr.row", has_text="bmm gives wrong numbers")
         label, square = row.locator("td").first, row.locator("a.q").first

@@ -77,6 +77,7 @@ def test_every_page_is_found(opened: Opened) -> None:
         MATRIX,
         "/runs",
         "/changes",
+        "/charts",
         "/coverage",
         "/hygiene",
         "/quality",

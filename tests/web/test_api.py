@@ -192,8 +192,10 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/hygiene",
         "/api/v1/changes",
         "/api/v1/export/{format}",
+        "/api/v1/charts",
         "/api/v1/compare",
         "/api/v1/coverage",
+        "/api/v1/lifespans",
         "/api/v1/overview",
         "/api/v1/quality",
         "/api/v1/issues",
@@ -246,6 +248,8 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/runs", 3),
         ("/api/v1/changes", 4),  # generation, issues, steps, imports
         (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 5),  # generation, classes, builds, issues, cells
+        ("/api/v1/charts", 2),
+        ("/api/v1/lifespans", 2),
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
         ("/api/v1/overview", 3),  # generation, and twice what is kept being of it
         ("/api/v1/quality", 9),  # generation twice, issues, trials, outcomes, times, cells, events, attempts

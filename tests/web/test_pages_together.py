@@ -46,6 +46,7 @@ def addresses(client: TestClient) -> dict[str, str]:
         "runs.html": "/runs",
         "hygiene.html": "/hygiene",
         "changes.html": "/changes",
+        "charts.html": "/charts",
         "coverage.html": "/coverage",
         "quality.html": "/quality",
         "paste.html": "/errors",

@@ -16,11 +16,13 @@ from knowngood.app.web.json_body import Body, read_from
 
 
 class SpentBody(Body):
-    """Medians over `attempts`; `peak_bytes` is null where it was not recorded."""
+    """Medians over `attempts`, and the least and greatest; `peak_bytes` is null where it was not recorded."""
 
     seconds: float
     peak_bytes: Annotated[int | None, AfterValidator(lambda count: count or None)]
     attempts: int
+    seconds_range: tuple[float, float]
+    peak_bytes_range: tuple[int, int]
 
 
 class CostBody(Body):

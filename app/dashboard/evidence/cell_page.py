@@ -1,13 +1,15 @@
 """`/cells/{issue}/{build}`: why this verdict, from which attempts, and how to see it again."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
+from knowngood.app.dashboard.charts.costs import CostChart, Moment, Timeline, cost_chart, costs_csv, timeline
 from knowngood.app.dashboard.evidence.hashed_requirements import hashed_requirements
 from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
 from knowngood.app.dashboard.evidence.service import (
@@ -31,7 +33,7 @@ from knowngood.app.domain.verdicts.notes import Note, NoteKind
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellKey, VariantFinding, Verdict, is_stale
-from knowngood.app.domain.vocabulary import WORKAROUNDS, StatusLabel
+from knowngood.app.domain.vocabulary import OUTCOMES, WORKAROUNDS, StatusLabel
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import load_notes
 from knowngood.app.store.evidence.changes import load_cell_news
@@ -46,6 +48,7 @@ from knowngood.app.web.urls import (
     badge_address,
     build_address,
     cell_address,
+    costs_address,
     issue_address,
     notes_address,
     pins_address,
@@ -131,6 +134,8 @@ class CellPage:
     variants: tuple[VariantLine, ...]
     workarounds: tuple[WorkaroundView, ...]
     elsewhere: tuple[Elsewhere, ...]
+    costs: CostChart
+    timeline: Timeline | None
     attempts: tuple[AttemptRow, ...]
     is_cut: bool
     attempts_address: str
@@ -151,6 +156,15 @@ def cell(context: Context, issue: str, build: str, hardware: Annotated[Words, Qu
     return context.answer(load, lambda found: context.page("cell.html", cell_page(context, *found)))
 
 
+@router.get("/cells/{issue}/{build}/costs.csv")
+def costs_as_csv(context: Context, issue: str, build: str, hardware: Annotated[Words, Query()] = "") -> Response:
+    def load(session: Session) -> str:
+        evidence = load_cell_evidence(session, context.known(session), issue, build, hardware)
+        return costs_csv(costs_on(evidence.issue, evidence.cell, timed_of(evidence.supporting)))
+
+    return context.answer(load, lambda text: context.text(text, "text/csv; charset=utf-8", "costs.csv"))
+
+
 def cell_page(
     context: RequestContext, evidence: CellEvidence, notes: Sequence[Note], news: Sequence[CellNews]
 ) -> CellPage:
@@ -159,6 +173,8 @@ def cell_page(
     own = cell_address(issue.id, build.id, cell.hardware)
     one_cell = {"issue": issue.id, "builds": build.id, "hardware": cell.hardware}
     titles = {variant.id: variant.title for variant in issue.variants}
+    costs = costs_on(issue, cell, timed_of(evidence.supporting))
+    workarounds = workarounds_of(issue, build, cell, context, costs)
     return CellPage(
         issue=issue,
         issue_title=context.title_of(issue),
@@ -188,8 +204,15 @@ def cell_page(
             for class_ in dict.fromkeys([*evidence.classes, cell.hardware])
         ),
         variants=tuple(VariantLine(one, titles.get(one.variant, "")) for one in cell.variants),
-        workarounds=workarounds_of(issue, build, cell, context, costs_on(issue, cell, timed_of(evidence.supporting))),
+        workarounds=workarounds,
         elsewhere=elsewhere_of(issue, build, cell, context),
+        costs=cost_chart(
+            {one.id: one.title for one in workarounds},
+            costs,
+            costs_address(issue.id, build.id, cell.hardware),
+            f"{API}{own}",
+        ),
+        timeline=timeline(_moments(context, issue, evidence.attempts)),
         attempts=tuple(_telling_first(issue, evidence.attempts)),
         is_cut=len(evidence.attempts) >= ATTEMPTS_SHOWN,
         attempts_address=f"{API}/attempts?{urlencode(one_cell)}",
@@ -199,6 +222,15 @@ def cell_page(
         commands=commands(subject, context.base),
         json_address=f"{API}{own}",
     )
+
+
+def _moments(
+    context: RequestContext, issue: Issue, attempts: Iterable[AttemptRow]
+) -> Iterator[tuple[str, datetime, Moment]]:
+    for row in _telling_first(issue, attempts):
+        one, term = row.attempt, OUTCOMES[row.judgement.outcome]
+        name = f"{one.arm} {one.variant} #{one.ordinal}, {one.finished_at:%Y-%m-%d %H:%M}: {context.say(term.word)}"
+        yield one.arm, one.finished_at, Moment(0, term.label, name, attempt_address(one.id), row.counted)
 
 
 def _silence(context: RequestContext, issue: Issue, cell: Cell) -> str:

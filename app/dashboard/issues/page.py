@@ -10,6 +10,8 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
+from knowngood.app.dashboard.charts.drawing import LifespanChart, lifespan_chart
+from knowngood.app.dashboard.charts.lifespans import lifespans_by_class
 from knowngood.app.dashboard.evidence.reproduce import Commands, Subject, commands
 from knowngood.app.dashboard.evidence.service import how_known
 from knowngood.app.dashboard.issues.cell_sections import CellSections, sections_of
@@ -148,6 +150,7 @@ class IssuePage:
     title: str
     summary: Markup
     strips: tuple[Strip, ...]
+    lifespans: LifespanChart
     spans: tuple[SpanLine, ...]
     build: Build
     is_remembered: bool
@@ -265,6 +268,9 @@ def issue_page(
         title=context.title_of(issue),
         summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
+        lifespans=lifespan_chart(
+            context, lifespans_by_class(issue, telling.known, measured or (hardware,)), build=build.id, by_class=True
+        ),
         spans=tuple(_spans(context, strips)),
         build=build,
         is_remembered=telling.chosen.is_remembered,

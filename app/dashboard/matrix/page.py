@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from itertools import accumulate, groupby
 from typing import Annotated, Self
@@ -12,13 +13,14 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Response
 from markupsafe import Markup
 
+from knowngood.app.dashboard.charts.drawing import LifespanChart, lifespan_chart
+from knowngood.app.dashboard.charts.lifespans import lifespans_of
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
 from knowngood.app.dashboard.matrix.totals import TotalLine, bars_of, counted, lines_of
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import (
     Columns,
@@ -32,7 +34,7 @@ from knowngood.app.domain.verdicts.matrix import (
     tally,
     total,
 )
-from knowngood.app.domain.verdicts.status import Prospect, prospect_of, working
+from knowngood.app.domain.verdicts.status import Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Session
@@ -49,6 +51,14 @@ router = APIRouter(include_in_schema=False)
 EVERY, NONE = "all", "none"  # of `fold`: every group, no group
 
 
+class MatrixView(StrEnum):
+    """The way a row is drawn. Where nobody chose, the style sheet does: bars on narrow screens."""
+
+    BY_WIDTH = ""
+    SQUARES = "squares"
+    LIFESPANS = "lifespans"
+
+
 class MatrixPageQuery(MatrixQuery):
     """The page shows one hardware class at a time, and may fold its rows and columns.
 
@@ -61,6 +71,7 @@ class MatrixPageQuery(MatrixQuery):
     columns: Columns = Columns.MEASURED
     fold: Names
     fold_minors: Names
+    view: MatrixView = MatrixView.BY_WIDTH
 
     def asking(self, **changes: object) -> str:
         """The query string of this view with `changes`; what stands at its default is left out."""
@@ -163,6 +174,8 @@ class MatrixPage:
     names_python: bool
     groups: tuple[Group, ...]
     fold_all: Choice
+    lifespans: LifespanChart | None
+    views: tuple[Choice, ...]
     elsewhere: tuple[Row, ...]
     on_cpu: tuple[Row, ...]
     cpu_address: str
@@ -234,6 +247,8 @@ def matrix_page(
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
         fold_all=_fold_all(context, query, groups, cells),
+        lifespans=_lifespans(context, query, groups, selection.known, hardware),
+        views=_view_choices(context, query),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
         cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
@@ -256,6 +271,29 @@ def matrix_page(
         is_large=is_large,
         begins_folded=cells > MOST_CELLS,
     )
+
+
+VIEW_WORDS = {MatrixView.SQUARES: "squares", MatrixView.LIFESPANS: "lifespans"}
+
+
+def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(context.say(word), f"{MATRIX}{query.asking(view=view)}", query.view is view)
+        for view, word in VIEW_WORDS.items()
+    )
+
+
+def _lifespans(
+    context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str
+) -> LifespanChart | None:
+    """Those of groups that are not folded. None where only squares are asked for. Beside squares, whose cells are
+    links, bars are pictures alone.
+    """
+    if query.view is MatrixView.SQUARES:
+        return None
+    issues = [row.issue for group in groups if not group.fold.is_folded for row in group.rows]
+    spans = lifespans_of(issues, known, hardware)
+    return lifespan_chart(context, spans, has_cells=query.view is MatrixView.LIFESPANS)
 
 
 def _twin(query: MatrixPageQuery) -> Columns:
@@ -299,7 +337,7 @@ def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[R
     for issue in selection.issues:
         cells = selection.rows[issue.id, look.hardware]
         history = selection.known.told(issue, look.hardware)
-        helping = _helping(selection.known, issue.id, look.hardware)
+        helping = len(selection.known.helping(issue.id, look.hardware))
         title = context.title_of(issue)
         rows.append(
             _row(
@@ -346,15 +384,6 @@ def _row(
         tally=tally(cells.them, stale),
         is_on_cpu=concerns_cpu_path(cells.them),
     )
-
-
-def _helping(known: Known, issue: str, hardware: str) -> int:
-    """How many workarounds were measured to help on any build."""
-    helping: set[str] = set()
-    for _, cell in known.measured(issue, hardware):
-        if cell.verdict in FAILING:
-            helping.update(working(cell))
-    return len(helping)
 
 
 def _sentence(cells: Sequence[Cell], history: str, helping: int) -> str:

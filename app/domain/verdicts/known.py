@@ -11,9 +11,9 @@ from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.issue_selectors import Names, names_of
 from knowngood.app.domain.measuring.machine import CPU_CLASS
-from knowngood.app.domain.verdicts.history import Fix, History, first_fix, history_of, releases_of
+from knowngood.app.domain.verdicts.history import FAILING, Fix, History, first_fix, history_of, releases_of
 from knowngood.app.domain.verdicts.inference import Claims
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
+from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict, WorkaroundVerdict
 
 _NOTHING = frozenset({Verdict.NOT_RUN, Verdict.NOT_APPLICABLE})
 
@@ -91,15 +91,28 @@ class Known:
         told = ((build, stored.get(build.id, Verdict.NOT_RUN), other) for build, other in unmeasured)
         return [(build, other if verdict is Verdict.NOT_RUN else verdict) for build, verdict, other in told]
 
-    def told(self, issue: Issue, hardware: str) -> str:
-        """The history in words. An issue that does not depend on the device is told by the CPU where it was measured
-        there alone, as its cells are.
+    def telling_history(self, issue: Issue, hardware: str) -> tuple[History, str]:
+        """The history that is told of an issue on a class, and the class that it is of. An issue that does not depend
+        on the device is told by the CPU where it was measured there alone, as its cells are.
         """
         own = self.history(issue.id, hardware)
         if own.measured or not self.infers or issue.requires.device is not Device.ANY:
-            return own.sentence
+            return own, hardware
         on_cpu = self.history(issue.id, CPU_CLASS)
-        return f"as on {CPU_CLASS}: {on_cpu.sentence}" if on_cpu.measured else own.sentence
+        return (on_cpu, CPU_CLASS) if on_cpu.measured else (own, hardware)
+
+    def told(self, issue: Issue, hardware: str) -> str:
+        """The history in words."""
+        history, class_ = self.telling_history(issue, hardware)
+        return history.sentence if class_ == hardware else f"as on {class_}: {history.sentence}"
+
+    def helping(self, issue: str, hardware: str) -> frozenset[str]:
+        """The workarounds that were measured to help on any build."""
+        found: set[str] = set()
+        for _, cell in self.measured(issue, hardware):
+            if cell.verdict in FAILING:
+                found.update(id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE)
+        return frozenset(found)
 
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
         """Where an issue that fails on `build` passes again."""

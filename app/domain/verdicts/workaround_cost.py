@@ -32,11 +32,13 @@ class Timed:
 
 @dataclass(frozen=True)
 class MedianCost:
-    """Medians over `attempts`; `peak_bytes` is 0 where it was not recorded."""
+    """Medians over `attempts`, and the least and greatest of each; `peak_bytes` is 0 where it was not recorded."""
 
     seconds: float
     peak_bytes: int
     attempts: int
+    seconds_range: tuple[float, float]
+    peak_bytes_range: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -77,4 +79,11 @@ def _cost(
 
 def _spent(timed: Sequence[Timed]) -> MedianCost:
     peaks = [one.peak_bytes for one in timed if one.peak_bytes]
-    return MedianCost(median(one.own_s for one in timed), round(median(peaks)) if peaks else 0, len(timed))
+    seconds = [one.own_s for one in timed]
+    return MedianCost(
+        seconds=median(seconds),
+        peak_bytes=round(median(peaks)) if peaks else 0,
+        attempts=len(timed),
+        seconds_range=(min(seconds), max(seconds)),
+        peak_bytes_range=(min(peaks, default=0), max(peaks, default=0)),
+    )

@@ -369,8 +369,8 @@ def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known
 
 # For one, for several, and, where nothing is worth a word too, for none.
 COUNTED_WORDS = {
-    Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
     Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
+    Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
     Group.NEW: ("{n} new with what is new", "{n} new with what is new", ""),
     Group.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before", ""),
     Group.NOT_KNOWN_NOW: ("{n} not known there", "{n} not known there", ""),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Annotated, Any
 
@@ -283,7 +284,9 @@ def _line(context: RequestContext, pair: IssuePair) -> PairLine:
         before=_mark(context, pair.before, is_old=pair.old[0]),
         after=_mark(context, pair.after, is_old=pair.old[1]),
         transition=pair.transition,
-        notes=tuple(_note(context, words, values) for words, values in notes_of(pair)),
+        notes=tuple(
+            _note(context, words, values) for words, values in notes_of(pair, partial(context.titled, pair.issue))
+        ),
         reason=pair.after.reason if pair.group in _EXPLAINED else "",
     )
 

@@ -3,7 +3,7 @@
 The words for groups and turns stand here, so that page, terminal and Markdown call one thing by one name.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from knowngood.app.domain.verdicts.inference import in_words
 from knowngood.app.features.compare.comparison import (
@@ -94,10 +94,12 @@ def marks_of(pair: IssuePair) -> Iterator[str]:
         yield MARK_WORDS["old"]
 
 
-def notes_of(pair: IssuePair) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Notes on a pair beside its verdicts: words, and the values of their places."""
-    for turn, names in grouped_turns(pair).items():
-        yield TURN_WORDS[turn], {"names": ", ".join(names)}
+def notes_of(
+    pair: IssuePair, naming: Callable[[Sequence[str]], str] = ", ".join
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Notes on a pair beside its verdicts: words, and the values of their places. `naming` lists workarounds (ids)."""
+    for turn, ids in grouped_turns(pair).items():
+        yield TURN_WORDS[turn], {"names": naming(ids)}
     for flaky, passing in ((pair.before, pair.after), (pair.after, pair.before)):
         if standing_of(passing) is SideStanding.PASSES and (needed := passes_needed(flaky, passing)):
             yield NOTE_WORDS["luck"], {"build": flaky.build, "needed": str(needed)}

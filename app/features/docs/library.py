@@ -40,6 +40,7 @@ _SHELVES = {
         "query",
         "my-build",
         "upgrade",
+        "charts",
         "bisect",
         "scheduling",
         "api",

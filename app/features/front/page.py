@@ -1,14 +1,15 @@
 """`/`: what this is, where to paste, how the reader's build stands and where to go from it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import groupby, islice
+from itertools import islice
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request, Response
 
+from knowngood.app.dashboard.charts.drawing import BarChart, LifespanChart, lifespan_chart, pass_rate_chart
 from knowngood.app.dashboard.matrix.moved import moved
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.known import Known
@@ -86,24 +87,13 @@ class YoursView:
     warnings: tuple[IssueLine, ...]
     more_warnings: int
     warnings_address: str
-    severe: tuple[IssueLine, ...]
+    lifespans: LifespanChart
     shared_address: str
 
 
 @dataclass(frozen=True)
-class ReleaseLine:
-    release: str
-    build: str
-    address: str
-    passes: int
-    helped: int
-    fails: int
-    not_known: int
-
-
-@dataclass(frozen=True)
 class FrontPage:
-    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing). `rates` are the releases by
+    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing). `rates` has a chart for each
     hardware class.
     """
 
@@ -115,7 +105,7 @@ class FrontPage:
     unknown: tuple[str, ...]
     turns: tuple[TurnLine, ...]
     changed: int
-    rates: Mapping[str, Sequence[ReleaseLine]]
+    rates: tuple[BarChart, ...]
     active: RunRow | None
     my_build_address: str
     active_address: str
@@ -159,10 +149,7 @@ def front_page(context: RequestContext, found: Overview, own: ReaderBuild, activ
         unknown=own.unknown,
         turns=tuple(islice(_turns(context, found), _TURNS)),
         changed=found.news.cells,
-        rates={
-            hardware: tuple(map(_release, reversed(list(standings))))
-            for hardware, standings in groupby(found.releases, key=lambda one: one.hardware)
-        },
+        rates=tuple(pass_rate_chart(context, one) for one in found.rates),
         active=active,
         active_address=run_address(active.id) if active else "",
         my_build_address=MY_BUILD,
@@ -188,7 +175,7 @@ def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView
         warnings=tuple(map(line, yours.watch_out[:_WARNINGS])),
         more_warnings=len(yours.watch_out[_WARNINGS:]),
         warnings_address=_column(standing, _WARNED),
-        severe=tuple(map(line, yours.severe)),
+        lifespans=lifespan_chart(context, yours.lifespans, build=build.id),
         shared_address=shared_address(FRONT, build.id, hardware),
     )
 
@@ -234,18 +221,6 @@ def _turns(context: RequestContext, found: Overview) -> Iterator[TurnLine]:
             hardware=turn.hardware,
             after=shown(VERDICTS[turn.after], context.language),
         )
-
-
-def _release(one: Standing) -> ReleaseLine:
-    return ReleaseLine(
-        release=one.build.build_id.release,
-        build=one.build.id,
-        address=_column(one),
-        passes=one.counts[Prospect.PASSES],
-        helped=one.counts[Prospect.NEEDS_WORKAROUND],
-        fails=one.counts[Prospect.FAILS],
-        not_known=one.counts[Prospect.NOT_KNOWN],
-    )
 
 
 def _column(one: Standing, query: str = "") -> str:

@@ -96,7 +96,9 @@ def overview_body(found: Overview, *, is_example: bool) -> OverviewBody:
             cells=news.cells,
             issues=list(dict.fromkeys(issue for change in news.changes for issue in change.issues)),
         ),
-        releases=[_standing(one) for one in found.releases],
+        releases=[
+            _standing(Standing(one.build, rate.hardware, one.counts)) for rate in found.rates for one in rate.releases
+        ],
     )
 
 

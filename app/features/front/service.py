@@ -7,19 +7,21 @@ changes 0.09 s, the times of all attempts 0.04 s and the counts of all releases 
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import TypeVar, cast
 
+from knowngood.app.dashboard.charts.lifespans import Lifespans, lifespans_of
+from knowngood.app.dashboard.charts.pass_rate import PassRate, pass_rate
+from knowngood.app.dashboard.charts.releases import measured_releases
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.issue_selectors import is_at_least
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.changes import Change
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.matrix import measured_line
 from knowngood.app.domain.verdicts.status import FAILING_PROSPECTS, Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import Cell, is_silent
 from knowngood.app.features.changes.service import ChangesQuery, load_changes
@@ -84,20 +86,21 @@ class Yours:
     """Everything about one build. `advice` is that of `/upgrade` on the same class, without the candidates that it does
     not recommend; None where none can be given, as with a stored row that cannot be read: `/upgrade` says why.
 
-    `watch_out` are issues of high or critical severity that give wrong numbers there without an error.
+    `watch_out` are issues of high or critical severity that give wrong numbers there without an error; `lifespans` are
+    those of the `severe` ones.
     """
 
     standing: Standing
     advice: UpgradeAdvice | None
     watch_out: tuple[IssueStanding, ...]
     severe: tuple[IssueStanding, ...]
+    lifespans: Lifespans
 
 
 @dataclass(frozen=True)
 class Overview:
     """`catalogue` are the issues by id. `builds` counts those of which anything is stored; `newest` is the last result
-    (None: there is none). `yours` is None where no build was measured. `releases` are those that were measured, oldest
-    first, class by class.
+    (None: there is none). `yours` is None where no build was measured. `rates` are those of each class.
     """
 
     catalogue: Mapping[str, Issue]
@@ -106,7 +109,7 @@ class Overview:
     newest: datetime | None
     yours: Yours | None
     news: News
-    releases: tuple[Standing, ...]
+    rates: tuple[PassRate, ...]
 
 
 class OverviewCache:
@@ -159,7 +162,7 @@ def load_overview(session: Session, state: AppState, now: datetime, build: Build
         newest=kept.find_or_make(snapshot, "newest", lambda: _newest(known)),
         yours=kept.find_or_make(snapshot, (about.id, hardware), lambda: make_yours(about)) if about else None,
         news=News(since, tuple(change for change in news if change.at >= since)),
-        releases=kept.find_or_make(snapshot, "releases", lambda: tuple(_releases(known))),
+        rates=kept.find_or_make(snapshot, "rates", lambda: tuple(pass_rate(known, one) for one in known.hardware)),
     )
 
 
@@ -169,23 +172,13 @@ def usual_class(known: Known) -> str:
 
 
 def newest_release(known: Known, hardware: str) -> Build | None:
-    return next(reversed(_line(known, hardware)), None)
-
-
-def _line(known: Known, hardware: str) -> Sequence[Build]:
-    builds = tuple(known.builds.values())
-    return measured_line(builds, {build.id for build in builds if known.is_measured(build, [hardware])})
+    measured = measured_releases(known, [hardware])
+    return measured[-1].head if measured else None
 
 
 def _newest(known: Known) -> datetime | None:
     times = (cell.measured_at for issue in known.issues for cell in known.stored(issue))
     return max((time for time in times if time is not None), default=None)
-
-
-def _releases(known: Known) -> Iterator[Standing]:
-    for hardware in known.hardware:
-        for build in _line(known, hardware):
-            yield standing_of(build, hardware, known)
 
 
 def standing_of(build: Build, hardware: str, known: Known) -> Standing:
@@ -195,11 +188,13 @@ def standing_of(build: Build, hardware: str, known: Known) -> Standing:
 
 def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | None) -> Yours:
     rows = [_row(issue, build, hardware, known) for issue in known.issues.values()]
+    severe = tuple(_most_severe(rows, known, hardware))
     return Yours(
         standing=standing_of(build, hardware, known),
         advice=advice,
         watch_out=tuple(_watch_out(rows)),
-        severe=tuple(_most_severe(rows, known, hardware)),
+        severe=severe,
+        lifespans=lifespans_of([row.issue for row in severe], known, hardware),
     )
 
 

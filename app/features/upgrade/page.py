@@ -59,7 +59,7 @@ UPGRADE = "/upgrade"
 NOTE = "/upgrade.md"
 
 _MARKDOWN = "text/markdown; charset=utf-8"
-_FIRST = 5  # rows in sight, the build one is on among them: the note stands under them
+_FIRST = 4  # rows in sight, the build one is on among them: the note stands under them, on the first screen
 
 
 class UpgradePageQuery(UpgradeQuery):
@@ -479,7 +479,7 @@ def _figure(context: RequestContext, one: Candidate, tally: Tally, address: str)
     return Figure(context.say(COLUMN_WORDS[tally]), str(count), leads, beside)
 
 
-_FOLDED = frozenset({Tally.FAILS, Tally.NEEDS_WORKAROUND, Tally.PASSES, Tally.DOES_NOT_APPLY})
+_OPEN = frozenset({Tally.LOST, Tally.NOT_KNOWN_BEFORE})  # what nobody must miss
 
 
 def _shown(
@@ -523,7 +523,7 @@ def _note(context: RequestContext, advice: UpgradeAdvice, one: Candidate, query:
 def _sections(context: RequestContext, one: Candidate) -> Iterator[Section]:
     for tally, items in sections(one).items():
         lines = tuple(_line(context, item) for item in items)
-        yield Section(tally.value, context.say(SECTION_WORDS[tally]), lines, tally in _FOLDED)
+        yield Section(tally.value, context.say(SECTION_WORDS[tally]), lines, tally not in _OPEN)
 
 
 def _line(context: RequestContext, item: Item) -> ItemLine:
@@ -539,7 +539,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         is_silent=item.is_silent,
         before=_mark(context, item.before),
         after=_mark(context, cell),
-        notes=tuple(context.say(words, **values) for words, values in notes_of(item)),
+        notes=tuple(context.say(words, **values) for words, values in notes_of(item, partial(context.titled, issue))),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )

@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from knowngood.app.domain.verdicts.workaround_cost import MedianCost
+
 DOMAIN = "knowngood"
 CATALOGUES = Path(__file__).parents[1] / "locale"
 CHINESE: gettext.NullTranslations = gettext.translation(DOMAIN, CATALOGUES, languages=["zh"])
@@ -86,6 +88,16 @@ def duration(seconds: float) -> str:
     if whole < 2 * _HOUR:
         return f"{whole // _MINUTE} min {whole % _MINUTE} s"
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def short_duration(seconds: float) -> str:
+    """The same where what is hardly measurable is said as such."""
+    return duration(seconds) if seconds >= 0.05 else "< 0.1 s"  # noqa: PLR2004 - what rounds to a tenth
+
+
+def spent(cost: MedianCost) -> str:
+    """`3.1 s, 499 MB`; the time alone where the memory was not recorded."""
+    return ", ".join([short_duration(cost.seconds), *([size(cost.peak_bytes)] if cost.peak_bytes else [])])
 
 
 def size(count: int) -> str:

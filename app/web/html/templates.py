@@ -48,5 +48,11 @@ def make_templates(assets: Mapping[str, Asset]) -> Jinja2Templates:
     }
     environment.globals |= {"site_data": SITE_DATA, "site_search": SITE_SEARCH}
     environment.filters |= {"coded": coded, "uncoded": uncoded, "said_beside": said_beside, "word_of": word_of}
-    environment.filters |= {"drawn": drawn, "exact": i18n.exact, "duration": i18n.duration, "size": i18n.size}
+    environment.filters |= {
+        "drawn": drawn,
+        "exact": i18n.exact,
+        "duration": i18n.duration,
+        "spent": i18n.spent,
+        "size": i18n.size,
+    }
     return Jinja2Templates(env=environment)

@@ -271,7 +271,10 @@ function showCard(cell) {
   if (cell === shown) return;
   hideCard();
   shown = cell;
-  card.replaceChildren(make("b", "", cell.getAttribute("aria-label")));
+  const row = cell.closest("[data-issue]");
+  const title = row?.querySelector("th a")?.textContent;
+  const label = cell.getAttribute("aria-label");
+  card.replaceChildren(make("b", "", title ? label.replace(row.dataset.issue, title) : label));
   card.hidden = false;
   cell.setAttribute("aria-describedby", "card");
   if (touching) card.append(Object.assign(make("a", "", said.open), { href: cell.href }));

@@ -23,8 +23,8 @@ def test_the_first_line_is_the_answer_and_the_gravest_comes_next(call: Call) -> 
     assert done.code == 0
     answer, groups = done.out.split("\n\n", 1)
     assert " ".join(answer.split()) == (
-        f"From {OLD.id} to {BAD.id} on cpu-x86_64: 1 fixed (1 by old evidence), 1 newly broken (1 has "
-        "a workaround), 1 still fails."
+        f"From {OLD.id} to {BAD.id} on cpu-x86_64: 1 newly broken (1 has a workaround), 1 fixed (1 by old "
+        "evidence), 1 still fails."
     )
     assert groups.startswith(
         'Newly broken (1)\n  ✓ → ✕\'  create_block_mask fails: "conflicting declaration" (pytorch-151290)'
@@ -111,4 +111,4 @@ def test_in_a_new_installation_the_catalogue_is_read_and_nothing_is_claimed(
     monkeypatch.setenv("KNOWNGOOD_CATALOGUE", str(TOYS))
     done = call("0.0.1", "0.0.2")
     assert done.code == 3
-    assert ": none fixed, none newly broken, " in " ".join(done.out.split())
+    assert ": none newly broken, none fixed, " in " ".join(done.out.split())

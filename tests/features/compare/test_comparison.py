@@ -156,7 +156,7 @@ def test_old_evidence_changes_no_transition_and_is_told() -> None:
     compared = compare([ISSUE], A, B, HARDWARE, _known([before, after], [ISSUE]), now=years_later)
     assert compared.pairs[0].transition is Transition.FIXED
     assert compared.pairs[0].old == (True, True)
-    assert sentence(compared).endswith(": 1 fixed (1 by old evidence), none newly broken")
+    assert sentence(compared).endswith(": none newly broken, 1 fixed (1 by old evidence)")
 
 
 # -- workarounds -------------------------------------------------------------------------------------------------------
@@ -363,8 +363,8 @@ def test_the_first_sentence_is_the_answer() -> None:
     cells = [replace(cell, workarounds=helped) if cell.issue in {"toy-3", "toy-4", "toy-5"} else cell for cell in cells]
     issues[2] = replace(issues[2], silent=True)
     assert sentence(_compared(*cells, issues=issues)) == (
-        "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 fixed, 2 newly broken (1 gives wrong numbers "
-        "without an error, 1 has a workaround), 1 new with what is new, 2 not known before, 2 not known there, "
+        "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 newly broken (1 gives wrong numbers without "
+        "an error, 1 has a workaround), 2 fixed, 1 new with what is new, 2 not known before, 2 not known there, "
         "1 fails in another way, 3 still fail (2 have a workaround)"
     )
 
@@ -373,7 +373,7 @@ def test_what_was_not_run_before_is_no_failure_of_the_upgrade() -> None:
     """`compare 2.7.1 2.8.0` on a GPU said "10 fail that were not known before"; 2.7.1 had not been run there."""
     issues, cells = _issues_and_cells([(Verdict.NOT_RUN, FAILS)] * 10 + [(PASSES, PASSES)])
     told = sentence(_compared(*cells, issues=issues))
-    assert told.endswith(": none fixed, none newly broken, 10 not known before")
+    assert told.endswith(": none newly broken, none fixed, 10 not known before")
 
 
 def test_a_workaround_that_helps_in_part_is_none() -> None:
@@ -384,7 +384,7 @@ def test_a_workaround_that_helps_in_part_is_none() -> None:
 
 def test_what_is_fixed_and_what_breaks_is_said_even_where_it_is_nothing() -> None:
     issues, cells = _issues_and_cells([(PASSES, PASSES)])
-    assert sentence(_compared(*cells, issues=issues)).endswith(": none fixed, none newly broken")
+    assert sentence(_compared(*cells, issues=issues)).endswith(": none newly broken, none fixed")
 
 
 def test_groups_stand_in_their_order_and_silent_ones_first_among_them() -> None:

@@ -35,7 +35,7 @@ def test_the_first_line_is_the_answer(client: TestClient) -> None:
     text = client.get(address(BAD.id, GOOD.id)).text
     whole = " ".join(text.split("<h1")[1].split("</h1>")[0].replace("<span", " <span").split())
     assert "From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86_64" in whole
-    assert "1 fixed, none newly broken, 1 not known there" in whole
+    assert "none newly broken, 1 fixed, 1 not known there" in whole
 
 
 def test_every_issue_stands_in_the_group_of_what_became_of_it(client: TestClient) -> None:
@@ -246,7 +246,7 @@ def test_the_markdown_is_ready_to_be_pasted(client: TestClient) -> None:
     first, *_ = response.text.splitlines()
     assert first == (
         "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: "
-        "1 fixed, none newly broken, 1 not known there.**"
+        "none newly broken, 1 fixed, 1 not known there.**"
     )
     assert f"({MASK.id})](<http://testserver/issues/{MASK.id}>)" in response.text
     assert "<script" not in response.text

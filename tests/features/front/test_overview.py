@@ -84,10 +84,9 @@ def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
     )
     assert (page.yours.passes, page.yours.not_known) == (standing["passes"], standing["not_known"])
     assert (page.issues, page.builds, page.changed) == (told["issues"], told["builds"], told["changes"]["cells"])
-    assert [one.id for one in page.yours.severe] == [one["issue"] for one in told["severe"]]
-    lines = [line for lines in page.rates.values() for line in reversed(lines)]
-    assert [(one.build, one.passes, one.helped, one.fails, one.not_known) for one in lines] == [
-        tuple(one[name] for name in ("build", "passes", "needs_workaround", "fails", "not_known"))
+    assert [row.issue for row in page.yours.lifespans.rows] == [one["issue"] for one in told["severe"]]
+    assert [row[2:6] for chart in page.rates for row in chart.rows] == [
+        tuple(str(one[name]) for name in ("passes", "needs_workaround", "fails", "not_known"))
         for one in told["releases"]
     ]
 

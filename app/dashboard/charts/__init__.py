@@ -1,0 +1,1 @@
+"""Charts of what is known: numbers by release, and their geometry."""

@@ -1,0 +1,61 @@
+"""The columns of charts: the measured releases of a hardware class, each with the cell that stands for it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.history import releases_of
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.domain.verdicts.matrix import Column, rows_of
+from knowngood.app.domain.verdicts.status import Prospect
+from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.vocabulary import StatusLabel
+
+SIGNS: Mapping[Prospect, StatusLabel] = {
+    Prospect.PASSES: StatusLabel.PASSES,
+    Prospect.NEEDS_WORKAROUND: StatusLabel.WORKAROUND,
+    Prospect.FAILS: StatusLabel.FAILS,
+    Prospect.NOT_KNOWN: StatusLabel.NOT_RUN,
+    Prospect.DOES_NOT_APPLY: StatusLabel.NOT_APPLICABLE,
+}
+"""The hue of each, in the order in which they are stacked."""
+
+WORDS: Mapping[Prospect, str] = {
+    Prospect.PASSES: "passes",
+    Prospect.NEEDS_WORKAROUND: "fails, has a workaround",
+    Prospect.FAILS: "fails",
+    Prospect.NOT_KNOWN: "not known",
+    Prospect.DOES_NOT_APPLY: "does not apply",
+}
+
+
+def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
+    """Every release with a result on one of the classes, oldest first.
+
+    All of its Pythons that were measured share the column, also where they disagree; it is named by the default one, or
+    by another where only that was measured.
+    """
+    found = []
+    for release in releases_of(known.builds.values()):
+        measured = [build for build in release if known.is_measured(build, hardware)]
+        if measured:
+            found.append(Column(tuple(sorted(measured, key=lambda build: build.python != DEFAULT_PYTHON))))
+    return tuple(found)
+
+
+def cells_by_release(
+    issues: Iterable[Issue], columns: Sequence[Column], hardware: str, known: Known
+) -> dict[str, tuple[Cell, ...]]:
+    """By issue, the cell that stands for each column, as in the matrix."""
+    rows = rows_of(tuple(issues), columns, [hardware], known)
+    return {issue: cells for (issue, _), cells in rows.items()}
+
+
+def short_labels(releases: Iterable[str]) -> tuple[str, ...]:
+    """`2.9`, `.1`, `2.10`: the minor where it begins, and else the patch alone, so that each fits under a bar."""
+    labels, before = list[str](), ""
+    for release in releases:
+        minor, _, patch = release.rpartition(".")
+        labels.append(f".{patch}" if minor == before else minor)
+        before = minor
+    return tuple(labels)

@@ -1,0 +1,1 @@
+"""`/charts`: what is known as pictures, each with its numbers."""

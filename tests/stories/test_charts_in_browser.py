@@ -1,0 +1,91 @@
+"""Charts in a real browser: seen on the first screen, reached by keys, sound for who cannot see them."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from knowngood.app.store.engine import Engine
+from knowngood.app.web.urls import MATRIX
+from tests.web.browsing import NARROW, SCHEMES, keep_picture, reading_with, served
+from tests.web.given import BAD, MASK, OLD
+
+playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
+
+pytestmark = pytest.mark.browser
+
+DESK = {"width": 1440, "height": 900}
+PHONE = {"width": 390, "height": 844}
+RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+RULES_TOO = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
+
+
+@pytest.fixture(scope="module")
+def site(notebook: Engine) -> Iterator[str]:
+    with served(notebook) as address:
+        yield address
+
+
+def violations(page: Page) -> list[tuple[str, str]]:
+    found = axe.Axe().run(page, options={**RULES, **RULES_TOO}).response["violations"]
+    return [(one["id"], node["html"][:160]) for one in found for node in one["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "telephone"])
+def test_charts_and_lifespans_are_sound_at_every_width(
+    browser: Browser, site: str, scheme: str, screen: dict[str, int]
+) -> None:
+    with reading_with(browser, viewport=screen, color_scheme=scheme) as context:
+        page = context.new_page()
+        for name, address in (
+            ("charts", "/charts"),
+            ("lifespans", f"{MATRIX}?view=lifespans"),
+            ("issue", f"/issues/{MASK.id}"),
+            ("upgrade", "/upgrade?from=2.7.1&watch=vision-team"),
+        ):
+            page.goto(site + address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"], address
+            assert violations(page) == [], address
+            keep_picture(page, f"{name}-{screen['width']}-{scheme}")
+
+
+def test_a_bar_is_a_link_that_keys_reach(browser: Browser, site: str) -> None:
+    with reading_with(browser, viewport=DESK, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(f"{site}/charts")
+        bar = page.get_by_role("link", name=f"{BAD.id}: passes 1")
+        expect(bar).to_be_visible()
+        bar.focus()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{site}/builds/{BAD.id.replace('+', '%2B')}?hardware=cpu-x86_64")
+        page.go_back()
+        page.get_by_text("The numbers as a table").first.click()
+        table = page.get_by_role("table").first
+        expect(table.get_by_role("row", name=OLD.id)).to_be_visible()
+
+
+def test_narrow_screens_begin_with_bars_and_wide_ones_with_squares(browser: Browser, site: str) -> None:
+    for screen, bars in ((DESK, False), (NARROW, True)):
+        with reading_with(browser, viewport=screen, java_script_enabled=False) as context:
+            page = context.new_page()
+            page.goto(site)
+            expect(page.locator(".lifespan").first).to_be_visible(visible=bars)
+            expect(page.locator("table.matrix")).to_be_visible(visible=not bars)
+            page.get_by_role("link", name="squares").click()
+            expect(page.locator("table.matrix")).to_be_visible()
+            page.get_by_role("link", name="lifespans").click()
+            expect(page.locator(".lifespan").first).to_be_visible()
+
+
+def test_the_picture_the_requirements_and_the_note_are_on_the_first_screen(browser: Browser, site: str) -> None:
+    with reading_with(browser, viewport=DESK) as context:
+        page = context.new_page()
+        page.goto(f"{site}/upgrade?from=2.7.1&watch=vision-team")
+        for seen in (page.locator("svg.bar").first, page.get_by_text("torch==2.8.0").first, page.locator(".note pre")):
+            box = seen.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= DESK["height"]
+        for copied in (page.locator("section:has(> #requirements)"), page.locator(".note")):
+            expect(copied.get_by_role("button", name="copy")).to_be_in_viewport()
