@@ -5,11 +5,9 @@ from urllib.parse import quote, urlencode
 
 DECISION = "Knowngood-Decision"
 
-
 MATRIX = "/matrix"  # the grid; until 0.2 it stood at `/`
 API = "/api/v1"
 RESULTS = f"{API}/results"
-MATRIX = "/"
 SEARCH, ERRORS = "/search", "/errors"
 
 # Of pages that are files alone (`knowngood site`): the data beside them, and the words that issues are found by.
