@@ -18,6 +18,11 @@ from knowngood.app.web.html.i18n import Language, say
 
 # `attempt(s)` and `is(are)` stand for either; the most telling forms come first, for a later one may match too.
 FORM_WORDS = (
+    "{lead} {build} ({hardware}): {said}.",
+    "On {build} ({hardware}) it {said}.",
+    "{said}; control passed; path seen ({proof})",
+    "{said}; control passed",
+    "{said}; path seen ({proof})",
     "inferred from {ground} (these Pythons agreed in {n} of {m} cells): {said}",
     "inferred from {ground} (independent of the device; agreed in {n} of {m} cells): {said}",
     "inferred from {ground} (independent of the device): {said}",
@@ -169,6 +174,18 @@ FORM_WORDS = (
 )
 """Every form has its Chinese in the catalogue of the interface's words."""
 
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
+
+
+_TERMS = (*ANSWERS.values(), *VERDICTS.values(), *WORKAROUNDS.values())
+# The catalogue has each word once: not its plural, not as a clause, and no names of verdicts.
+_WORDS = {
+    **{said: term.word for term in _TERMS for said in (term.as_plural, term.as_clause, term.lead, _lower(term.lead))},
+    **{name: term.word for name, term in VERDICTS.items()},
+}
+
 _PLACE = re.compile(r"{(\w+)}")
 _HELD = {  # by the name of a place; every other holds anything
     **dict.fromkeys(("k", "m", "n"), r"[0-9]+"),
@@ -177,12 +194,14 @@ _HELD = {  # by the name of a place; every other holds anything
     **dict.fromkeys(("names", "partly", "others"), r"[^();:]+"),
     "issue": r"[a-z][\w-]*-[0-9]+",
     "state": r"open|closed",
+    "build": r"\S+",
+    "lead": "|".join(lead for term in _TERMS for lead in (re.escape(term.lead), re.escape(_lower(term.lead)))),
 }
 _QUOTED = frozenset(
     {"text", "values", "why", "ending", "quote", "source"}
 )  # what a process, or whoever wrote the issue, said in English
-_SENTENCES = frozenset({"said", "clause", "answer", "more", "verdict", "aside", "seen", "state"})
-_WORD = frozenset({"clause", "answer", "verdict", "state"})
+_SENTENCES = frozenset({"said", "clause", "answer", "more", "verdict", "aside", "seen", "state", "lead"})
+_WORD = frozenset({"clause", "answer", "verdict", "state", "lead"})
 _NAMES = frozenset({"names", "partly", "others"})
 
 
@@ -239,14 +258,6 @@ def _clause(text: str) -> Markup | None:
     words = _WORDS.get(text, text)
     told = i18n.CHINESE.gettext(words)
     return escape(told) if told != words else None
-
-
-_TERMS = (*ANSWERS.values(), *VERDICTS.values(), *WORKAROUNDS.values())
-# The catalogue has each word once: not its plural, not as a clause, and no names of verdicts.
-_WORDS = {
-    **{said: term.word for term in _TERMS for said in (term.as_plural, term.as_clause)},
-    **{name: term.word for name, term in VERDICTS.items()},
-}
 
 
 def _in_parts(text: str) -> Markup | None:
