@@ -1,0 +1,140 @@
+"""A first-time reader at the front door: the answers lie where they are seen, nothing moves, and nobody is kept out."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from knowngood.app.store.engine import Engine, connect
+from tests.fixtures.databases import NewStore
+from tests.web import browsing
+from tests.web.browsing import NARROW, SCREENS, WIDTHS, reading_with
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
+
+pytestmark = pytest.mark.browser
+
+ANSWERS = {
+    "what is this": "#what",
+    "where do I paste": "#ask button",
+    "what does red mean": "#signs",
+    "how does my build do": "#yours",
+    "which build next": "#next",
+}
+SEEN = {1440: 900, 390: 1400}
+"""How far down the first screen goes, by width."""
+
+_SHIFTS = """
+window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.fixture(scope="module")
+def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
+    """With all shipped evidence: what lies where depends on how much there is."""
+    engine: Engine = connect(new_store(shipped_store))
+    with browsing.served(engine) as address:
+        yield address
+    engine.dispose()
+
+
+def bottom(page: Page, place: str) -> float:
+    found: float = page.locator(place).evaluate("(one) => one.getBoundingClientRect().bottom + window.scrollY")
+    return found
+
+
+@pytest.mark.parametrize("width", SEEN)
+@pytest.mark.parametrize("address", ["/", "/?mine=2.7.1", "/?mine=2.7.1&gpu=H100", "/?mine=2.5.1&lang=zh"])
+def test_what_a_stranger_asks_is_answered_on_the_first_screen(
+    browser: Browser, site: str, width: int, address: str
+) -> None:
+    with reading_with(browser, viewport={"width": width, "height": 900}) as context:
+        context.add_init_script(_SHIFTS)
+        page = context.new_page()
+        page.goto(site + address)
+        page.wait_for_load_state("networkidle")
+        assert {
+            question: bottom(page, place) for question, place in ANSWERS.items() if bottom(page, place) > SEEN[width]
+        } == {}
+        assert page.evaluate("window.shifted") == 0
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.system)])
+@pytest.mark.parametrize("address", ["/?mine=2.7.1&gpu=H100", "/my-build"])
+def test_nobody_is_kept_out(browser: Browser, site: str, scheme: str, address: str) -> None:
+    for viewport in (browsing.WIDE, NARROW):
+        with reading_with(browser, color_scheme=scheme, viewport=viewport) as context:
+            page = context.new_page()
+            page.goto(site + address)
+            if address.startswith("/?"):
+                page.locator("details.more summary").click()  # the menu lies over what is under it
+            found = axe.Axe().run(page, options=_RULES).response["violations"]
+            assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+
+
+_RULES = {"rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}}
+
+
+@pytest.mark.parametrize(("width", "most"), [(1280, 60), (1440, 60), (768, 84), (360, 84)])
+def test_the_header_is_one_line_and_two_short_ones_on_a_phone(
+    browser: Browser, site: str, width: int, most: int
+) -> None:
+    with reading_with(browser, viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        for address in (
+            "/",
+            "/?mine=2.7.1&gpu=H100",
+            "/?mine=torch-2.7.1%2Bcu126&gpu=cuda-sm_90",
+            "/?lang=zh&mine=torch-2.7.1%2Bcu126&gpu=H100",
+        ):
+            page.goto(site + address)
+            assert bottom(page, "header.top") <= most, address
+
+
+@pytest.mark.parametrize(("width", "scripts"), SCREENS)
+def test_say_what_you_have_and_read_where_to_go(browser: Browser, site: str, width: str, scripts: bool) -> None:
+    with reading_with(browser, viewport=WIDTHS[width], java_script_enabled=scripts) as context:
+        page = context.new_page()
+        page.goto(site)
+        page.locator("#yours").get_by_role("link", name="Choose your build").click()
+        page.get_by_label("Or paste what one of these prints").fill("torch==2.5.1\ntriton==3.1.0\n")
+        page.get_by_role("button", name="Keep it").click()
+        expect(page.get_by_role("heading", name="On your build")).to_be_visible()
+        expect(page.locator("#yours")).to_contain_text("torch-2.5.1+cu124")
+        expect(page.locator("#next")).to_contain_text("Go to torch-")
+        expect(page.locator("header")).to_contain_text("torch 2.5.1 cu124")
+        page.locator("details.more summary").click()
+        page.get_by_role("navigation").get_by_role("link", name="Runs").click()
+        expect(page.locator("header")).to_contain_text("torch 2.5.1 cu124")
+
+
+def test_enter_sends_the_box_and_a_paste_keeps_its_lines(browser: Browser, site: str) -> None:
+    with reading_with(browser) as context:
+        page = context.new_page()
+        page.goto(site)
+        expect(page.locator("#q")).to_be_focused()
+        page.keyboard.type("one")
+        page.keyboard.press("Shift+Enter")
+        page.keyboard.type("two")
+        expect(page.locator("#q")).to_have_value("one\ntwo")
+        with page.expect_request(lambda request: request.method == "POST") as sent:
+            page.keyboard.press("Enter")
+        assert sent.value.url == f"{site}/search"
+        assert sent.value.post_data == "q=one%0D%0Atwo"
+
+
+def test_the_rest_of_the_navigation_opens_and_closes_by_keyboard(browser: Browser, site: str) -> None:
+    with reading_with(browser) as context:
+        page = context.new_page()
+        page.goto(site + "/runs")
+        more = page.locator("details.more")
+        more.locator("summary").focus()
+        page.keyboard.press("Enter")
+        expect(more.get_by_role("link", name="Coverage")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(more.get_by_role("link", name="Coverage")).to_be_hidden()
+        expect(more.locator("summary")).to_be_focused()
