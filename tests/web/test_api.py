@@ -218,6 +218,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/docs/{name}",
         "/api/v1/upgrade",
         "/api/v1/errors",
+        "/api/v1/search",
         "/api/v1/events",
         "/healthz",
         "/readyz",
@@ -247,6 +248,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         (f"/api/v1/compare?a={OLD.id}&b={BAD.id}", 5),  # generation, classes, builds, issues, cells
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
         ("/api/v1/quality", 9),  # generation twice, issues, trials, outcomes, times, cells, events, attempts
+        ("/api/v1/search?q=151290", 2),
         ("/healthz", 0),
     ],
 )

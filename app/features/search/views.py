@@ -33,8 +33,8 @@ class HitView:
 def views_of(
     answer: SearchAnswer, known: Known, say: Say, title_of: Callable[[Issue], str], limit: int
 ) -> tuple[HitView, ...]:
-    """The first `limit` hits. What is told of an issue ends with where it fails; its `cell` is on the build and hardware
-    that the text names.
+    """The first `limit` hits. What is told of an issue ends with where it fails; its `cell` is on the build and the
+    hardware that the text names.
     """
     return tuple(_view(hit, answer, known, say, title_of) for hit in answer.hits[:limit])
 
