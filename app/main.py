@@ -19,7 +19,7 @@ TABLE = {
     "Look": {
         "matrix": (f"{_DECLARED}.look:MATRIX", "Print what is known now."),
         "issue": (f"{_DECLARED}.look:ISSUE", "Say where one issue fails, where it is fixed, and what helps."),
-        "find": (f"{_DECLARED}.look:FIND", "Find issues by words and conditions."),
+        "find": (f"{_DECLARED}.look:FIND", "Find issues, builds and hardware by whatever names them."),
         "env": (f"{_DECLARED}.look:ENV", "Say what an environment is, and what fails there."),
         "explain": (f"{_DECLARED}.look:EXPLAIN", "Say which issue a pasted failure is, and what helps."),
         "status": (f"{_DECLARED}.look:STATUS", "Say what answers questions here, and how fresh it is."),

@@ -221,6 +221,7 @@ def test_the_openapi_document_names_every_door(client: TestClient) -> None:
         "/api/v1/docs/{name}",
         "/api/v1/upgrade",
         "/api/v1/errors",
+        "/api/v1/search",
         "/api/v1/events",
         "/healthz",
         "/readyz",
@@ -253,6 +254,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
         ("/api/v1/overview", 3),  # generation, and twice what is kept being of it
         ("/api/v1/quality", 9),  # generation twice, issues, trials, outcomes, times, cells, events, attempts
+        ("/api/v1/search?q=151290", 2),
         ("/healthz", 0),
     ],
 )

@@ -49,6 +49,7 @@ OPERATIONS = {
     "get_readyz",
     "get_run",
     "get_runs",
+    "get_search",
     "get_upgrade",
     "get_voids",
     "get_watch_list",

@@ -50,6 +50,7 @@ def addresses(client: TestClient) -> dict[str, str]:
         "coverage.html": "/coverage",
         "quality.html": "/quality",
         "paste.html": "/errors",
+        "search.html": "/search?q=nothing-like-it",
         "run.html": client.get("/api/v1/runs").json()["runs"][0]["url"],
         "watch_lists.html": "/watchlists",
         "watch_list.html": "/watchlists/vision-team",

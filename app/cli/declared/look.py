@@ -48,14 +48,16 @@ ISSUE = command(
 )
 FIND = command(
     "knowngood.app.features.lookup.cli:find",
-    "Find issues by words and conditions, as the box of the matrix page does (docs/query.md).",
+    "Find issues, builds and hardware by whatever names them, as the box on every page does (docs/search.md).\n\n"
+    "An issue in any notation (#151290, pytorch/pytorch#151290, an address), a version, hardware by its name (H100), "
+    "words of a title or a message, also misspelt, or a query (docs/query.md).",
     argument(
-        "words", "Words of id, title or component, and conditions such as status:affected.", nargs=-1, required=True
+        "words", "An issue, a version, hardware, words, or conditions such as status:affected.", nargs=-1, required=True
     ),
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
-    example="find stride severity:high status:affected",
+    example="find 2.5.1 H100 flex_attention",
 )
 ENV = command(
     "knowngood.app.features.lookup.cli:env",

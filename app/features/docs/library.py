@@ -37,6 +37,7 @@ SHELF_WORDS = {"use": "Use it", "understand": "Understand it", "add": "Add to it
 _SHELVES = {
     "use": (
         "start",
+        "search",
         "query",
         "my-build",
         "upgrade",

@@ -10,6 +10,7 @@ from knowngood.app.cli.choice import issues_of, select
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import knowledge_here, known_here
 from knowngood.app.cli.loading import load
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.environments.running_hardware import hardware_here
@@ -18,10 +19,13 @@ from knowngood.app.features.gate.renderers.json import decision_body
 from knowngood.app.features.gate.request import GateRequest, read_request
 from knowngood.app.features.lookup.service import EnvironmentAnswer, IssueAnswer, answer_environment, answer_issue
 from knowngood.app.features.lookup.text import environment_text, found_text, issue_text
+from knowngood.app.features.search.service import MOST_HITS, SearchAnswer, make_search_index, search
+from knowngood.app.features.search.views import views_of
 from knowngood.app.query.cli import read_asked
 
 _DETAIL = "knowngood.app.dashboard.issues.schemas:issue_detail"
 _ISSUES = "knowngood.app.dashboard.issues.schemas:issues_body"
+_SEARCH = "knowngood.app.features.search.schemas:search_body"
 _STATE_HERE = "knowngood.app.features.environments.installed:state_here"
 _UNSEEN_GPUS = (
     "knowngood: this machine has an NVIDIA driver, and which GPUs it has cannot be asked without nvidia-ml-py; every "
@@ -47,14 +51,30 @@ def env(*, as_json: bool, snapshot: str, public_keys: Sequence[str], **environme
 
 
 def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Sequence[str]) -> Exit:
-    query = " ".join(words)
-    asked, known = read_asked(query, "the words"), known_here(snapshot, public_keys)
-    issues = select(known, asked, issues_of(known.issues, ()), (), known.hardware, datetime.now(UTC)).issues
+    text, known = " ".join(words), known_here(snapshot, public_keys)
+    answer = search(text, known, make_search_index(known.issues))
+    issues = _issues_of(text, answer, known)
     if as_json:
-        sys.stdout.write(load(_ISSUES)(issues).model_dump_json(indent=2) + "\n")
+        views = views_of(answer, known, str, lambda issue: issue.title, MOST_HITS)
+        body = load(_ISSUES)(issues).model_dump(mode="json")
+        told = load(_SEARCH)(answer, views, str).model_dump(mode="json")
+        sys.stdout.write(_dumped({**body, "search": told}))
     else:
-        sys.stdout.write(found_text(issues, known, query))
+        sys.stdout.write(found_text(answer, issues, known, text))
     return Exit.OK
+
+
+def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
+    """Those of the answer; where it is a query, those that the query selects, as the matrix has them. Raises BadRequest
+    for a query with a word that is misspelt: where nobody can choose, nothing is guessed.
+    """
+    first = answer.hits[0] if answer.hits else None
+    if first is None or not first.query:
+        return tuple(hit.issue for hit in answer.hits if hit.issue)
+    query = text if answer.read_as.get(answer.asked) else first.query
+    hardware = (answer.hardware,) if answer.hardware else known.hardware
+    asked = read_asked(query, "the words")
+    return select(known, asked, issues_of(known.issues, ()), (), hardware, datetime.now(UTC)).issues
 
 
 def _request(environment: dict[str, Any]) -> GateRequest:

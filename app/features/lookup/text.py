@@ -1,5 +1,6 @@
 """Issues and environments for a terminal and a log: plain text, the answer first."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from knowngood.app.domain.issue import Issue, Link
@@ -19,6 +20,7 @@ from knowngood.app.features.gate.renderers.common import (
 from knowngood.app.features.gate.renderers.text import fact_lines, help_lines, workaround_lines
 from knowngood.app.features.gate.rules import FAILURES
 from knowngood.app.features.lookup.service import EnvironmentAnswer, HelpElsewhere, IssueAnswer
+from knowngood.app.features.search.service import Hit, HitKind, SearchAnswer
 
 _INDENT = "    "
 
@@ -147,10 +149,23 @@ def _ids(reasons: Iterable[Reason]) -> list[str]:
     return list(dict.fromkeys(one_line(reason.issue) for reason in reasons))
 
 
-def found_text(issues: Sequence[Issue], known: Known, query: str) -> str:
-    if not issues:
-        return f'no issue matches "{one_line(query)}"; docs/query.md says what may be asked\n'
-    lines: list[str] = []
+_COMMANDS = {
+    HitKind.BUILD: "knowngood env --build {0}",
+    HitKind.HARDWARE: "knowngood matrix --hardware {0}",
+    HitKind.COMPARE: "knowngood compare {0} {1}",
+    HitKind.UPGRADE: "knowngood upgrade --from {0}",
+    HitKind.ERROR: "knowngood explain FILE",
+    HitKind.ENVIRONMENT: "knowngood env --build {0}",
+}
+
+
+def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
+    """What is meant beside issues, each with the command that answers it; then the issues."""
+    lines = [*(wrapped(f"{answer.note}") if answer.note else ())]
+    lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
+    for hit in answer.hits:
+        if hit.issue is None:
+            lines += _meant(hit, answer)
     for issue in issues:
         silent = ", silent" if issue.silent else ""
         lines += wrapped(f"{issue.id} · {one_line(issue.title)}", later=_INDENT)
@@ -159,5 +174,22 @@ def found_text(issues: Sequence[Issue], known: Known, query: str) -> str:
         told = [(class_, known.history(issue.id, class_)) for class_ in classes]
         for class_, history in told:
             lines += wrapped(f"{class_}: {history.sentence}", _INDENT, _INDENT + "  ") if history.measured else ()
-    many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
-    return "\n".join([*lines, "", f"{many}; more of one: knowngood issue ID"]) + "\n"
+    if not issues and not answer.hits:
+        lines.append(f'no issue matches "{one_line(text)}"; docs/search.md says what may be asked')
+    elif issues:
+        many = "1 issue" if len(issues) == 1 else f"{len(issues)} issues"
+        lines += ["", f"{many}; more of one: knowngood issue ID"]
+    elif answer.hits[0].query:
+        lines.append("no issue matches")
+    return "\n".join(lines) + "\n"
+
+
+def _meant(hit: Hit, answer: SearchAnswer) -> Iterator[str]:
+    command = hit.command or _COMMANDS.get(hit.kind, "").format(*hit.name.split())
+    if hit.query:
+        on = f" --hardware {answer.hardware}" if answer.hardware else ""
+        command = f"knowngood matrix --query {shlex.quote(hit.query)}{on}"
+    if not command:
+        return
+    yield from wrapped(one_line(f"{hit.title}. {hit.told}" if hit.told else str(hit.title)), later=_INDENT)
+    yield f"{_INDENT}{one_line(command)}"

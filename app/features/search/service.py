@@ -60,7 +60,8 @@ class HitKind(StrEnum):
 @dataclass(frozen=True)
 class Hit:
     """`name` is what programs tell it by: an issue, a build, a class, a query. `title` is None for an issue, which has
-    its own. `told` says why it is here or what to do, `command` is what does it.
+    its own. `told` says why it is here or what to do, `command` is what does it. `query` is that of a part of the
+    matrix, without its hardware; empty where the matrix is asked for by ids.
     """
 
     kind: HitKind
@@ -70,6 +71,7 @@ class Hit:
     told: Message | None = None
     issue: Issue | None = None
     command: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True)
@@ -243,7 +245,7 @@ class _Question:
         if class_ and not shown:
             told = Message("Nobody has measured {hardware} here yet: the matrix shows other hardware.", hardware=class_)
         address = matrix_address(q=query, issues=",".join(issues), hardware=shown)
-        return Hit(HitKind.QUERY, name, address, title, told)
+        return Hit(HitKind.QUERY, name, address, title, told, query="" if issues else query)
 
     # a thread
 
@@ -283,7 +285,8 @@ class _Question:
         hits = [*self._of_builds(asked, firsts, found), *self._of_place(asked, firsts, issues)]
         if not firsts and asked.hardware and not (asked.words or asked.conditions or asked.versions):
             hits = [self._hardware_hit(asked.hardware)]
-        is_sure = len(hits) == 1 and not issues.hits and self._is_measured(asked.hardware)
+        is_pair = len(firsts) == 2 and asked.purpose is not Purpose.UPGRADE  # noqa: PLR2004 - a comparison is of two
+        is_sure = (len(hits) == 1 or is_pair) and not issues.hits and self._is_measured(asked.hardware)
         return SearchAnswer(
             self._text,
             (*hits, *issues.hits)[:MOST_HITS],

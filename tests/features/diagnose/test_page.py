@@ -247,3 +247,54 @@ def test_no_address_ever_holds_a_paste() -> None:
     template = (Path(__file__).parents[3] / "app" / "web" / "templates" / "paste.html").read_text()
     assert template.count("<form") == 1
     assert 'method="post"' in template
+
+
+def test_an_answer_has_an_address_that_keeps_the_issues_and_the_build_and_nothing_of_the_text(
+    client: TestClient,
+) -> None:
+    pasted = answered(client, REPORT).answered
+    assert pasted is not None
+    assert pasted.address.startswith("/errors?issue=")
+    assert SECRET not in pasted.address
+    again = client.get(pasted.address)
+    page = vars(again)["context"]["page"]
+    kept = page.answered
+    assert page.text == ""
+    assert (kept.is_known, kept.build) == (True, BAD.id)
+    assert [one.issue.id for one in kept.matches] == [one.issue.id for one in pasted.matches]
+    assert of_the_mask(kept).to_do == of_the_mask(pasted).to_do
+    assert [(one.id, one.verdict) for one in of_the_mask(kept).workarounds] == [
+        ("eager_mask", "effective"),
+        ("flags", "ineffective"),
+    ]
+    assert "nothing of the text that was pasted" in again.text
+    assert faults(again.text) == []
+
+
+def test_an_unknown_failure_has_an_address_too_that_says_what_to_do(client: TestClient) -> None:
+    pasted = answered(client, "KeyError: 'input_ids'").answered
+    assert pasted is not None
+    assert pasted.address.startswith("/errors?")
+    again = client.get(pasted.address).text
+    assert "We do not know this one" in again
+    assert "knowngood new-issue" in again
+    assert 'href="https://github.com/pytorch/pytorch/issues/new/choose"' in again
+
+
+@pytest.mark.parametrize(
+    ("query", "field"), [("issue=pytorch-1", "issue"), ("maybe=x", "maybe"), ("known=no&build=9.9", "build")]
+)
+def test_an_address_that_names_what_is_not_here_is_refused_with_the_field(
+    client: TestClient, query: str, field: str
+) -> None:
+    answer = client.get(f"/errors?{query}")
+    assert (answer.status_code, f"{field}: " in answer.text) == (422, True)
+
+
+def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
+    for text in (REPORT, LINE, "error: redefinition of tmp_acc0_arr"):
+        answer = answered(client, text).answered
+        assert answer is not None
+        for match in answer.matches:
+            assert match.to_do
+            assert match.workarounds or match.command or match.upgrade or match.issue.report
