@@ -45,7 +45,7 @@ def cell_address(issue: str, build: str, hardware: str) -> str:
 
 
 def costs_address(issue: str, build: str, hardware: str) -> str:
-    """What the workarounds of a cell cost, as CSV."""
+    """The costs of a cell's workarounds, as CSV."""
     return f"/cells/{part(issue)}/{part(build)}/costs.csv?hardware={part(hardware)}"
 
 
