@@ -191,17 +191,16 @@ AGE_WORDS = ("up to {n} days", "older than {n} days")
 
 
 def ages_chart(context: RequestContext, counts: Sequence[int], hardware: str) -> BarChart:
-    """One bar for each class of age; what is too old to lean on is marked as what is not known."""
+    """One bar for each class of age, in a hue that is no verdict's."""
     most, ground = max(counts) or 1, float(TEXT_HEIGHT + BAR_HEIGHT * _LINE)
     names = [context.say(AGE_WORDS[0], n=days) for days in UP_TO_DAYS]
     names.append(context.say(AGE_WORDS[1], n=UP_TO_DAYS[-1]))
-    signs = [*(StatusLabel.PASSES for _ in UP_TO_DAYS), StatusLabel.UNSURE]
     boxes, texts, places = list[Box](), list[Text](), list[Place]()
     for at, count in enumerate(counts):
         x, width = place(at, len(counts))
         middle, height = round(x + width / 2, 3), BAR_HEIGHT * _LINE * count / most
         if count:
-            boxes.append(box(signs[at], at, len(counts), ground - height, height))
+            boxes.append(box(StatusLabel.UNSURE, at, len(counts), ground - height, height))
         texts.append(Text(str(count), middle, round(ground - height - 5, 2), is_strong=True))
         texts.append(Text(names[at], middle, ground + TEXT_HEIGHT - 5))
         places.append(Place(f"{names[at]}: {count}", "", x, width))
