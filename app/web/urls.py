@@ -49,6 +49,11 @@ def costs_address(issue: str, build: str, hardware: str) -> str:
     return f"/cells/{part(issue)}/{part(build)}/costs.csv?hardware={part(hardware)}"
 
 
+def embed_address(issue: str) -> str:
+    """The issue's lifespan, for frames of other pages."""
+    return f"/embed/issues/{part(issue)}"
+
+
 def cell_anchor(build: str, hardware: str) -> str:
     """Where a cell stands among the sections of its issue, in pages that are files."""
     return f"{build}.{hardware}"

@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.features.charts.page import ChartsPage
+from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY
 from tests.make import HARDWARE
 from tests.web.asking import shown
 from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NOW, OLD, SILENT
@@ -172,3 +173,15 @@ def test_a_class_that_was_never_measured_is_refused_with_those_that_were(client:
     refused = client.get(f"{path}?hardware=cuda-sm_10")
     assert refused.status_code == 422
     assert GPU_CLASS in refused.text
+
+
+def test_only_an_embedded_lifespan_may_be_framed(client: TestClient) -> None:
+    for path in ("/", f"/issues/{MASK.id}", "/embed/issues/pytorch-1"):
+        assert "frame-ancestors 'none'" in client.get(path).headers["content-security-policy"]
+    embedded = client.get(f"/embed/issues/{MASK.id}")
+    assert embedded.headers["content-security-policy"] == CONTENT_SECURITY_POLICY.replace(
+        "frame-ancestors 'none'", "frame-ancestors *"
+    )
+    assert embedded.text.count("<h1") == 1
+    assert not re.search(r"<script|<style|\bstyle=|\bon[a-z]+=", embedded.text)
+    assert client.get("/embed/issues/pytorch-1").status_code == 404
