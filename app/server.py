@@ -8,6 +8,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
 
 from knowngood.app.dashboard import pattern_page
+from knowngood.app.dashboard.charts import embed_page
 from knowngood.app.dashboard.evidence import attempt_page, cell_page
 from knowngood.app.dashboard.evidence import attempts_api as api_attempts
 from knowngood.app.dashboard.evidence import cells_api as api_cells
@@ -144,6 +145,7 @@ def create_app(
         build_page,
         compare_page,
         charts_page,
+        embed_page,
         upgrade_page,
         runs_page,
         run_page,

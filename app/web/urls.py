@@ -46,8 +46,13 @@ def cell_address(issue: str, build: str, hardware: str) -> str:
 
 
 def costs_address(issue: str, build: str, hardware: str) -> str:
-    """What the workarounds of a cell cost, as CSV."""
+    """The costs of a cell's workarounds, as CSV."""
     return f"/cells/{part(issue)}/{part(build)}/costs.csv?hardware={part(hardware)}"
+
+
+def embed_address(issue: str) -> str:
+    """The issue's lifespan, for frames of other pages."""
+    return f"/embed/issues/{part(issue)}"
 
 
 def cell_anchor(build: str, hardware: str) -> str:

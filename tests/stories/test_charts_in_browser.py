@@ -89,3 +89,25 @@ def test_the_picture_the_requirements_and_the_note_are_on_the_first_screen(brows
             assert box["y"] + box["height"] <= DESK["height"]
         for copied in (page.locator("section:has(> #requirements)"), page.locator(".note")):
             expect(copied.get_by_role("button", name="copy")).to_be_in_viewport()
+
+
+def test_another_site_shows_a_lifespan_in_a_frame_and_nothing_else_of_ours(browser: Browser, site: str) -> None:
+    embedded, issue = f"{site}/embed/issues/{MASK.id}", f"{site}/issues/{MASK.id}"
+    frames = "".join(f'<iframe src="{address}" width="720" height="220"></iframe>' for address in (embedded, issue))
+    with reading_with(browser, viewport=DESK) as context:
+        page = context.new_page()
+        page.route("http://blog.example/", lambda route: route.fulfill(body=frames, content_type="text/html"))
+        for _ in range(2):  # made, then kept
+            page.goto("http://blog.example/")
+            allowed, refused = (page.frame_locator("iframe").nth(at) for at in (0, 1))
+            expect(allowed.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
+            expect(allowed.locator("svg.lifespan")).to_be_visible()
+            expect(refused.get_by_role("heading", name="create_block_mask fails")).to_have_count(0)
+
+
+def test_an_embedded_lifespan_is_sound(browser: Browser, site: str) -> None:
+    with reading_with(browser, viewport={"width": 720, "height": 220}) as context:
+        page = context.new_page()
+        page.goto(f"{site}/embed/issues/{MASK.id}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 720
+        assert violations(page) == []

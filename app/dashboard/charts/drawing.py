@@ -83,11 +83,13 @@ def box(sign: StatusLabel, at: int, count: int, y: float, height: float) -> Box:
 
 
 def labels(releases: Sequence[str], y: float) -> tuple[Text, ...]:
-    count = len(releases)
-    return tuple(
-        Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=at % 2 == 1)
-        for at, text in enumerate(short_labels(releases))
-    )
+    """Every other minor is enough where there is little room."""
+    count, minors, found = len(releases), 0, list[Text]()
+    for at, text in enumerate(short_labels(releases)):
+        is_minor = not text.startswith(".")
+        minors += is_minor
+        found.append(Text(text, round(100 * (at + 0.5) / count, 3), y, is_spare=not is_minor or minors % 2 == 0))
+    return tuple(found)
 
 
 def reached(context: RequestContext, address: str) -> str:

@@ -52,6 +52,7 @@ from knowngood.app.web.urls import (
     badge_address,
     build_address,
     cell_address,
+    embed_address,
     issue_address,
     issue_feed,
 )
@@ -124,12 +125,15 @@ class Chosen:
 
 @dataclass(frozen=True)
 class BadgeCode:
-    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself."""
+    """`markdown` is for a README, `endpoint` what shields.io reads, `address` the picture itself; `frame` is HTML that
+    shows the lifespan in another page.
+    """
 
     address: str
     endpoint: str
     markdown: str
     says: str
+    frame: str
 
 
 @dataclass(frozen=True)
@@ -428,6 +432,9 @@ def _line(context: RequestContext, cell: Cell, build: Build) -> EvidenceLine:
     )
 
 
+_FRAME = '<iframe src="{address}" title="{issue}" width="720" height="220"></iframe>'
+
+
 def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -> BadgeCode:
     picture = badge_address(issue.id, build.id, hardware)
     page = f"{context.base}{issue_address(issue.id, build=build.id, hardware=hardware)}"
@@ -437,4 +444,5 @@ def _badge(context: RequestContext, issue: Issue, build: Build, hardware: str) -
         endpoint=f"{context.base}{badge_address(issue.id, build.id, hardware, kind='json')}",
         markdown=f"[![{says}]({context.base}{picture})]({page})",
         says=says,
+        frame=_FRAME.format(address=f"{context.base}{embed_address(issue.id)}", issue=issue.id),
     )

@@ -24,8 +24,9 @@ from knowngood.app.dashboard.charts.drawing import (
 from knowngood.app.dashboard.charts.pass_rate import pass_rate
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.vocabulary import StatusLabel
+from knowngood.app.features.charts.ages import UP_TO_DAYS, ages
 from knowngood.app.features.charts.gains import Step, steps_between_releases
-from knowngood.app.features.charts.schemas import gains_csv, lifespans_csv, pass_rate_csv
+from knowngood.app.features.charts.schemas import ages_csv, gains_csv, lifespans_csv, pass_rate_csv
 from knowngood.app.features.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.request_context import Context, RequestContext
@@ -77,6 +78,15 @@ def gains_as_csv(context: Context, query: Annotated[ChartsQuery, Query()]) -> Re
     return _csv(context, write, "gained-and-lost.csv")
 
 
+@router.get(f"{CHARTS}/ages.csv")
+def ages_as_csv(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response:
+    return _csv(
+        context,
+        lambda known: ages_csv((one, ages(known, one, context.now)) for one in query.classes(known)),
+        "ages.csv",
+    )
+
+
 @router.get(f"{CHARTS}/lifespans.csv")
 def lifespans_as_csv(context: Context, query: Annotated[LifespansQuery, Query()]) -> Response:
     return _csv(context, lambda known: lifespans_csv(lifespans_asked(known, query)), "lifespans.csv")
@@ -106,7 +116,12 @@ def charts_page(context: RequestContext, query: ChartsQuery, known: Known) -> Ch
 def _class(context: RequestContext, known: Known, hardware: str) -> ClassCharts:
     steps = steps_between_releases(known, hardware)
     return ClassCharts(
-        hardware, (pass_rate_chart(context, pass_rate(known, hardware)), gains_chart(context, steps, hardware))
+        hardware,
+        (
+            pass_rate_chart(context, pass_rate(known, hardware)),
+            gains_chart(context, steps, hardware),
+            ages_chart(context, ages(known, hardware, context.now), hardware),
+        ),
     )
 
 
@@ -170,3 +185,40 @@ def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -
         csv_address=csv_address("gained-and-lost", hardware),
         json_address=f"{API}{CHARTS}?hardware={hardware}",
     )
+
+
+AGE_WORDS = ("up to {n} days", "older than {n} days")
+
+
+def ages_chart(context: RequestContext, counts: Sequence[int], hardware: str) -> BarChart:
+    """One bar for each class of age, in a hue that is no verdict's."""
+    most, ground = max(counts) or 1, float(TEXT_HEIGHT + BAR_HEIGHT * _LINE)
+    names = [context.say(AGE_WORDS[0], n=days) for days in UP_TO_DAYS]
+    names.append(context.say(AGE_WORDS[1], n=UP_TO_DAYS[-1]))
+    boxes, texts, places = list[Box](), list[Text](), list[Place]()
+    for at, count in enumerate(counts):
+        x, width = place(at, len(counts))
+        middle, height = round(x + width / 2, 3), BAR_HEIGHT * _LINE * count / most
+        if count:
+            boxes.append(box(StatusLabel.UNSURE, at, len(counts), ground - height, height))
+        texts.append(Text(str(count), middle, round(ground - height - 5, 2), is_strong=True))
+        texts.append(Text(names[at], middle, ground + TEXT_HEIGHT - 5))
+        places.append(Place(f"{names[at]}: {count}", "", x, width))
+    return BarChart(
+        id=f"ages-{hardware}",
+        title=context.say("Age of evidence, {hardware}", hardware=hardware),
+        about=context.say("Measured cells by how long ago they were measured last."),
+        height=ground + TEXT_HEIGHT,
+        line=ground,
+        boxes=tuple(boxes),
+        texts=tuple(texts),
+        places=tuple(places) if any(counts) else (),
+        legend=(),
+        heads=tuple(context.say(head) for head in AGE_HEAD_WORDS),
+        rows=tuple((name, str(count)) for name, count in zip(names, counts, strict=True)),
+        csv_address=csv_address("ages", hardware),
+        json_address=f"{API}{CHARTS}?hardware={hardware}",
+    )
+
+
+AGE_HEAD_WORDS = ("Age", "Cells")

@@ -8,6 +8,7 @@ from typing import Annotated
 from knowngood.app.dashboard.charts.lifespans import Lifespan, Segment
 from knowngood.app.dashboard.charts.pass_rate import PassRate, ReleaseTally
 from knowngood.app.domain.verdicts.status import Prospect
+from knowngood.app.features.charts.ages import UP_TO_DAYS
 from knowngood.app.features.charts.gains import Step
 from knowngood.app.features.compare.comparison import Group
 from knowngood.app.web.json_body import Body, read_from, rounded
@@ -38,12 +39,20 @@ class StepBody(Body):
     url: str
 
 
+class AgeBody(Body):
+    """How many measured cells are at most so many days old, and older than those before; null: older than all."""
+
+    up_to_days: int | None
+    cells: int
+
+
 class ClassChartsBody(Body):
-    """The charts of one hardware class, over its measured releases, oldest first."""
+    """The charts of one hardware class, over its measured releases, oldest first, and the age of its evidence."""
 
     hardware: str
     pass_rate: list[ReleaseTallyBody]
     gained_and_lost: list[StepBody]
+    ages: list[AgeBody]
 
 
 class ChartsBody(Body):
@@ -75,11 +84,12 @@ class LifespansBody(Body):
     lifespans: list[LifespanBody]
 
 
-def class_charts_body(rates: PassRate, steps: Iterable[Step]) -> ClassChartsBody:
+def class_charts_body(rates: PassRate, steps: Iterable[Step], ages: Iterable[int]) -> ClassChartsBody:
     return ClassChartsBody(
         hardware=rates.hardware,
         pass_rate=[ReleaseTallyBody.of(one) for one in rates.releases],
         gained_and_lost=[_step_body(one, rates.hardware) for one in steps],
+        ages=[AgeBody(up_to_days=days, cells=count) for days, count in zip((*UP_TO_DAYS, None), ages, strict=True)],
     )
 
 
@@ -143,6 +153,15 @@ def gains_csv(steps: Iterable[tuple[str, Step]]) -> bytes:
             for hardware, one in steps
         ),
     )
+
+
+def ages_csv(ages: Iterable[tuple[str, Sequence[int]]]) -> bytes:
+    rows = (
+        (hardware, days, count)
+        for hardware, counts in ages
+        for days, count in zip((*UP_TO_DAYS, ""), counts, strict=True)
+    )
+    return _csv(("hardware", "up_to_days", "cells"), rows)
 
 
 def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:

@@ -1,5 +1,7 @@
 """The cell page: why this verdict, from which attempts, and how to see it again."""
 
+import csv
+import io
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,16 +16,16 @@ from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome, RunRecord
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
+from knowngood.app.domain.vocabulary import OUTCOMES, VERDICTS, StatusLabel
 from knowngood.app.features.bundles.format import BundleHeader, write_bundle
 from knowngood.app.features.bundles.store import take_in_bundle
 from knowngood.app.store.engine import Engine
-from knowngood.app.web.urls import MATRIX
+from knowngood.app.web.urls import MATRIX, attempt_address
 from tests.fixtures.databases import CountStatements
 from tests.make import HARDWARE, NOON, make_attempt, make_record
 from tests.web import given
 from tests.web.asking import client_of, shown
-from tests.web.given import BAD, DYNAMO, NEW, OLD, Asked
+from tests.web.given import BAD, DYNAMO, MASK, NEW, OLD, Asked
 
 
 def address(issue: str, build: str, hardware: str = HARDWARE) -> str:
@@ -204,8 +206,9 @@ def test_how_a_cell_changed_is_told_newest_first_with_its_cause(own: TestClient,
 def test_the_twin_says_what_a_workaround_took(client: TestClient) -> None:
     findings = client.get(f"/api/v1{address('pytorch-151290', BAD.id)}").json()["findings"]
     cost = {one["id"]: one["cost"] for one in findings}["eager_mask"]
-    assert cost["workaround"] == {"seconds": 4.0, "peak_bytes": 512_000_000, "attempts": 2}
-    assert cost["control"] == {"seconds": 0.5, "peak_bytes": 512_000_000, "attempts": 2}
+    alike = {"peak_bytes": 512_000_000, "attempts": 2, "peak_bytes_range": [512_000_000, 512_000_000]}
+    assert cost["workaround"] == {"seconds": 4.0, "seconds_range": [4.0, 4.0], **alike}
+    assert cost["control"] == {"seconds": 0.5, "seconds_range": [0.5, 0.5], **alike}
 
 
 def test_a_cell_page_takes_ten_queries_where_all_that_is_known_is_kept(
@@ -247,3 +250,41 @@ def test_an_attempt_that_agrees_with_the_control_differs_in_nothing(client: Test
     page = page_of(client, address("pytorch-151290", OLD.id))
     told = client.get(f"/api/v1/attempts/{page.attempts[0].attempt.id}").json()
     assert told["differs"] is None
+
+
+def test_the_costs_of_workarounds_are_drawn_from_the_figures_of_the_json(client: TestClient) -> None:
+    here = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}"
+    page = shown(client, here, CellPage)
+    (row,) = page.costs.rows
+    (finding,) = [one for one in client.get(f"/api/v1{here}").json()["findings"] if one["cost"]]
+    cure, control = finding["cost"]["workaround"], finding["cost"]["control"]
+    assert (cure["seconds"], control["seconds"]) == (4.0, 0.5)
+    assert cure["seconds_range"] == [4.0, 4.0]
+    assert (row.attempts, row.control_attempts) == (cure["attempts"], control["attempts"])
+    assert (row.seconds.x, row.control_seconds.x) == pytest.approx((97.0, 3 + 94 * 0.5 / 4.0), abs=0.01)
+    assert row.seconds.text == "4.0 s"
+    told = list(csv.DictReader(io.StringIO(client.get(page.costs.csv_address).text)))
+    assert [(one["arm"], float(one["seconds"]), int(one["attempts"])) for one in told] == [
+        (finding["id"], 4.0, cure["attempts"]),
+        ("control", 0.5, control["attempts"]),
+    ]
+
+
+def test_attempts_stand_along_a_line_of_time(client: TestClient) -> None:
+    page = shown(client, f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}", CellPage)
+    assert page.timeline is not None
+    drawn = {moment.address: moment for _, moments in page.timeline.lines for moment in moments}
+    assert len(drawn) == len(page.attempts)
+    times = [row.attempt.finished_at for row in page.attempts]
+    assert (page.timeline.first, page.timeline.last) == (min(times), max(times))
+    for row in page.attempts:
+        moment = drawn[attempt_address(row.attempt.id)]
+        share = (row.attempt.finished_at - min(times)) / (max(times) - min(times))
+        assert moment.x == pytest.approx(3 + 94 * share, abs=0.01)
+        assert moment.sign == OUTCOMES[row.judgement.outcome].label
+
+
+def test_a_cell_says_what_to_do_before_it_shows_the_log(client: TestClient) -> None:
+    text = client.get(f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}?hardware={HARDWARE}").text
+    places = [text.index(part) for part in ("<h1>", 'class="lead"', "Workarounds on this build", 'class="telling"')]
+    assert places == sorted(places)

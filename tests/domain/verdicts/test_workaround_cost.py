@@ -11,11 +11,9 @@ CURE = Timed("clone", "big", "m1", "lock1", is_forked=True, own_s=4.0, peak_byte
 
 
 def test_a_workaround_stands_beside_the_control_of_the_same_variant_machine_and_lock() -> None:
-    assert costs_of([CONTROL, CURE], ["big"]) == {
-        "clone": Cost(
-            "big", MedianCost(4.0, 500, 1, (4.0, 4.0), (500, 500)), MedianCost(0.5, 400, 1, (0.5, 0.5), (400, 400))
-        )
-    }
+    with_it = MedianCost(4.0, 500, 1, (4.0, 4.0), (500, 500))
+    without = MedianCost(0.5, 400, 1, (0.5, 0.5), (400, 400))
+    assert costs_of([CONTROL, CURE], ["big"]) == {"clone": Cost("big", with_it, without)}
 
 
 @pytest.mark.parametrize(

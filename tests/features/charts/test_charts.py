@@ -4,16 +4,19 @@ import csv
 import io
 import re
 from collections import Counter
+from datetime import datetime
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.features.charts.page import ChartsPage
+from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY
 from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web.asking import shown
-from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD, SILENT
+from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NOW, OLD, SILENT
 
 LINE = [OLD, BAD, GOOD]  # the measured releases: another Triton and a CPU wheel are off the line
 
@@ -73,7 +76,7 @@ def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(clie
     body = {one["hardware"]: one for one in get(client, "/api/v1/charts")["classes"]}
     hues = {"passes": "passes", "needs_workaround": "cure", "fails": "fails", "not_known": "notrun"}
     for one in page.classes:
-        rates, gains = one.charts
+        rates, gains, ages = one.charts
         releases, steps = body[one.hardware]["pass_rate"], body[one.hardware]["gained_and_lost"]
         tallest = max(sum(release["counts"][stand] for stand in hues) for release in releases)
         for at, release in enumerate(releases):
@@ -81,6 +84,9 @@ def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(clie
             expected = {hue: 150 * release["counts"][stand] / tallest for stand, hue in hues.items()}
             assert heights == {hue: pytest.approx(height, abs=0.01) for hue, height in expected.items() if height}
             assert [int(n) for n in rates.rows[at][2:6]] == [release["counts"][stand] for stand in hues]
+        told = [step["cells"] for step in body[one.hardware]["ages"]]
+        assert [int(row[1]) for row in ages.rows] == told
+        assert [int(row["cells"]) for row in read_csv(client, ages.csv_address)] == told
         assert [row[:4] for row in gains.rows] == [
             (step["after"], step["before"], str(step["gained"]), str(step["lost"])) for step in steps
         ]
@@ -97,6 +103,21 @@ def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(clie
         assert [
             (row["before"], int(row["gained"]), int(row["lost"])) for row in read_csv(client, gains.csv_address)
         ] == [(step["before"], step["gained"], step["lost"]) for step in steps]
+
+
+def test_evidence_is_counted_by_its_age(client: TestClient) -> None:
+    told = {one["hardware"]: one["ages"] for one in get(client, "/api/v1/charts")["classes"]}
+    for hardware, classes in told.items():
+        days = [
+            (NOW - datetime.fromisoformat(cell["measured_at"])).total_seconds() / 86400
+            for cell in get(client, f"/api/v1/matrix?hardware={hardware}")["cells"]
+            if cell["measured_at"] and cell["assurance"] == "measured"
+        ]
+        ends = [0, *(one["up_to_days"] or 10**6 for one in classes)]
+        expected = [sum(1 for day in days if low < day <= high) for low, high in pairwise(ends)]
+        assert [one["cells"] for one in classes] == expected
+    assert sum(one["cells"] for one in told[HARDWARE][:1]) > 0
+    assert told[HARDWARE][-1]["cells"] > 0  # the oldest build was measured long ago
 
 
 def test_every_bar_is_named_and_leads_somewhere(client: TestClient) -> None:
@@ -138,7 +159,14 @@ def test_the_matrix_shows_bars_alone_squares_alone_or_both(client: TestClient) -
 
 def test_an_empty_store_says_so(own: TestClient) -> None:
     assert "Nothing was measured on this hardware yet." in own.get("/charts").text
-    assert get(own, "/api/v1/charts")["classes"] == [{"hardware": HARDWARE, "pass_rate": [], "gained_and_lost": []}]
+    assert get(own, "/api/v1/charts")["classes"] == [
+        {
+            "hardware": HARDWARE,
+            "pass_rate": [],
+            "gained_and_lost": [],
+            "ages": [{"up_to_days": days, "cells": 0} for days in (7, 30, 90, 180, None)],
+        }
+    ]
 
 
 @pytest.mark.parametrize("path", ["/charts", "/charts/pass-rate.csv", "/api/v1/charts", "/api/v1/lifespans"])
@@ -146,3 +174,15 @@ def test_a_class_that_was_never_measured_is_refused_with_those_that_were(client:
     refused = client.get(f"{path}?hardware=cuda-sm_10")
     assert refused.status_code == 422
     assert GPU_CLASS in refused.text
+
+
+def test_only_an_embedded_lifespan_may_be_framed(client: TestClient) -> None:
+    for path in ("/", f"/issues/{MASK.id}", "/embed/issues/pytorch-1"):
+        assert "frame-ancestors 'none'" in client.get(path).headers["content-security-policy"]
+    embedded = client.get(f"/embed/issues/{MASK.id}")
+    assert embedded.headers["content-security-policy"] == CONTENT_SECURITY_POLICY.replace(
+        "frame-ancestors 'none'", "frame-ancestors *"
+    )
+    assert embedded.text.count("<h1") == 1
+    assert not re.search(r"<script|<style|\bstyle=|\bon[a-z]+=", embedded.text)
+    assert client.get("/embed/issues/pytorch-1").status_code == 404

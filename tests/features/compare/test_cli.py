@@ -44,7 +44,9 @@ def test_json_is_what_the_api_answers(call: Call) -> None:
 
 def test_markdown_is_ready_to_be_pasted(call: Call) -> None:
     done = call(BAD.id, GOOD.id, "--format", "markdown")
-    assert done.out.startswith("**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: 1 fixed")
+    assert done.out.startswith(
+        "**From torch-2.7.1+cu126 to torch-2.8.0+cu128 on cpu-x86\\_64: none newly broken, 1 fixed"
+    )
     assert "| create\\_block\\_mask fails" in done.out
 
 

@@ -80,10 +80,10 @@ def test_each_line_leads_to_both_cells_and_to_the_issue(client: TestClient) -> N
 
 def test_workarounds_are_followed_too(client: TestClient) -> None:
     assert lines_of(shown(client, address(BAD.id, GOOD.id), ComparePage))[MASK.id].notes == (
-        "workaround no longer needed: eager_mask",
+        "workaround no longer needed: Make it eagerly",
     )
     assert lines_of(shown(client, address(OLD.id, BAD.id), ComparePage))[MASK.id].notes == (
-        "needs a workaround there; measured to help: eager_mask",
+        "needs a workaround there; measured to help: Make it eagerly",
     )
 
 
@@ -266,5 +266,5 @@ def test_with_builds_and_no_result_nothing_is_claimed(own: TestClient, own_engin
 
 def test_the_page_speaks_chinese(client: TestClient) -> None:
     text = client.get(address(BAD.id, GOOD.id), headers={"Cookie": "lang=zh"}).text
-    assert "1 个已修好，没有新坏的，1 个在那里不知道" in text  # noqa: RUF001 - Chinese has its own comma
-    assert "不再需要解法：eager_mask" in text  # noqa: RUF001 - and its own colon
+    assert "没有新坏的，1 个已修好，1 个在那里不知道" in text  # noqa: RUF001 - Chinese has its own comma
+    assert "不再需要解法：不编译" in text  # noqa: RUF001 - and its own colon

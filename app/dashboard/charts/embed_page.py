@@ -1,0 +1,40 @@
+"""`/embed/issues/{id}`: an issue's lifespan to be shown in other pages. The one page that others may frame."""
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Response
+
+from knowngood.app.dashboard.charts.drawing import LifespanChart, lifespan_chart
+from knowngood.app.dashboard.charts.lifespans import lifespans_by_class
+from knowngood.app.dashboard.lookups import find_issue
+from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.verdicts.known import Known
+from knowngood.app.store.engine import Session
+from knowngood.app.web.middleware.headers import FRAMED_CONTENT_SECURITY_POLICY
+from knowngood.app.web.request_context import Context
+from knowngood.app.web.urls import issue_address
+
+router = APIRouter(include_in_schema=False)
+
+
+@dataclass(frozen=True)
+class EmbedPage:
+    issue: Issue
+    title: str
+    address: str
+    lifespans: LifespanChart
+
+
+@router.get("/embed/issues/{issue}")
+def embed(context: Context, issue: str) -> Response:
+    def load(session: Session) -> tuple[Issue, Known]:
+        return find_issue(session, issue), context.known(session)
+
+    def show(read: tuple[Issue, Known]) -> Response:
+        found, known = read
+        classes = [one for one in known.hardware if known.was_measured(found.id, one)]
+        chart = lifespan_chart(context, lifespans_by_class(found, known, classes), has_cells=False, by_class=True)
+        page = EmbedPage(found, context.title_of(found), issue_address(found.id), chart)
+        return context.page("_embed.html", page, headers={"Content-Security-Policy": FRAMED_CONTENT_SECURITY_POLICY})
+
+    return context.answer(load, show)
