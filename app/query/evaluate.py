@@ -20,7 +20,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.matrix import tells_most
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
-from knowngood.app.query.fields import Kind, about_build, about_cell, about_issue, verdict_told
+from knowngood.app.query.fields import Kind, about_build, about_cell, about_class, about_issue, verdict_told
 from knowngood.app.query.parser import (
     And,
     Atom,
@@ -95,6 +95,30 @@ def columns_left(query: Query, builds: Sequence[Build]) -> tuple[Build, ...]:
     if builds and not left:
         raise _no_columns(next(atoms_of(places[0])), builds)
     return left
+
+
+def classes_left(query: Query, classes: Iterable[str]) -> tuple[str, ...]:
+    """The hardware classes that the query's own conditions on hardware leave; every one where it has none."""
+    parts = query.queries if isinstance(query, And) else (query,)
+    tests = [_combined(one, about_class) for one in parts if _is_plain(one) and _is_of_hardware(one)]
+    return tuple(class_ for class_ in classes if all(test(class_) for test in tests))
+
+
+def _is_of_hardware(query: Query) -> bool:
+    return {atom.field for atom in atoms_of(query)} == {"hardware"}
+
+
+def _is_plain(query: Query) -> bool:
+    """Whether it is made of conditions, their denials and alternatives alone."""
+    match query:
+        case Atom():
+            return True
+        case Not(inner):
+            return _is_plain(inner)
+        case And(queries) | Or(queries):
+            return all(_is_plain(one) for one in queries)
+        case _:
+            return False
 
 
 def _no_columns(atom: Atom, builds: Sequence[Build]) -> BadQuery:

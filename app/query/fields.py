@@ -388,6 +388,11 @@ _VERSION_OF: dict[str, Callable[[Build], Version | None]] = {
 }
 
 
+def about_class(_field: str, value: str) -> Callable[[str], bool]:
+    """Of a hardware class. `cuda` is part of `cuda-sm_90`."""
+    return _text_test(value)
+
+
 def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -> AboutCell:
     """Yes, no, or None where nothing was measured that could tell. Cells are asked with the place of their build."""
     match field:
@@ -398,8 +403,8 @@ def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -
         case "cure":
             return _no_cure if value == "none" else _cure_test(WorkaroundVerdict(value))
         case "hardware":
-            holds = _text_test(value)
-            return lambda _, cell: holds(cell.hardware)
+            of_class = about_class(field, value)
+            return lambda _, cell: of_class(cell.hardware)
         case "reason":
             holds = _text_test(value)
             return lambda _, cell: holds(cell.reason)

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Annotated, Self
 from urllib.parse import urlencode
 
@@ -15,9 +17,23 @@ from markupsafe import Markup
 
 from knowngood.app.dashboard.charts.drawing import LifespanChart, lifespan_chart
 from knowngood.app.dashboard.charts.lifespans import lifespans_of
-from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Words, one_class, select
+from knowngood.app.dashboard.matrix.empty_answer import EmptyAnswer, FoundElsewhere, empty_answer
+from knowngood.app.dashboard.matrix.facets import Facet, counting, facets_of
+from knowngood.app.dashboard.matrix.row_order import ORDER_WORDS, RowOrder, group_label, in_order
+from knowngood.app.dashboard.matrix.selection import (
+    MatrixQuery,
+    Names,
+    Selection,
+    Words,
+    one_class,
+    read_asked,
+    select,
+    selected,
+)
 from knowngood.app.dashboard.matrix.totals import TotalLine, bars_of, counted, lines_of
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
+from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -37,6 +53,10 @@ from knowngood.app.domain.verdicts.matrix import (
 from knowngood.app.domain.verdicts.status import Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.domain.vocabulary import StatusLabel
+from knowngood.app.query.evaluate import classes_left
+from knowngood.app.query.parser import Query as AskedQuery
+from knowngood.app.query.parser import written
+from knowngood.app.query.terms import class_asked, without
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
 from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
@@ -72,6 +92,7 @@ class MatrixPageQuery(MatrixQuery):
     fold: Names
     fold_minors: Names
     view: MatrixView = MatrixView.BY_WIDTH
+    sort: RowOrder = RowOrder.COMPONENT
 
     def asking(self, **changes: object) -> str:
         """The query string of this view with `changes`; what stands at its default is left out."""
@@ -147,9 +168,12 @@ class Fold:
 
 @dataclass(frozen=True)
 class Group:
-    """The issues of one component. `bars`, one for each column, are all that a folded group shows."""
+    """The issues of one component, or of whatever rows are ordered by; `name` is what `fold` calls it. `bars`, one for
+    each column, are all that a folded group shows.
+    """
 
-    component: str
+    name: str
+    label: str
     rows: tuple[Row, ...]
     bars: tuple[Markup, ...]
     fold: Fold
@@ -159,7 +183,8 @@ class Group:
 class MatrixPage:
     """`elsewhere` are the issues that apply to no column on this hardware: a line each instead of a row of dots. So are
     those `on_cpu`, which concern the CPU path; `cpu_address` leads there. `has_evidence` says that anything at all was
-    measured on this hardware, also what this view leaves out.
+    measured, on whatever hardware. `empty` is there where no issue is shown, or none of their cells is known. `own` is
+    the column (id) of the reader's own build; empty: there is none.
 
     `names_python` is False where every column is of the default Python alone. `minors` has the minors of more than one
     column, by the build (id) at whose head they begin. `build_count` counts columns that are folded away too.
@@ -183,6 +208,10 @@ class MatrixPage:
     issue_count: int
     column_totals: tuple[TotalLine, ...]
     classes: tuple[Choice, ...]
+    facets: tuple[Facet, ...]
+    empty: EmptyAnswer | None
+    orders: tuple[Choice, ...]
+    own: str
     pythons: tuple[Choice, ...]
     columns: tuple[Choice, ...]
     query: MatrixPageQuery
@@ -210,12 +239,15 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
     def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
         measured = load_hardware(session)
-        classes, kept = [one_class(query.hardware, measured)], context.state.cells
-        selection = select(session, query, classes, query.columns, kept=kept, now=context.now, folded=True)
+        hardware = class_asked(read_asked(query.q), measured, one_class(query.hardware, measured))
+        kept = context.state.cells
+        selection = select(session, query, [hardware], query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
         return selection, measured, Now(active, load_last_event(session) if active else 0)
 
-    return context.answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
+    return context.answer(
+        load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)), context.last_build
+    )
 
 
 @dataclass(frozen=True)
@@ -234,13 +266,17 @@ def matrix_page(
     shown = newest_of(selection.columns, query.fold_minors)
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
-    look = _look(hardware, context.language, shown, heads, selection.all_builds, is_plain=is_large)
-    rows = _rows(context, selection, look)
-    groups = _groups(query, [row for row in rows if not row.is_elsewhere], len(heads), context)
+    own = _own_column(context, selection)
+    look = _look(hardware, context.language, shown, heads, selection.all_builds, own, is_plain=is_large)
+    named = _rows(context, query, selection, look)
+    rows = [row for _, row in named]
+    groups = _groups(query, [one for one in named if not one[1].is_elsewhere], len(heads), context)
+    totals = total(row.tally for row in rows)
+    counts = _Counts(query, selection, measured, is_large=is_large)
     cells = sum(len(group.rows) for group in groups) * len(heads)
     return MatrixPage(
         hardware=hardware,
-        totals=total(row.tally for row in rows),
+        totals=totals,
         heads=heads,
         minors=_minors(query, selection, heads),
         build_count=len(selection.columns),
@@ -252,10 +288,14 @@ def matrix_page(
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
         cpu_address=f"{MATRIX}{query.asking(hardware=CPU_CLASS)}",
-        has_evidence=hardware in measured,
+        has_evidence=bool(measured),
         issue_count=len(rows),
         column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
-        classes=_class_choices(query, measured, hardware),
+        classes=_class_choices(counts, hardware),
+        facets=() if context.is_file else _facets(context, counts, hardware),
+        empty=_empty(counts, hardware) if not totals.measured + totals.inferred else None,
+        orders=_order_choices(context, query),
+        own=own,
         pythons=_python_choices(context, query, selection),
         columns=_column_choices(context, query, selection),
         query=query,
@@ -314,6 +354,7 @@ class _Look:
     places: tuple[int, ...]
     heads: tuple[ColumnHeader, ...]
     builds: Mapping[str, Build]
+    own: str
     is_plain: bool
 
 
@@ -324,26 +365,27 @@ def _look(
     places: tuple[int, ...],
     heads: tuple[ColumnHeader, ...],
     builds: tuple[Build, ...],
+    own: str,
     *,
     is_plain: bool,
 ) -> _Look:
     """The same look is the same object."""
     known = {build.id: build for build in builds}
-    return _Look(hardware, language, places, heads, known, is_plain)
+    return _Look(hardware, language, places, heads, known, own, is_plain)
 
 
-def _rows(context: RequestContext, selection: Selection, look: _Look) -> tuple[Row, ...]:
+def _rows(
+    context: RequestContext, query: MatrixPageQuery, selection: Selection, look: _Look
+) -> tuple[tuple[str, Row], ...]:
+    """Each with the name of its group."""
     rows = []
-    for issue in selection.issues:
+    for group, issue in in_order(selection.issues, query.sort, selection.known, look.hardware):
         cells = selection.rows[issue.id, look.hardware]
         history = selection.known.told(issue, look.hardware)
         helping = len(selection.known.helping(issue.id, look.hardware))
         title = context.title_of(issue)
-        rows.append(
-            _row(
-                IdentityKey(issue), title, IdentityKeys(cells), history, helping, look, _stale(cells, look, context.now)
-            )
-        )
+        stale = _stale(cells, look, context.now)
+        rows.append((group, _row(IdentityKey(issue), title, IdentityKeys(cells), history, helping, look, stale)))
     return tuple(rows)
 
 
@@ -379,7 +421,7 @@ def _row(
         squares=squares,
         signs=tuple(square.sign for square in squares),
         prospects=tuple(prospect_of(cells.them[at]) for at in look.places),
-        drawn=drawn(squares, "td", look.language, plain=look.is_plain),
+        drawn=drawn(squares, "td", look.language, plain=look.is_plain, own=look.own),
         sentence=_sentence(cells.them, history, helping),
         tally=tally(cells.them, stale),
         is_on_cpu=concerns_cpu_path(cells.them),
@@ -395,28 +437,31 @@ def _sentence(cells: Sequence[Cell], history: str, helping: int) -> str:
     return f"{history} · {helping} {'workaround helps' if helping == 1 else 'workarounds help'}"
 
 
-def _groups(query: MatrixPageQuery, rows: Iterable[Row], width: int, context: RequestContext) -> tuple[Group, ...]:
-    grouped = [(component, tuple(found)) for component, found in groupby(rows, key=lambda row: row.issue.component)]
-    cells = {component: len(found) * width for component, found in grouped}
+def _groups(
+    query: MatrixPageQuery, rows: Iterable[tuple[str, Row]], width: int, context: RequestContext
+) -> tuple[Group, ...]:
+    grouped = [(name, tuple(row for _, row in found)) for name, found in groupby(rows, key=itemgetter(0))]
+    cells = {name: len(found) * width for name, found in grouped}
     folded, all_open = _folded(query, cells), _all_open(sum(cells.values()))
     return tuple(
         Group(
-            component,
+            name,
+            label=group_label(name, query.sort, context.language),
             rows=found,
             bars=bars_of(counted([row.prospects for row in found], width), context.language),
             fold=Fold(
-                address=f"{MATRIX}{query.asking(fold=_toggled(folded, component) or all_open)}#group-{at}",
-                is_folded=component in folded,
+                address=f"{MATRIX}{query.asking(fold=_toggled(folded, name) or all_open)}#group-{at}",
+                is_folded=name in folded,
                 anchor=f"group-{at}",
                 count=len(found),
             ),
         )
-        for at, (component, found) in enumerate(grouped, start=1)
+        for at, (name, found) in enumerate(grouped, start=1)
     )
 
 
 def _folded(query: MatrixPageQuery, cells: Mapping[str, int]) -> list[str]:
-    """The components whose rows are not shown; `cells` has the number of theirs, in the order of the page. Of itself a
+    """The groups whose rows are not shown; `cells` has the number of theirs, in the order of the page. Of itself a
     view folds those beyond MOST_CELLS, but never the first.
     """
     if query.fold:
@@ -456,9 +501,77 @@ def _minors(query: MatrixPageQuery, selection: Selection, heads: Sequence[Column
     }
 
 
-def _class_choices(query: MatrixPageQuery, measured: Sequence[str], shown: str) -> tuple[Choice, ...]:
-    classes = dict.fromkeys([*measured, shown])
-    return tuple(Choice(class_, f"{MATRIX}{query.asking(hardware=class_)}", class_ == shown) for class_ in classes)
+@dataclass(frozen=True)
+class _Counts:
+    """Answers to other questions than the one asked, from the same store. `measured` are the hardware classes."""
+
+    query: MatrixPageQuery
+    selection: Selection
+    measured: Sequence[str]
+    is_large: bool
+
+    def issues(self, asked: AskedQuery, hardware: str) -> int:
+        selection, query = self.selection, self.query
+        return len(selected(selection.looked, query, asked, [hardware], query.columns).issues)
+
+    def on(self, hardware: str) -> AskedQuery:
+        """The query as it is asked of a class: a condition that leaves it out is dropped on the way there."""
+        asked = self.selection.asked
+        return asked if classes_left(asked, [hardware]) else without(asked, "hardware")
+
+    def address(self, hardware: str) -> str:
+        asked = self.on(hardware)
+        text = self.query.q if asked is self.selection.asked else written(asked)
+        return f"{MATRIX}{self.query.asking(hardware=hardware, q=text)}"
+
+
+def _class_choices(counts: _Counts, shown: str) -> tuple[Choice, ...]:
+    """With the number of issues on each, where the view is narrowed."""
+    classes = dict.fromkeys([*counts.measured, shown])
+    return tuple(Choice(_class_label(counts, class_), counts.address(class_), class_ == shown) for class_ in classes)
+
+
+def _class_label(counts: _Counts, class_: str) -> str:
+    return f"{class_} ({counts.issues(counts.on(class_), class_)})" if counts.query.is_filtered else class_
+
+
+def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Facet, ...]:
+    selection, query = counts.selection, counts.query
+    issues = selection.all_issues
+    is_plain = not (query.issues or query.component or query.verdict)
+
+    def by_cells(asked: AskedQuery) -> int | None:
+        return None if counts.is_large else counts.issues(asked, hardware)
+
+    count = counting(issues, by_cells, is_plain=is_plain)
+    return facets_of(selection.asked, issues, count, lambda text: f"{MATRIX}{query.asking(q=text)}", context.language)
+
+
+def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
+    """Elsewhere means the same words on another class: what they say of hardware is taken for a choice of it."""
+    elsewhere = (
+        FoundElsewhere(class_, counts.issues(counts.on(class_), class_), counts.address(class_))
+        for class_ in counts.measured
+        if class_ != shown and not counts.selection.issues
+    )
+    return empty_answer(counts.selection, shown, [one for one in elsewhere if one.count])
+
+
+def _own_column(context: RequestContext, selection: Selection) -> str:
+    """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
+    with suppress(UnknownBuild):
+        own = find_build(context.last_build, {build.id: build for build in selection.all_builds})
+        name = own.build_id.apart_from_python
+        return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
+    return ""
+
+
+def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
+    """Folds name the groups of one order, and mean nothing in another."""
+    return tuple(
+        Choice(context.say(word), f"{MATRIX}{query.asking(sort=order, fold=[])}", order is query.sort)
+        for order, word in ORDER_WORDS.items()
+    )
 
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:

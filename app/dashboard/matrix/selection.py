@@ -1,8 +1,9 @@
 """The part of the matrix that is asked for: the same parameters for the page and its JSON twin, checked once."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -90,10 +91,11 @@ class MatrixQuery(BaseModel):
 class Selection:
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
-    `asked` is the query `q`, and `offered` are the builds it leaves to be chosen from. `rows` have, by issue and class,
-    the cell that stands for each column; a row's history comes from all that is `known`, also of builds that are no
-    column. `measured` are the builds they were measured on. Columns, and a row's cells, are the very same objects as
-    before where nothing of them changed.
+    `asked` is the query `q`, `looked` what it was asked of, and `offered` are the builds it leaves to be chosen from.
+    `rows` have, by issue and class, the cell that stands for each column, also of issues that the query then leaves
+    out; a row's history comes from all that is `known`, also of builds that are no column. `measured` are the builds
+    they were measured on. Columns, and a row's cells, are the very same objects as before where nothing of them
+    changed.
     """
 
     issues: tuple[Issue, ...]
@@ -106,6 +108,7 @@ class Selection:
     all_builds: tuple[Build, ...]
     offered: tuple[Build, ...]
     asked: Query
+    looked: "Looked"
 
 
 def select(
@@ -130,35 +133,86 @@ def select(
     asked = read_asked(query.q)
     known = kept.load(session, now)
     issues, builds = tuple(known.issues.values()), tuple(known.builds.values())
-    wanted = _issues(issues, query, asked)
     if at is not None:
+        wanted = _issues(issues, query, asked)
         ids = None if len(wanted) == len(issues) else frozenset(one.id for one in wanted)
         known = known_then(session, at, issues=ids, hardware=classes)
-    measured = _measured(known, wanted, classes)
-    named = named_builds(builds, query.builds)
-    offered = _offered(named or _of_python(builds, query.python), asked, query.q)
-    # What the query names is shown, also where these columns would leave it out.
-    chosen = offered if named else choose_columns(offered, measured, columns) or offered
-    apart = named or columns is Columns.ALL or not folded
-    standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
-    rows = rows_of(wanted, standing, classes, known)
+    looked = Looked(known, issues, builds, now, folded=folded)
+    return selected(looked, query, asked, classes, columns)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The ground of a selection: the cells, the catalogue of today, and the time by which ages are counted.
+    `grounds` are kept for the next question of the same request: many differ in what they ask of cells alone.
+    """
+
+    known: Known
+    issues: tuple[Issue, ...]
+    builds: tuple[Build, ...]
+    now: datetime
+    folded: bool
+    grounds: dict[object, "_Ground"] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """The issues, columns and cells that conditions on cells are then asked of."""
+
+    issues: tuple[Issue, ...]
+    chosen: tuple[Build, ...]
+    columns: tuple[Column, ...]
+    classes: tuple[str, ...]
+    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
+    measured: frozenset[str]
+    offered: tuple[Build, ...]
+    known: Known
+
+    @cached_property
+    def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
+        """Each build for itself, also where Pythons share a column."""
+        each = unfolded(self.chosen)
+        return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
+
+
+def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence[str], columns: Columns) -> Selection:
+    """The same with `asked` in the place of the query's own text: what it would select."""
+    ground = _ground(looked, query, asked, tuple(classes), columns)
+    wanted = ground.issues
     if needs_cells(asked):
-        each = unfolded(chosen)
-        lines = rows if standing == each else rows_of(wanted, each, classes, known)
-        view = View(chosen, now)
+        view, lines = View(ground.chosen, looked.now), ground.lines
         wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
-        issues=_with_verdict(wanted, rows, query.verdict),
-        columns=standing,
-        classes=tuple(classes),
-        rows=rows,
-        known=known,
-        measured=measured,
-        all_issues=issues,
-        all_builds=builds,
-        offered=offered,
+        issues=_with_verdict(wanted, ground.rows, query.verdict),
+        columns=ground.columns,
+        classes=ground.classes,
+        rows=ground.rows,
+        known=looked.known,
+        measured=ground.measured,
+        all_issues=looked.issues,
+        all_builds=looked.builds,
+        offered=ground.offered,
         asked=asked,
+        looked=looked,
     )
+
+
+def _ground(looked: Looked, query: MatrixQuery, asked: Query, classes: tuple[str, ...], columns: Columns) -> _Ground:
+    known = looked.known
+    wanted = _issues(looked.issues, query, asked)
+    named = named_builds(looked.builds, query.builds)
+    offered = _offered(named or _of_python(looked.builds, query.python), asked, query.q)
+    key = (classes, columns, tuple(one.id for one in wanted), tuple(build.id for build in offered))
+    if key in looked.grounds:
+        return looked.grounds[key]
+    measured = _measured(known, wanted, classes)
+    # What the query names is shown, also where these columns would leave it out.
+    chosen = offered if named else choose_columns(offered, measured, columns) or offered
+    apart = named or columns is Columns.ALL or not looked.folded
+    standing = unfolded(chosen) if apart else fold(wanted, chosen, classes, known)
+    rows = rows_of(wanted, standing, classes, known)
+    ground = _Ground(wanted, tuple(chosen), standing, classes, rows, measured, offered, known)
+    return looked.grounds.setdefault(key, ground)
 
 
 def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:

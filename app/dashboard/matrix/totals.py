@@ -1,4 +1,4 @@
-"""What the cells of each column add up to: lines of numbers under the heads, and a bar for a group that is folded."""
+"""Sums of the cells of each column: lines of numbers under the heads, and a bar for a group that is folded."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

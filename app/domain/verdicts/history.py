@@ -130,6 +130,17 @@ class History:
     sentence: str
     releases: tuple[Release, ...] = ()
 
+    @property
+    def last_turn(self) -> str | None:
+        """The newest release at which it came or went; None where no turn is known."""
+        turns = [
+            turn
+            for span in self.spans
+            for turn in (span.first_bad if span.good_before else None, span.good_after)
+            if turn is not None
+        ]
+        return max(turns, key=Version, default=None)
+
     def __hash__(self) -> int:
         """Of what differs most: rows of a page are kept by their histories."""
         return hash(self.sentence)

@@ -59,6 +59,24 @@ def test_where_all_was_measured_nothing_is_said_beside_it(text: str, sentence: s
 
 
 @pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("ooo", None),
+        ("xxx", None),
+        ("..", None),
+        ("xoo", "2.2.0"),
+        ("oox", "2.3.0"),
+        ("oxo", "2.3.0"),
+        ("o.xx", "2.3.0"),
+        ("x?oo", "2.3.0"),
+        ("oxooooooox", "2.10.0"),
+    ],
+)
+def test_the_last_turn_is_the_newest_release_with_another_answer_than_before(text: str, release: str | None) -> None:
+    assert history_of(line(text)).last_turn == release
+
+
+@pytest.mark.parametrize(
     ("text", "sentence"),
     [
         pytest.param("x.o", "fails up to 2.1.0, fixed in (2.1.0, 2.3.0] (2.2.0 not run)", id="inside the fix"),

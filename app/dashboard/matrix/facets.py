@@ -1,0 +1,110 @@
+"""Facets: conditions of the query language that narrow a view by one click, with how many issues each leaves."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from knowngood.app.domain.issue import Issue, Severity
+from knowngood.app.domain.verdicts.verdict import Verdict
+from knowngood.app.domain.vocabulary import VERDICTS
+from knowngood.app.query.evaluate import needs_cells, of_issues
+from knowngood.app.query.parser import Query, written
+from knowngood.app.query.terms import has_term, term, with_term, without
+from knowngood.app.web.html.i18n import Language, say
+
+_STATUSES = (
+    Verdict.AFFECTED,
+    Verdict.NOT_AFFECTED,
+    Verdict.DIFFERENT_FAILURE,
+    Verdict.FLAKY,
+    Verdict.INCONCLUSIVE,
+    Verdict.NOT_RUN,
+)
+_WORKAROUND_WORDS = {"effective": "one helps", "none": "none helps"}
+_SILENT_WORDS = {"yes": "wrong numbers without an error"}
+_FACET_WORDS = {
+    "severity": "severity",
+    "status": "status",
+    "cure": "workaround",
+    "silent": "silent",
+    "component": "component",
+}
+
+
+@dataclass(frozen=True)
+class FacetChip:
+    """`query` is what the reader would have written. `count` is of the issues that are left there; None: not counted,
+    because the view is so large.
+    """
+
+    word: str
+    query: str
+    address: str
+    count: int | None
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class Facet:
+    label: str
+    chips: tuple[FacetChip, ...]
+
+
+def facets_of(
+    asked: Query,
+    issues: Iterable[Issue],
+    count: Callable[[Query], int | None],
+    address_of: Callable[[str], str],
+    language: Language,
+) -> tuple[Facet, ...]:
+    """`issues` are all there are; `count` tells how many a query leaves. A chip that is chosen takes its condition away
+    again; another one of its facet takes its place. What leaves nothing is not offered.
+    """
+    components = sorted({issue.component for issue in issues}, key=str.casefold)
+    offered = (
+        ("severity", {one.value: one.value for one in reversed(Severity)}),
+        ("status", {one.value: VERDICTS[one].word for one in _STATUSES}),
+        ("cure", _WORKAROUND_WORDS),
+        ("silent", _SILENT_WORDS),
+        ("component", {f"={name}": name for name in components}),
+    )
+    return tuple(
+        Facet(say(_FACET_WORDS[field], language), chips)
+        for field, words in offered
+        if (chips := tuple(_chips(asked, field, words, count, address_of, language)))
+    )
+
+
+def _chips(
+    asked: Query,
+    field: str,
+    words: dict[str, str],
+    count: Callable[[Query], int | None],
+    address_of: Callable[[str], str],
+    language: Language,
+) -> Iterable[FacetChip]:
+    for value, word in words.items():
+        atom = term(field, value)
+        is_chosen = has_term(asked, atom)
+        narrowed = with_term(asked, atom)
+        found = count(narrowed)
+        if found or found is None or is_chosen:
+            text = written(without(asked, field) if is_chosen else narrowed)
+            said = word if field == "component" else say(word, language)
+            yield FacetChip(said, text, address_of(text), found, is_chosen)
+
+
+def counting(
+    issues: Iterable[Issue], by_cells: Callable[[Query], int | None], *, is_plain: bool
+) -> Callable[[Query], int | None]:
+    """How many of the `issues` a query leaves. What asks for nothing but the issues themselves needs no cells; with
+    `is_plain` nothing else narrows the view.
+    """
+    every = tuple(issues)
+
+    def count(query: Query) -> int | None:
+        if not is_plain or needs_cells(query):
+            return by_cells(query)
+        holds = of_issues(query)
+        return sum(1 for issue in every if holds(issue))
+
+    return count
