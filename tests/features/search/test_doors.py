@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.features.search.page import SearchPage
 from knowngood.app.features.search.pasted import Pasted, pasted
-from tests.fixtures.commands import Call
+from tests.commands.given import Call
 from tests.web.asking import shown
 from tests.web.given import BAD, GOOD, LINE, MASK
 
