@@ -33,6 +33,7 @@ PASTE = ERRORS
 
 _SEEN_SHOWN = 12
 _WORDS_SHOWN = 8
+_RECALLED = 20  # issues of each kind that an address is read for
 _LONGEST_ECHO = 200_000  # characters that are sent back in the box, so that the build can be changed
 
 
@@ -182,7 +183,8 @@ def _recalled(context: RequestContext, query: RecalledQuery, known: Known) -> An
     build = named_builds(known.builds.values(), [query.build], "build")[0].id if query.build else ""
 
     def named(ids: Sequence[str], field: str) -> tuple[Issue, ...]:
-        return named_issues(issues, ids, field) if ids else ()
+        """In the order of the address, which has the likeliest first."""
+        return tuple(issue for id_ in ids[:_RECALLED] for issue in named_issues(issues, [id_], field))
 
     matches = [recalled(issue, Strength.SURE, known) for issue in named(query.issue, "issue")]
     matches += [recalled(issue, Strength.POSSIBLE, known) for issue in named(query.maybe, "maybe")]

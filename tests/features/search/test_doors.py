@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.features.search.page import SearchPage
 from knowngood.app.features.search.pasted import Pasted, pasted
-from tests.fixtures.commands import Call
+from tests.commands.given import Call
 from tests.web.asking import shown
 from tests.web.given import BAD, GOOD, LINE, MASK
 
@@ -177,10 +177,10 @@ def test_the_titles_are_in_the_readers_language(client: TestClient) -> None:
 
 def test_the_command_finds_what_the_page_finds(call_notebook: Call) -> None:
     told = call_notebook("find", "create_block_maks")
-    assert (told.code, MASK.id in told.stdout) == (0, True)
-    assert '"create_block_maks" was read as "create_block_mask"' in told.stdout
-    assert "knowngood compare" in call_notebook("find", f"2.7.1 {GOOD.torch}").stdout
-    assert "knowngood new-issue pytorch-199999" in call_notebook("find", "199999").stdout
+    assert (told.code, MASK.id in told.out) == (0, True)
+    assert '"create_block_maks" was read as "create_block_mask"' in told.out
+    assert "knowngood compare" in call_notebook("find", f"2.7.1 {GOOD.torch}").out
+    assert "knowngood new-issue pytorch-199999" in call_notebook("find", "199999").out
 
 
 @pytest.mark.parametrize(
