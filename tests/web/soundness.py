@@ -28,6 +28,7 @@ _EVERYWHERE = {"id", "class", "lang", "dir", "title", "hidden", "tabindex", "rol
 _EVERYWHERE |= {"autofocus", "popover", "inputmode", "enterkeyhint", "autocapitalize", "autocorrect"}
 _OWN = {
     "a": {"href", "rel", "download", "hreflang", "type"},
+    "base": {"target"},
     "link": {"rel", "href", "type", "hreflang"},
     "meta": {"charset", "name", "content", "http-equiv"},
     "script": {"src", "defer", "type"},
