@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -32,8 +31,6 @@ from knowngood.app.dashboard.matrix.selection import (
 )
 from knowngood.app.dashboard.matrix.totals import TotalLine, bars_of, counted, lines_of
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.app.domain.builds.build_names import find_build
-from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.identity_key import IdentityKey, IdentityKeys
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -239,15 +236,14 @@ all of them, 0.9 s so, two cores, 2026-11-21).
 def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Response:
     def load(session: Session) -> tuple[Selection, Sequence[str], Now]:
         measured = load_hardware(session)
-        hardware = class_asked(read_asked(query.q), measured, one_class(query.hardware, measured))
+        usual = query.hardware or context.mine.hardware_among(measured)
+        hardware = class_asked(read_asked(query.q), measured, one_class(usual, measured))
         kept = context.state.cells
         selection = select(session, query, [hardware], query.columns, kept=kept, now=context.now, folded=True)
         active = load_active_run(session)
         return selection, measured, Now(active, load_last_event(session) if active else 0)
 
-    return context.answer(
-        load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)), context.last_build
-    )
+    return context.answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
 
 
 @dataclass(frozen=True)
@@ -283,7 +279,7 @@ def matrix_page(
         names_python=any(head.python != DEFAULT_PYTHON for head in heads),
         groups=groups,
         fold_all=_fold_all(context, query, groups, cells),
-        lifespans=_lifespans(context, query, groups, selection.known, hardware),
+        lifespans=_lifespans(context, query, groups, selection.known, hardware, own),
         views=_view_choices(context, query),
         elsewhere=tuple(row for row in rows if row.is_elsewhere and not row.is_on_cpu),
         on_cpu=tuple(row for row in rows if row.is_on_cpu),
@@ -324,16 +320,16 @@ def _view_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choi
 
 
 def _lifespans(
-    context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str
+    context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str, own: str
 ) -> LifespanChart | None:
-    """Those of groups that are not folded. None where only squares are asked for. Beside squares, whose cells are
-    links, bars are pictures alone.
+    """Those of groups that are not folded, with the column of the reader's `own` build marked. None where only squares
+    are asked for. Beside squares, whose cells are links, bars are pictures alone.
     """
     if query.view is MatrixView.SQUARES:
         return None
     issues = [row.issue for group in groups if not group.fold.is_folded for row in group.rows]
     spans = lifespans_of(issues, known, hardware)
-    return lifespan_chart(context, spans, has_cells=query.view is MatrixView.LIFESPANS)
+    return lifespan_chart(context, spans, build=own, has_cells=query.view is MatrixView.LIFESPANS)
 
 
 def _twin(query: MatrixPageQuery) -> Columns:
@@ -559,11 +555,9 @@ def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
 
 def _own_column(context: RequestContext, selection: Selection) -> str:
     """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
-    with suppress(UnknownBuild):
-        own = find_build(context.last_build, {build.id: build for build in selection.all_builds})
-        name = own.build_id.apart_from_python
-        return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
-    return ""
+    own = context.mine.build_among({build.id: build for build in selection.all_builds})
+    name = own.build_id.apart_from_python if own else ""
+    return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
 
 
 def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Choice, ...]:
