@@ -390,3 +390,53 @@ def test_nobody_is_kept_out_of_any_view(browser: Browser, site: str, scheme: str
         page.goto(site + view)
         found = axe.Axe().run(page).response["violations"]
     assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
+
+
+_SHIFTS = """() => {
+  window.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted += one.value;
+  }).observe({ type: "layout-shift", buffered: true });
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_nothing_moves_while_the_matrix_is_loaded_and_scrolled(browser: Browser, wide_site: str, width: int) -> None:
+    """On a processor slowed by four; 0.1 is what readers begin to mind."""
+    with reading_with(browser, viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        page.add_init_script(f"({_SHIFTS})()")
+        context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": 4})
+        page.goto(wide_site + MATRIX)
+        for _ in range(3):
+            page.mouse.wheel(0, 1500)
+            page.wait_for_timeout(300)
+        assert page.evaluate("window.shifted") < 0.05
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_legend_is_in_sight_from_the_first_moment_and_wherever_one_reads(
+    browser: Browser, wide_site: str, width: str
+) -> None:
+    with reading_with(browser, viewport=WIDTHS[width]) as context:
+        page = context.new_page()
+        page.goto(wide_site + MATRIX)
+        line = page.get_by_role("group", name="Signs")
+        expect(line).to_be_in_viewport(ratio=0.9)
+        page.mouse.wheel(0, 2000)
+        expect(line).to_be_in_viewport(ratio=0.9)
+        box = line.bounding_box()
+        assert box is not None
+        assert box["height"] < 48, "one line"
+
+
+def test_a_reader_narrows_by_clicks_alone_and_without_scripts(browser: Browser, site: str) -> None:
+    with reading_with(browser, java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(site + MATRIX)
+        page.get_by_role("group", name="component").get_by_role("link", name="Inductor C++").click()
+        page.get_by_role("group", name="status").get_by_role("link", name="fails 1").click()
+        assert page.get_by_role("searchbox").input_value() == 'component:"=Inductor C++" status:affected'
+        expect(page.locator("tr.row")).to_have_count(1)
+        page.get_by_role("group", name="status").get_by_role("link", name="fails 1").click()
+        assert page.get_by_role("searchbox").input_value() == 'component:"=Inductor C++"'

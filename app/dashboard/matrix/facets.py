@@ -24,7 +24,7 @@ _SILENT_WORDS = {"yes": "wrong numbers without an error"}
 _FACET_WORDS = {
     "severity": "severity",
     "status": "status",
-    "cure": "workaround",
+    "cure": "workarounds",
     "silent": "silent",
     "component": "component",
 }
