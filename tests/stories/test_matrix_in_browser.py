@@ -140,11 +140,11 @@ def test_a_card_comes_with_the_focus_describes_the_cell_and_goes_with_escape(pag
 def test_a_finger_sees_the_card_first_and_opens_the_cell_with_a_second_touch(browser: Browser, site: str) -> None:
     with reading_with(browser, viewport=NARROW, has_touch=True, is_mobile=True) as context:
         page = context.new_page()
-        page.goto(site + MATRIX)
+        page.goto(f"{site}{MATRIX}?view=squares")
         cell(page, CURED).tap()
         card = page.get_by_role("tooltip")
         expect(card).to_contain_text("conflicting declaration")
-        assert page.url == f"{site}{MATRIX}"
+        assert page.url == f"{site}{MATRIX}?view=squares"
         page.locator("h1").tap()
         expect(card).to_be_hidden()
         cell(page, CURED).tap()

@@ -323,9 +323,9 @@ def _lifespans(
     context: RequestContext, query: MatrixPageQuery, groups: Iterable[Group], known: Known, hardware: str, own: str
 ) -> LifespanChart | None:
     """Those of groups that are not folded, with the column of the reader's `own` build marked. None where only squares
-    are asked for. Beside squares, whose cells are links, bars are pictures alone.
+    are asked for, or a file has no other view. Beside squares, whose cells are links, bars are pictures alone.
     """
-    if query.view is MatrixView.SQUARES:
+    if query.view is MatrixView.SQUARES or (context.is_file and query.view is MatrixView.BY_WIDTH):
         return None
     issues = [row.issue for group in groups if not group.fold.is_folded for row in group.rows]
     spans = lifespans_of(issues, known, hardware)
