@@ -5,6 +5,7 @@ from urllib.parse import quote, urlencode
 
 DECISION = "Knowngood-Decision"
 
+FRONT = "/"
 MATRIX = "/matrix"  # the grid; until 0.2 it stood at `/`
 API = "/api/v1"
 RESULTS = f"{API}/results"

@@ -43,7 +43,7 @@ def page_with_scripts(browser: Browser, folder: Path) -> Iterator[Page]:
 
 
 def looking(browser: Browser, folder: Path, **settings: object) -> Iterator[Page]:
-    """The front page. Fails where the browser complains, or asks for anything outside of the folder."""
+    """The matrix. Fails where the browser complains, or asks for anything outside of the folder."""
     complaints: list[str] = []
     with reading_with(browser, **settings) as context:
         page = context.new_page()
@@ -51,7 +51,7 @@ def looking(browser: Browser, folder: Path, **settings: object) -> Iterator[Page
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("requestfailed", lambda asked: complaints.extend(_failed(asked)))
         page.on("request", lambda asked: complaints.extend(_foreign(asked.url, folder)))
-        page.goto((folder / "index.html").as_uri())
+        page.goto((folder / "matrix.html").as_uri())
         yield page
     assert complaints == []
 
@@ -152,7 +152,9 @@ def test_keys_move_and_fold_and_ask_nothing(page_with_scripts: Page) -> None:
 
 
 PAGES = {
-    "matrix": "index.html",
+    "front": "index.html",
+    "matrix": "matrix.html",
+    "charts": "charts.html",
     "issue": f"issues/{MASK.id}.html",
     "build": f"builds/{BAD.id}.{HARDWARE}.html",
     "comparisons": "compare.html",

@@ -10,7 +10,7 @@ from knowngood.app.dashboard.matrix.selection import one_class
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import measured_line, told_builds
-from knowngood.app.web.urls import MATRIX, build_address, compare_address, issue_address
+from knowngood.app.web.urls import FRONT, MATRIX, build_address, compare_address, issue_address
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,18 @@ def pages_of(known: Known) -> Iterator[SitePage]:
     """
     first = one_class("", known.hardware)
     classes = dict.fromkeys([first, *known.hardware])
+    yield SitePage(FRONT, "index.html", "front")
     for hardware in classes:
         # Every group open: one that is folded here could not be asked for.
         yield SitePage(
-            f"{MATRIX}?{urlencode({'hardware': hardware, 'fold': 'none'})}", _of("index", hardware, first), "matrix"
+            f"{MATRIX}?{urlencode({'hardware': hardware, 'fold': 'none'})}", _of("matrix", hardware, first), "matrix"
         )
     for issue in known.issues:
         yield SitePage(issue_address(issue), f"issues/{issue}.html", "issues")
     for build in told_builds(known):
         for hardware in (one for one in classes if one == first or _says_something(known, build, one)):
             yield SitePage(build_address(build.id, hardware), f"builds/{build.id}.{hardware}.html", "builds")
+    yield SitePage("/charts", "charts.html", "charts")
     for hardware in classes:
         yield SitePage(compare_address(hardware=hardware), _of("compare", hardware, first), "comparisons")
         yield from _comparisons(known, hardware)

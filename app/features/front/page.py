@@ -26,11 +26,10 @@ from knowngood.app.store.queries import RunRow, load_active_run
 from knowngood.app.web.html.status_labels import bare_word, shown
 from knowngood.app.web.my_build import MY_BUILD, MyBuild, shared_address
 from knowngood.app.web.request_context import Context, RequestContext
-from knowngood.app.web.urls import API, MATRIX, cell_address, issue_address, run_address
+from knowngood.app.web.urls import API, FRONT, MATRIX, cell_address, issue_address, run_address
 
 router = APIRouter(include_in_schema=False)
 
-FRONT = "/"
 
 # In sight without scrolling; the others are a link away.
 _WARNINGS, _TURNS = 3, 3

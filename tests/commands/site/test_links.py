@@ -10,8 +10,8 @@ from knowngood.app.web.urls import MATRIX
 BUILD, CLASS = "torch-2.6.0+cu124", "cpu-x86_64"
 LINKS = SiteLinks(
     [
-        SitePage(f"{MATRIX}?hardware={CLASS}&fold=none", "index.html", "matrix"),
-        SitePage(f"{MATRIX}?hardware=cuda-sm_90&fold=none", "index.cuda-sm_90.html", "matrix"),
+        SitePage(f"{MATRIX}?hardware={CLASS}&fold=none", "matrix.html", "matrix"),
+        SitePage(f"{MATRIX}?hardware=cuda-sm_90&fold=none", "matrix.cuda-sm_90.html", "matrix"),
         SitePage("/issues/toy-1", "issues/toy-1.html", "issues"),
         SitePage(f"/builds/torch-2.6.0%2Bcu124?hardware={CLASS}", f"builds/{BUILD}.{CLASS}.html", "builds"),
         SitePage("/upgrade?from=torch-2.6.0%2Bcu124&component=Inductor+C%2B%2B", "upgrade/x.html", "upgrades"),
@@ -23,10 +23,10 @@ LINKS = SiteLinks(
 ENGLISH = Language.ENGLISH
 
 FOUND = {
-    "the first class where none is named": (MATRIX, "../index.html"),
-    "a class": (f"{MATRIX}?hardware={CLASS}", "../index.html"),
-    "another class": (f"{MATRIX}?hardware=cuda-sm_90", "../index.cuda-sm_90.html"),
-    "a fold, of which there is but the open one": (f"{MATRIX}?fold=Dynamo#group-2", "../index.html#group-2"),
+    "the first class where none is named": (MATRIX, "../matrix.html"),
+    "a class": (f"{MATRIX}?hardware={CLASS}", "../matrix.html"),
+    "another class": (f"{MATRIX}?hardware=cuda-sm_90", "../matrix.cuda-sm_90.html"),
+    "a fold, of which there is but the open one": (f"{MATRIX}?fold=Dynamo#group-2", "../matrix.html#group-2"),
     "an issue": ("/issues/toy-1", "toy-1.html"),
     "an issue on a class": (f"/issues/toy-1?hardware={CLASS}", "toy-1.html"),
     "a place in it": ("/issues/toy-1#use", "toy-1.html#use"),
@@ -92,7 +92,7 @@ def test_only_links_of_ours_are_changed() -> None:
         "<p>href=&#34;/runs&#34;</p>"
     )
     assert relinked(page, "index.html", ENGLISH, LINKS) == (
-        '<a class="q" href="index.cuda-sm_90.html">x</a><a href="#s-mark">y</a>'
+        '<a class="q" href="matrix.cuda-sm_90.html">x</a><a href="#s-mark">y</a>'
         '<a href="https://example.org/">z</a><span class="mono">w</span><p>href=&#34;/runs&#34;</p>'
     )
 
