@@ -16,7 +16,7 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.time_travel import load_cells_at
-from knowngood.app.store.queries import count_builds, load_builds, load_generation, load_issues
+from knowngood.app.store.queries import load_builds, load_generation, load_issues, load_readable_builds
 from knowngood.app.store.tables import cells, issues
 from knowngood.app.store.watch_lists import load_watch_lists
 
@@ -52,10 +52,10 @@ def load_knowledge(
         before = None
     found, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
-    known_builds = {build.id: build for build in load_builds(s, whole=whole)}
+    readable, left_out = load_readable_builds(s, whole=whole)
     known = Known(
         issues=known_issues,
-        builds=known_builds,
+        builds={build.id: build for build in readable},
         cells=found,
         hardware=tuple(sorted({hardware for _, _, hardware in found})),
         as_of=now,
@@ -63,7 +63,7 @@ def load_knowledge(
     )
     tested = frozenset(build for _, build, _ in found)
     knowledge = Knowledge(known, tested, load_watch_lists(s))
-    is_whole = whole or (len(known_issues) == len(revisions) and len(known_builds) == count_builds(s))
+    is_whole = not left_out and len(known_issues) == len(revisions)
     return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, is_whole)
 
 

@@ -116,15 +116,14 @@ def load_builds(s: Session, *, whole: bool = False) -> tuple[Build, ...]:
     """The catalogue's builds in release order, mismatched Triton and other Pythons after the plain build; less those
     that cannot be read: with `whole` Unreadable is raised.
     """
-    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present))
-    found = unreadable.readable("builds", rows, documents.parse_build, whole=whole)
-    return tuple(sorted(found, key=lambda build: build.build_id))
+    return load_readable_builds(s, whole=whole)[0]
 
 
-def count_builds(s: Session) -> int:
-    """Of the catalogue, those that cannot be read too."""
-    number: int = s.execute(sa.select(sa.func.count()).select_from(builds).where(builds.c.is_present)).scalar_one()
-    return number
+def load_readable_builds(s: Session, *, whole: bool) -> tuple[tuple[Build, ...], int]:
+    """The same, and how many cannot be read."""
+    rows = s.execute(sa.select(builds.c.id, builds.c.doc).where(builds.c.is_present)).all()
+    found = list(unreadable.readable("builds", map(tuple, rows), documents.parse_build, whole=whole))
+    return tuple(sorted(found, key=lambda build: build.build_id)), len(rows) - len(found)
 
 
 def refuse_unreadable_build(s: Session, id_: str) -> None:

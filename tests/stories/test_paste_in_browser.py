@@ -40,6 +40,7 @@ def test_a_pasted_error_leads_to_its_workaround_and_its_issue(
             context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         page.goto(site + MATRIX)
+        page.locator("details.more summary").click()
         page.get_by_role("link", name="Paste an error").click()
         page.get_by_label("Traceback or log").fill(REPORT)
         page.get_by_role("button", name="Look it up").click()

@@ -133,7 +133,7 @@ def test_the_front_door_is_about_it_and_every_header_says_it(reader: TestClient)
     reader.post(MY_BUILD, data={"build": "2.7.1", "hardware": "H100"})
     assert standing(reader, "/") == (BAD.id, GPU_CLASS, False)
     for address in ("/", "/runs", "/matrix", "/docs", "/nothing"):
-        assert "torch 2.7.1 cu126 · H100" in reader.get(address).text
+        assert "2.7.1 cu126 · H100</b>" in reader.get(address).text
 
 
 def test_an_address_outweighs_the_cookies_whole(reader: TestClient) -> None:
