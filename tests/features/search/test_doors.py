@@ -177,6 +177,7 @@ def test_the_titles_are_in_the_readers_language(client: TestClient) -> None:
 
 def test_the_command_finds_what_the_page_finds(call_notebook: Call) -> None:
     told = call_notebook("find", "create_block_maks")
+    print(told)
     assert (told.code, MASK.id in told.out) == (0, True)
     assert '"create_block_maks" was read as "create_block_mask"' in told.out
     assert "knowngood compare" in call_notebook("find", f"2.7.1 {GOOD.torch}").out
