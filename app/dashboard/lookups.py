@@ -8,7 +8,7 @@ from knowngood.app.domain.builds import build_names
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.threads import ThreadIndex, thread_named
+from knowngood.app.domain.naming.threads import ThreadIndex, thread_named
 from knowngood.app.domain.watch_list import WatchList
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import (

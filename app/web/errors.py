@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
-from knowngood.app.domain.threads import Thread
+from knowngood.app.domain.naming.threads import Thread
 from knowngood.app.domain.watch_list import UnknownWatchList, WatchListTaken
 from knowngood.app.query.parser import BadQuery
 from knowngood.app.query.search_box import Marked, marked

@@ -34,7 +34,7 @@ class NextStep:
 
     @property
     def command(self) -> str:
-        """What does the step, to be run in a shell; empty where the step is none of a shell's."""
+        """The command of the step, to be run in a shell; empty where the step is none of a shell's."""
         return _COMMANDS.get(self.step, "").format(**self.values)
 
 

@@ -16,6 +16,7 @@ from knowngood.app.dashboard.issues.workarounds import WorkaroundView, workaroun
 from knowngood.app.dashboard.matrix.selection import Names, Words, named_builds, named_issues
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.naming.threads import USUAL
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.features.diagnose.bm25 import Likeness
@@ -94,6 +95,7 @@ class PastePage:
     signatures: int
     limit_mib: int
     json_address: str
+    report_address: str
 
 
 class RecalledQuery(BaseModel):
@@ -151,6 +153,7 @@ def _page(
         signatures=len(issues),
         limit_mib=context.state.rules.body_limit >> 20,
         json_address=f"{API}{PASTE}",
+        report_address=f"https://github.com/{USUAL}/issues/new/choose",
     )
 
 

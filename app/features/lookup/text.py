@@ -160,7 +160,7 @@ _COMMANDS = {
 
 
 def found_text(answer: SearchAnswer, issues: Sequence[Issue], known: Known, text: str) -> str:
-    """What is meant beside issues, each with the command that answers it; then the issues."""
+    """Whatever is meant beside issues, each with the command that answers it; then the issues."""
     lines = [*(wrapped(f"{answer.note}") if answer.note else ())]
     lines += [f'"{one_line(word)}" was read as "{one_line(meant)}"' for word, meant in answer.read_as.items()]
     for hit in answer.hits:

@@ -29,7 +29,7 @@ def get_search(
     ] = "",
     limit: Annotated[int, Query(ge=1, le=MOST_HITS, description="At most so many hits")] = 20,
 ) -> Response:
-    """What the text means: issues, builds, hardware, a part of the matrix, best first. Nothing found is an answer."""
+    """The meaning of a text: issues, builds, hardware, a part of the matrix, best first. Nothing found is an answer."""
     index = context.state.own(SearchIndexes)
     return context.answer(
         lambda session: (known := context.known(session), search(q, known, index.of(known.issues))),

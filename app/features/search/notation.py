@@ -1,4 +1,4 @@
-"""What a short text names: a thread, builds, hardware, conditions, and the words that are left. Pure.
+"""Names in a short text: a thread, builds, hardware, conditions, and the words that are left. Pure.
 
 Names are looked for from the left, the longest first, so that `RTX 4090` is no issue 4090 and `torch 2.7.1 cuda 11.8`
 is one build.
@@ -12,20 +12,20 @@ from difflib import get_close_matches
 from enum import StrEnum
 
 from knowngood.app.domain.hardware_names import NamedHardware, hardware_meant, hardware_named
-from knowngood.app.domain.threads import Projects, Thread, thread_named
+from knowngood.app.domain.naming.threads import Projects, Thread, thread_named
 
 LONGEST = 2000  # characters that are read as one line
 
 
 class Purpose(StrEnum):
-    """What somebody wants to know of the builds they name."""
+    """The interest that somebody has in the builds they name."""
 
     COMPARE = "compare"
     UPGRADE = "upgrade"
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedText:
     """`builds` as `build_names` reads them; `triton`, `python` and `cuda` are versions that stand beside no torch.
     `conditions` are of the query language, `phrases` the words that they were written with.
     """
@@ -122,11 +122,11 @@ def one_line(text: str) -> str:
     return " ".join(shown.split())[:LONGEST]
 
 
-def read(text: str, projects: Projects) -> Asked:
+def read(text: str, projects: Projects) -> ParsedText:
     tokens = _COMMAS_APART.sub(" ", plain(text)).split()
     if len(tokens) == 1 and (version := _COMMAS.fullmatch(tokens[0])):
         tokens = [".".join(part for part in version.groups() if part)]
-    asked = Asked(plain(text))
+    asked = ParsedText(plain(text))
     at = 0
     while at < len(tokens):
         for length in range(min(_MOST_TOKENS, len(tokens) - at), 0, -1):
@@ -143,15 +143,15 @@ def read(text: str, projects: Projects) -> Asked:
 _COMMAS_APART = re.compile(r",(?=\s)|(?<=[^\d\s]),|,(?=\D)|;")
 
 
-def _with_word(asked: Asked, token: str) -> Asked:
+def _with_word(asked: ParsedText, token: str) -> ParsedText:
     word = token.strip(_AROUND)
     if word.casefold() in _PURPOSES:
         return replace(asked, purpose=asked.purpose or _PURPOSES[word.casefold()])
     return replace(asked, words=(*asked.words, word)) if word else asked
 
 
-def _settled(asked: Asked) -> Asked:
-    """What only the whole text tells: a number that stands alone is a thread's, a name that is misspelt is hardware,
+def _settled(asked: ParsedText) -> ParsedText:
+    """Names that only the whole text tells: a number that stands alone is a thread, a misspelt name hardware,
     and words that say nothing are left out.
     """
     words = tuple(word for word in asked.words if word.casefold() not in _EMPTY)
@@ -164,7 +164,7 @@ def _settled(asked: Asked) -> Asked:
     return _completed(asked) if asked.builds else asked
 
 
-def _completed(asked: Asked) -> Asked:
+def _completed(asked: ParsedText) -> ParsedText:
     """Versions that stand beside a torch say which of its builds is meant."""
     versions = dict(asked.versions)
     cuda, python, local = versions.pop("cuda", ""), versions.pop("python", ""), versions.pop("local", "")
@@ -179,24 +179,24 @@ def _completed(asked: Asked) -> Asked:
 # -- what a piece of text may be ---------------------------------------------------------------------------------------
 
 
-def _phrase(asked: Asked, piece: str, _: Projects) -> Asked | None:
+def _phrase(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
     condition = _CONDITIONS.get(piece.casefold().strip(_AROUND))
     if condition is None:
         return None
     return replace(asked, conditions=(*asked.conditions, condition), phrases=(*asked.phrases, piece))
 
 
-def _hardware(asked: Asked, piece: str, _: Projects) -> Asked | None:
+def _hardware(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
     found = hardware_named(piece.strip(_AROUND)) if asked.hardware is None else None
     return replace(asked, hardware=found) if found else None
 
 
-def _thread(asked: Asked, piece: str, projects: Projects) -> Asked | None:
+def _thread(asked: ParsedText, piece: str, projects: Projects) -> ParsedText | None:
     found = thread_named(piece, projects) if asked.thread is None else None
     return replace(asked, thread=found) if found else None
 
 
-def _build(asked: Asked, piece: str, _: Projects) -> Asked | None:
+def _build(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
     found = _BUILD.fullmatch(piece.strip("\"'`<>()[]{},;:!?"))
     if found is None:
         return None
@@ -206,7 +206,7 @@ def _build(asked: Asked, piece: str, _: Projects) -> Asked | None:
     return replace(asked, builds=(*asked.builds, f"{found['version']}{found['parts']}".casefold()))
 
 
-def _beside(asked: Asked, piece: str, _: Projects) -> Asked | None:
+def _beside(asked: ParsedText, piece: str, _: Projects) -> ParsedText | None:
     piece = piece.strip(_AROUND)
     if found := _PART.fullmatch(piece):
         told = {"python": f"{found[1]}.{found[2]}"}
@@ -219,7 +219,7 @@ def _beside(asked: Asked, piece: str, _: Projects) -> Asked | None:
     return replace(asked, versions={**asked.versions, **told})
 
 
-_TAKERS: tuple[Callable[[Asked, str, Projects], Asked | None], ...] = (
+_TAKERS: tuple[Callable[[ParsedText, str, Projects], ParsedText | None], ...] = (
     _phrase,
     _hardware,
     _beside,

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
 
+from knowngood.app.domain.naming.threads import USUAL
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.page import answer_paste
 from knowngood.app.features.search.api import LONGEST_TEXT, SEARCH_API, saying
@@ -60,6 +62,7 @@ class SearchPage:
     examples: Mapping[str, str]
     search_addresses: Mapping[str, str]
     json_address: str
+    upstream_address: str
 
 
 @router.get(SEARCH)
@@ -106,6 +109,7 @@ def _page(context: RequestContext, text: str, known: Known, answer: SearchAnswer
         examples={example: context.say(words) for example, words in EXAMPLE_WORDS.items()},
         search_addresses={example: search_address(example) for example in EXAMPLE_WORDS},
         json_address=f"{SEARCH_API}{search_address(text).removeprefix(SEARCH)}" if text else SEARCH_API,
+        upstream_address=f"https://github.com/{USUAL}/issues?{urlencode({'q': text[:200]})}",
     )
 
 

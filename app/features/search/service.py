@@ -1,4 +1,4 @@
-"""What somebody means by a text: one answer for the page, the API and `knowngood find`.
+"""The meaning of a text: one answer for the page, the API and `knowngood find`.
 
 Total: whatever the text is, there is an answer. Where nothing fits, it says so and has no hits.
 """
@@ -19,12 +19,12 @@ from knowngood.app.domain.errors import BadEnvironment, UnknownBuild, UnknownIss
 from knowngood.app.domain.hardware_names import NamedHardware, hardware_named
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issue
-from knowngood.app.domain.threads import USUAL, Relation, Thread, ThreadIndex
+from knowngood.app.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
 from knowngood.app.features.environments.detect import read_environment
 from knowngood.app.features.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
-from knowngood.app.features.search.notation import Asked, Purpose, one_line, plain, read
+from knowngood.app.features.search.notation import ParsedText, Purpose, one_line, plain, read
 from knowngood.app.features.search.pasted import Pasted, pasted
 from knowngood.app.features.search.word_index import Found, WordIndex
 from knowngood.app.features.upgrade.candidates import Message
@@ -97,7 +97,7 @@ class SearchAnswer:
 
 @dataclass(frozen=True)
 class SearchIndex:
-    """What follows from a catalogue's issues alone."""
+    """All that follows from a catalogue's issues alone."""
 
     words: WordIndex
     threads: ThreadIndex
@@ -249,7 +249,7 @@ class _Question:
 
     # a thread
 
-    def _of_thread(self, asked: Asked, thread: Thread) -> SearchAnswer:
+    def _of_thread(self, asked: ParsedText, thread: Thread) -> SearchAnswer:
         ids, relation = self._index.threads.find(thread)
         builds = [build for text in asked.builds for build in self._builds_of(text)[:1]]
         build, hardware = builds[0].id if builds else "", self._shown_class(asked.hardware)
@@ -271,7 +271,7 @@ class _Question:
 
     # builds, hardware, conditions and words
 
-    def _of_names(self, asked: Asked) -> SearchAnswer:
+    def _of_names(self, asked: ParsedText) -> SearchAnswer:
         words, conditions = asked.words, asked.conditions
         named = bool(asked.builds or asked.hardware or asked.versions)
         if conditions and not named and (words or not self._selects(conditions)):
@@ -302,8 +302,8 @@ class _Question:
         is_meant = of_issues(parse(" ".join(conditions)))
         return any(map(is_meant, self._known.issues.values()))
 
-    def _of_builds(self, asked: Asked, firsts: Sequence[Build], found: Sequence[Sequence[Build]]) -> Iterator[Hit]:
-        """What builds are asked for by themselves: one, its like, two to compare, one to go on from."""
+    def _of_builds(self, asked: ParsedText, firsts: Sequence[Build], found: Sequence[Sequence[Build]]) -> Iterator[Hit]:
+        """Answers where builds are asked for by themselves: one, its like, two to compare, one to go on from."""
         hardware = self._shown_class(asked.hardware)
         if len(firsts) > 1:
             a, b = firsts[0].id, firsts[1].id
@@ -315,7 +315,7 @@ class _Question:
         elif firsts and not (asked.hardware or asked.words or asked.conditions):
             yield from (_build_hit(build, hardware) for build in found[0])
 
-    def _of_place(self, asked: Asked, firsts: Sequence[Build], issues: SearchAnswer) -> Iterator[Hit]:
+    def _of_place(self, asked: ParsedText, firsts: Sequence[Build], issues: SearchAnswer) -> Iterator[Hit]:
         """The part of the matrix that is meant by builds, hardware, conditions and words together."""
         component = self._component(asked.words)
         is_part = asked.hardware or asked.conditions or asked.versions or component or (firsts and asked.words)
@@ -382,7 +382,7 @@ class _Question:
         command = "knowngood run --builds default --issues all"
         return Hit(HitKind.HARDWARE, class_, matrix_address(), title, told, command=command)
 
-    def _unmeasured(self, asked: Asked) -> Message | None:
+    def _unmeasured(self, asked: ParsedText) -> Message | None:
         class_ = self._class_of(asked.hardware)
         if not class_ or class_ in self._known.hardware:
             return None
@@ -401,7 +401,7 @@ class _Question:
         except UnknownBuild:
             return ()
 
-    def _of_unknown_build(self, asked: Asked) -> SearchAnswer:
+    def _of_unknown_build(self, asked: ParsedText) -> SearchAnswer:
         text = next(text for text in asked.builds if not self._builds_of(text))
         try:
             self._names.find(text)

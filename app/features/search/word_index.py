@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import log
 
-from knowngood.app.domain.edit_distance import edits
 from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.naming.edit_distance import edits
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")

@@ -51,7 +51,7 @@ def test_a_search_is_that_of_the_matrix(ask: Run) -> None:
     shown = json.loads(ask("matrix", "--query", "stride status:affected", "--json").stdout)["issues"]
     assert found
     assert found == {one["id"] for one in shown}
-    assert "no issue matches" in ask("find", "nothing-like-it").stdout
+    assert "no issue matches" in ask("find", "zzzqqq").stdout
 
 
 def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:

@@ -1,5 +1,6 @@
 """`/search`, its twin and `knowngood find`: three doors to one answer, which refuse nothing but what is no text."""
 
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
@@ -175,12 +176,13 @@ def test_the_titles_are_in_the_readers_language(client: TestClient) -> None:
     assert "个回答" in chinese
 
 
-def test_the_command_finds_what_the_page_finds(call_notebook: Call) -> None:
-    told = call_notebook("find", "create_block_maks")
+def test_the_command_finds_what_the_page_finds(command: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNOWNGOOD_DATA_DIR", str(tmp_path / "nobody"))
+    told = command("find", "create_block_maks")
     assert (told.code, MASK.id in told.out) == (0, True)
     assert '"create_block_maks" was read as "create_block_mask"' in told.out
-    assert "knowngood compare" in call_notebook("find", f"2.7.1 {GOOD.torch}").out
-    assert "knowngood new-issue pytorch-199999" in call_notebook("find", "199999").out
+    assert "knowngood compare" in command("find", f"2.7.1 {GOOD.torch}").out
+    assert "knowngood new-issue pytorch-199999" in command("find", "199999").out
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
 
-from knowngood.app.domain.edit_distance import edits
 from knowngood.app.domain.issue import Issue, LinkKind
+from knowngood.app.domain.naming.edit_distance import edits
 
 Projects = Mapping[str, str]
 """Repositories by their short names, in small letters: `triton` is `triton-lang/triton`."""
@@ -73,7 +73,7 @@ class Thread:
 
     @property
     def command(self) -> str:
-        """What adds it to the catalogue, by whoever has a repro."""
+        """The command that adds it to the catalogue, for whoever has a repro."""
         project = (self.repository or USUAL).rpartition("/")[2].casefold()
         return f'knowngood new-issue {project}-{self.number} --title "WHAT BREAKS"'
 

@@ -1,0 +1,1 @@
+"""Threads upstream by what people write for them, and how far apart two words are."""
