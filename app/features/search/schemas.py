@@ -12,13 +12,15 @@ from knowngood.app.web.json_body import Body
 class HitBody(Body):
     """`name` is an issue's id, a build's, a hardware class, a query, or a thread (`pytorch/pytorch#999999`). `url` is a
     page here, of a `thread` the one on GitHub. `told` says why it is here or what to do, and `command` does it.
-    `verdict` is an issue's on the build that the text names, empty where it names none.
+    Of an issue, `history` is where it fails, and `verdict` that on the build that the text names, empty where it names
+    none.
     """
 
     kind: HitKind
     name: str
     title: str
     told: str
+    history: str
     url: str
     command: str = Field(description="To be run in a shell; empty where there is none")
     verdict: str

@@ -16,10 +16,15 @@ Say = Callable[[Message], str]
 
 @dataclass(frozen=True)
 class HitView:
+    """`told` says why it is here or what to do; `history`, as the rules say it, where an issue fails (empty: no issue,
+    or nothing is measured of it).
+    """
+
     kind: HitKind
     name: str
     title: str
     told: str
+    history: str
     url: str
     command: str
     issue: Issue | None
@@ -33,22 +38,18 @@ class HitView:
 def views_of(
     answer: SearchAnswer, known: Known, say: Say, title_of: Callable[[Issue], str], limit: int
 ) -> tuple[HitView, ...]:
-    """The first `limit` hits. What is told of an issue ends with where it fails; its `cell` is on the build and the
-    hardware that the text names.
-    """
+    """The first `limit` hits. The `cell` of an issue is on the build and the hardware that the text names."""
     return tuple(_view(hit, answer, known, say, title_of) for hit in answer.hits[:limit])
 
 
 def _view(hit: Hit, answer: SearchAnswer, known: Known, say: Say, title_of: Callable[[Issue], str]) -> HitView:
     title = title_of(hit.issue) if hit.issue else say(hit.title) if hit.title else hit.name
-    told = [say(hit.told)] if hit.told else []
-    if hit.issue:
-        told.append(_history(hit.issue, known))
     return HitView(
         kind=hit.kind,
         name=hit.name,
         title=title,
-        told=" ".join(one for one in told if one),
+        told=say(hit.told) if hit.told else "",
+        history=_history(hit.issue, known) if hit.issue else "",
         url=hit.address,
         command=hit.command,
         issue=hit.issue,

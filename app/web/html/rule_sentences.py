@@ -20,6 +20,7 @@ from knowngood.app.web.html.i18n import Language, say
 FORM_WORDS = (
     "{lead} {build} ({hardware}): {said}.",
     "On {build} ({hardware}) it {said}.",
+    "{hardware}: {said}.",
     "{said}; control passed; path seen ({proof})",
     "{said}; control passed",
     "{said}; path seen ({proof})",
