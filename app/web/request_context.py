@@ -124,13 +124,11 @@ class RequestContext:
     def reachable(self, choices: Iterable[Choice]) -> list[Choice]:
         return [one for one in choices if self.leads_to(one.address)]
 
-    def page(
-        self, template: str, body: object, status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> Response:
+    def page(self, template: str, body: object, status: int = 200) -> Response:
         response = self.state.templates.TemplateResponse(
             self.request, template, {"page": body, "context": self, "t": self.say}, status_code=status
         )
-        response.headers.update({**self._caching(), **(headers or {})})
+        response.headers.update(self._caching())
         return self._kept(response)
 
     def json(

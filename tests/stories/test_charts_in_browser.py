@@ -1,6 +1,10 @@
 """Charts in a real browser: seen on the first screen, reached by keys, sound for who cannot see them."""
 
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -91,17 +95,26 @@ def test_the_picture_the_requirements_and_the_note_are_on_the_first_screen(brows
             expect(copied.get_by_role("button", name="copy")).to_be_in_viewport()
 
 
-def test_another_site_shows_a_lifespan_in_a_frame_and_nothing_else_of_ours(browser: Browser, site: str) -> None:
-    embedded, issue = f"{site}/embed/issues/{MASK.id}", f"{site}/issues/{MASK.id}"
-    frames = "".join(f'<iframe src="{address}" width="720" height="220"></iframe>' for address in (embedded, issue))
+@pytest.fixture
+def blog(site: str, tmp_path: Path) -> Iterator[str]:
+    """A page of another origin on this machine: a browser lets no page of the net frame one from here."""
+    addresses = (f"{site}/embed/issues/{MASK.id}", f"{site}/issues/{MASK.id}")
+    frames = "".join(f'<iframe src="{address}" width="720" height="220"></iframe>' for address in addresses)
+    (tmp_path / "index.html").write_text(frames)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(tmp_path))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_another_site_shows_a_lifespan_in_a_frame_and_nothing_else_of_ours(browser: Browser, blog: str) -> None:
     with reading_with(browser, viewport=DESK) as context:
         page = context.new_page()
-        page.route("http://blog.example/", lambda route: route.fulfill(body=frames, content_type="text/html"))
         for _ in range(2):  # made, then kept
-            page.goto("http://blog.example/")
-            allowed, refused = (page.frame_locator("iframe").nth(at) for at in (0, 1))
+            page.goto(blog)
+            allowed, refused = (page.locator("iframe").nth(at).content_frame for at in (0, 1))
             expect(allowed.get_by_role("heading", level=1)).to_contain_text("create_block_mask fails")
-            expect(allowed.locator("svg.lifespan")).to_be_visible()
+            expect(allowed.locator("svg.lifespan").first).to_be_visible()
             expect(refused.get_by_role("heading", name="create_block_mask fails")).to_have_count(0)
 
 

@@ -35,6 +35,9 @@ def embed(context: Context, issue: str) -> Response:
         classes = [one for one in known.hardware if known.was_measured(found.id, one)]
         chart = lifespan_chart(context, lifespans_by_class(found, known, classes), has_cells=False, by_class=True)
         page = EmbedPage(found, context.title_of(found), issue_address(found.id), chart)
-        return context.page("_embed.html", page, headers={"Content-Security-Policy": FRAMED_CONTENT_SECURITY_POLICY})
+        return context.page("_embed.html", page)
 
-    return context.answer(load, show)
+    response = context.answer(load, show)
+    # Also on a 304: a browser takes its headers over into the copy that it keeps.
+    response.headers["Content-Security-Policy"] = FRAMED_CONTENT_SECURITY_POLICY
+    return response

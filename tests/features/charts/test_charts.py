@@ -183,6 +183,9 @@ def test_only_an_embedded_lifespan_may_be_framed(client: TestClient) -> None:
     assert embedded.headers["content-security-policy"] == CONTENT_SECURITY_POLICY.replace(
         "frame-ancestors 'none'", "frame-ancestors *"
     )
+    again = client.get(f"/embed/issues/{MASK.id}", headers={"If-None-Match": embedded.headers["etag"]})
+    assert again.status_code == 304
+    assert again.headers["content-security-policy"] == embedded.headers["content-security-policy"]
     assert embedded.text.count("<h1") == 1
     assert not re.search(r"<script|<style|\bstyle=|\bon[a-z]+=", embedded.text)
     assert client.get("/embed/issues/pytorch-1").status_code == 404
