@@ -9,24 +9,18 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column, rows_of
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Cell
-from knowngood.app.domain.vocabulary import StatusLabel
+from knowngood.app.domain.vocabulary import PROSPECTS, StatusLabel
 
-SIGNS: Mapping[Prospect, StatusLabel] = {
-    Prospect.PASSES: StatusLabel.PASSES,
-    Prospect.NEEDS_WORKAROUND: StatusLabel.WORKAROUND,
-    Prospect.FAILS: StatusLabel.FAILS,
-    Prospect.NOT_KNOWN: StatusLabel.NOT_RUN,
-    Prospect.DOES_NOT_APPLY: StatusLabel.NOT_APPLICABLE,
-}
-"""The hue of each, in the order in which they are stacked."""
-
-WORDS: Mapping[Prospect, str] = {
-    Prospect.PASSES: "passes",
-    Prospect.NEEDS_WORKAROUND: "fails, has a workaround",
-    Prospect.FAILS: "fails",
-    Prospect.NOT_KNOWN: "not known",
-    Prospect.DOES_NOT_APPLY: "does not apply",
-}
+STACKED = (
+    Prospect.PASSES,
+    Prospect.NEEDS_WORKAROUND,
+    Prospect.FAILS,
+    Prospect.NOT_KNOWN,
+    Prospect.DOES_NOT_APPLY,
+)
+"""In the order in which bars stack them, and tables list them."""
+SIGNS: Mapping[Prospect, StatusLabel] = {one: StatusLabel(PROSPECTS[one].label) for one in STACKED}
+WORDS: Mapping[Prospect, str] = {one: PROSPECTS[one].word for one in STACKED}
 
 
 def measured_releases(known: Known, hardware: Collection[str]) -> tuple[Column, ...]:
