@@ -465,7 +465,7 @@ for (const picker of document.querySelectorAll("[data-picker]")) {
   look();
 }
 
-// The box of the front door: Enter sends one line, as it does in every other box; a paste of several keeps its lines. --
+// The box that understands everything: Enter sends one line, as it does in every other box; a paste of several keeps its lines. --
 
 for (const box of document.querySelectorAll("textarea[data-sends]")) {
   box.addEventListener("keydown", (event) => {
@@ -474,6 +474,7 @@ for (const box of document.querySelectorAll("textarea[data-sends]")) {
     box.form.requestSubmit();
   });
 }
+
 // The rest of the navigation closes by Escape, and by a click beside it. -----------------------------------------------
 
 const more = document.querySelector("details.more");
