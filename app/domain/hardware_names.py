@@ -5,11 +5,13 @@ NVIDIA's (developer.nvidia.com/cuda-gpus), targets of AMD's GPUs those of the RO
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.hardware_classes import cpu_class, cuda_class
+from knowngood.app.domain.measuring.machine import CPU_CLASS
 
 _NAMES: Mapping[str, str] = {
     cuda_class((6, 0)): "P100",
@@ -113,6 +115,18 @@ def class_named(text: str, classes: Iterable[str]) -> str:
     if found is None:
         return text
     return found.hardware or next((one for one in known if one.startswith("cuda-")), text)
+
+
+def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str, ...]:
+    """The classes that are meant, each once. Raises BadRequest for one that nobody measured, of which nothing can be
+    said; the CPU class is always known, because there is always something to run on it.
+    """
+    known = tuple(dict.fromkeys([CPU_CLASS, *measured]))
+    classes = dict.fromkeys(class_named(one, known) for one in asked)
+    for class_ in classes:
+        if class_ not in known:
+            raise BadRequest(f'hardware "{class_[:_LONGEST]}" was never measured here; known: {", ".join(known)}')
+    return tuple(classes)
 
 
 def _key(text: str) -> str:

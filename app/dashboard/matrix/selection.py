@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import BuildNames
 from knowngood.app.domain.errors import BadRequest, UnknownBuild, UnknownIssue
+from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issues
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -259,11 +260,10 @@ def known_classes(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, .
     """The classes asked for; none asked for means every measured one."""
     if not asked:
         return tuple(measured) or (CPU_CLASS,)
-    for class_ in asked:
-        if class_ not in measured and class_ != CPU_CLASS:
-            known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
-            raise InvalidParameter(f'hardware "{class_}" was never measured here; known: {known}', "hardware")
-    return tuple(dict.fromkeys(asked))
+    try:
+        return measured_classes(asked, measured)
+    except BadRequest as error:
+        raise InvalidParameter(str(error), "hardware") from None
 
 
 def _of_python(builds: Sequence[Build], python: str) -> Sequence[Build]:

@@ -12,6 +12,7 @@ from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild, UnknownIssue
+from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.compare.comparison import Comparison, Transition
@@ -99,10 +100,9 @@ def _found(text: str, side: str, known: Known) -> Build:
 
 
 def _class(asked: str, measured: Sequence[str]) -> str:
-    if asked and asked not in {CPU_CLASS, *measured}:
-        known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
-        raise BadRequest(f'hardware "{asked}" was never measured here; known: {known}')
-    return asked or (CPU_CLASS if CPU_CLASS in measured or not measured else measured[0])
+    if asked:
+        return measured_classes([asked], measured)[0]
+    return CPU_CLASS if CPU_CLASS in measured or not measured else measured[0]
 
 
 def _told(compared: Comparison, form: str, now: datetime) -> str:

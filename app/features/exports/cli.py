@@ -8,6 +8,7 @@ from typing import Literal
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.matrix import Columns, choose_columns, complete, stale_cells
 from knowngood.app.features.exports.extract import Extract
@@ -47,11 +48,7 @@ def extract_from(
     with reading(engine) as s:
         known = load_known(s, now)
     measured = known.hardware
-    for class_ in hardware:
-        if class_ not in measured:
-            named = ", ".join(measured) or "none yet"
-            raise BadRequest(f'hardware "{class_}" was never measured here; known: {named}')
-    cells = tuple(complete(issues, builds, tuple(hardware) or measured, known).values())
+    cells = tuple(complete(issues, builds, measured_classes(hardware, measured) or measured, known).values())
     return Extract(tuple(issues), known, cells, stale_cells(cells, known.builds, now), now)
 
 

@@ -14,7 +14,6 @@ from packaging.version import InvalidVersion, Version
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.issue import parse_capability
-from knowngood.app.domain.measuring.machine import CPU_CLASS
 
 # The oldest branch of NVIDIA's driver that runs each major version of CUDA: within one, a newer toolkit runs on an
 # older driver (NVIDIA, "CUDA Compatibility", table 1; read 2026-11-21). Workers judge their hosts by the same rule.
@@ -99,15 +98,6 @@ def read_pin(text: str) -> VersionPin:
     if asked.url or asked.extras or asked.marker or not str(asked.specifier):
         raise BadRequest(f'"{text[:_LONGEST]}" names no version; write for example {name}==3.3.0')
     return VersionPin(name, asked.specifier, written)
-
-
-def read_hardware(asked: Sequence[str], measured: Sequence[str]) -> tuple[str, ...]:
-    """Nothing can be said of a class that nobody measured; of the CPU class there is always something to run."""
-    for class_ in asked:
-        if class_ not in measured and class_ != CPU_CLASS:
-            known = ", ".join(dict.fromkeys([CPU_CLASS, *measured]))
-            raise BadRequest(f'hardware "{class_[:60]}" was never measured here; known: {known}')
-    return tuple(dict.fromkeys(asked))
 
 
 def violations(build: Build, constraints: Constraints, start: Build) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import OtherPython, UnknownBuild
+from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
@@ -22,7 +23,6 @@ from knowngood.app.features.upgrade.constraints import (
     Constraints,
     read_cuda,
     read_driver,
-    read_hardware,
     read_pin,
     read_python,
 )
@@ -197,7 +197,7 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
     with about("pin"):
         pins = tuple(read_pin(text) for text in asked.pin)
     with about("hardware"):
-        hardware = read_hardware(asked.hardware or [one for one in classes if one in measured], measured)
+        hardware = measured_classes(asked.hardware or [one for one in classes if one in measured], measured)
     return Constraints(python, driver, hardware, (*cuda, *pins))
 
 

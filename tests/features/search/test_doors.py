@@ -36,9 +36,9 @@ def sent(client: TestClient, text: str) -> tuple[int, str]:
         ("https://github.com/pytorch/pytorch/pull/151887", MASKS),
         ("151290 on 2.7.1", f"{MASKS}?build=torch-2.7.1%2Bcu126"),
         ("2.8.0", "/builds/torch-2.8.0%2Bcu128"),
-        ("H100", "/?hardware=cuda-sm_90"),
+        ("H100", "/matrix?hardware=cuda-sm_90"),
         ("2.7.1 -> 2.8.0", "/compare?a=torch-2.7.1%2Bcu126&b=torch-2.8.0%2Bcu128"),
-        ("status:affected", "/?q=status%3Aaffected"),
+        ("status:affected", "/matrix?q=status%3Aaffected"),
     ],
 )
 def test_what_is_sure_leads_to_its_page(client: TestClient, text: str, address: str) -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.features.upgrade.constraints import (
     Constraints,
     read_cuda,
     read_driver,
-    read_hardware,
     read_pin,
     read_python,
     violations,
@@ -74,7 +74,7 @@ def test_all_that_is_broken_is_told() -> None:
         pytest.param(read_pin, "triton=3", "is no pin", id="one sign too few"),
         pytest.param(read_pin, "torch @ https://example.org/torch.whl", "names no version", id="a wheel"),
         pytest.param(read_cuda, "twelve", "no version of CUDA", id="cuda in words"),
-        pytest.param(lambda text: read_hardware([text], [HARDWARE]), "cuda-sm_80", "never measured", id="hardware"),
+        pytest.param(lambda text: measured_classes([text], [HARDWARE]), "cuda-sm_80", "never measured", id="hardware"),
     ],
 )
 def test_what_means_nothing_is_refused_with_an_example(read: object, text: str, said: str) -> None:
@@ -92,4 +92,4 @@ def test_constraints_are_told_in_words() -> None:
 
 
 def test_the_cpu_class_may_be_named_before_anything_is_measured() -> None:
-    assert read_hardware([HARDWARE], []) == (HARDWARE,)
+    assert measured_classes([HARDWARE], []) == (HARDWARE,)
