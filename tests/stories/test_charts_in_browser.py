@@ -74,7 +74,7 @@ def test_narrow_screens_begin_with_bars_and_wide_ones_with_squares(browser: Brow
     for screen, bars in ((DESK, False), (NARROW, True)):
         with reading_with(browser, viewport=screen, java_script_enabled=False) as context:
             page = context.new_page()
-            page.goto(site)
+            page.goto(site + MATRIX)
             expect(page.locator(".lifespan").first).to_be_visible(visible=bars)
             expect(page.locator("table.matrix")).to_be_visible(visible=not bars)
             page.get_by_role("link", name="squares").click()

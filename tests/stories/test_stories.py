@@ -82,7 +82,7 @@ def test_a_run_is_watched_as_it_fills_cells(
         expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
         page.locator(".results a.quiet").first.click()
         expect(page.locator(".lead").first).to_contain_text("passes")
-        page.goto(site + MATRIX)
+        page.goto(f"{site}{MATRIX}?view=squares")
         expect(page.get_by_role("link", name=f"passes: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
         page.goto("about:blank")
 
