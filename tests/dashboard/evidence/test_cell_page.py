@@ -122,7 +122,7 @@ def test_without_a_class_the_one_that_was_measured_is_shown(client: TestClient) 
     assert page.cell.hardware == given.GPU_CLASS
 
 
-@pytest.mark.parametrize("hardware", ["tpu-v5", "cuda-sm_", "cuda-sm_x", "cpu"])
+@pytest.mark.parametrize("hardware", ["tpu-v5", "cuda-sm_", "cuda-sm_x"])
 def test_a_class_that_cannot_be_is_refused_not_a_fault(client: TestClient, hardware: str) -> None:
     response = client.get(address("fla-160", BAD.id, hardware))
     assert response.status_code == 422

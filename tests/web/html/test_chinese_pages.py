@@ -40,7 +40,7 @@ _RUN = re.compile(rf"{_WORD}(?:[ ,;:]+{_WORD}){{2,}}")
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|「[^」]*」|《[^》]*》|`[^`]*`|'[^']*'|\([^)]*\)|（[^）]*）")  # noqa: RUF001 - Chinese
 _TERM = re.compile(r"\w+:[^\s:]\S*|\b[a-z]\w*-\d+\b")  # of a query, or the id of an issue
 _SKIPPED = {"code", "pre", "samp", "kbd", "script", "style", "textarea", "q", "blockquote", "option", "svg"}
-_BLOCKS = {"p", "li", "td", "th", "div", "section", "h1", "h2", "h3", "dt", "dd", "tr", "summary", "main", "label"}
+_BLOCKS = {"p", "li", "td", "th", "div", "section", "h1", "h2", "h3", "dt", "dd", "tr", "summary", "main", "label", "a"}
 _SAID = ("aria-label", "title", "alt", "placeholder")
 
 
