@@ -185,7 +185,7 @@ class RequestContext:
         return i18n.say(text, self.language, **values)
 
     def told(self, sentence: str) -> Markup:
-        """What a rule says (a reason, a history), as HTML in the reader's language."""
+        """The sentence of a rule (a reason, a history) as HTML, in the language of the reader."""
         return rule_sentence(sentence, self.language)
 
     def ago(self, then: datetime) -> str:

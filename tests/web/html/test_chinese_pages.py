@@ -65,7 +65,7 @@ def _texts(element: Element) -> Iterator[str]:
 
 
 def _walk(element: Element, parts: list[str]) -> Iterator[str]:
-    tag = element.tag if isinstance(element.tag, str) else "script"
+    tag: object = element.tag  # of a comment it is a function
     if (
         tag in _SKIPPED
         or (element.get("lang") or "").startswith("en")
