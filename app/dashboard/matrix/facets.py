@@ -7,7 +7,7 @@ from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.query.evaluate import needs_cells, of_issues
-from knowngood.app.query.parser import Query, written
+from knowngood.app.query.parser import BadQuery, Query, written
 from knowngood.app.query.terms import has_term, term, with_term, without
 from knowngood.app.web.html.i18n import Language, say
 
@@ -83,7 +83,10 @@ def _chips(
     language: Language,
 ) -> Iterable[FacetChip]:
     for value, word in words.items():
-        atom = term(field, value)
+        try:
+            atom = term(field, value)
+        except BadQuery:  # a component's name may be longer than a query's value
+            continue
         is_chosen = has_term(asked, atom)
         narrowed = with_term(asked, atom)
         found = count(narrowed)

@@ -5,8 +5,9 @@ from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.matrix.facets import FacetChip
 from knowngood.app.dashboard.matrix.page import MatrixPage
+from knowngood.app.store.engine import Engine
 from knowngood.app.web.urls import MATRIX
-from tests.make import HARDWARE
+from tests.make import HARDWARE, make_issue
 from tests.web import given
 from tests.web.asking import shown
 
@@ -66,6 +67,13 @@ def test_a_click_writes_the_condition_and_a_second_one_takes_it_out(client: Test
 def test_what_would_leave_nothing_is_not_offered(client: TestClient) -> None:
     assert set(chips_of(page_of(client, q="fla"), "component")) == {"Dynamo"}
     assert set(chips_of(page_of(client), "component")) == {"Dynamo", "Inductor C++", "Inductor Triton"}
+
+
+def test_a_component_that_no_query_can_name_is_no_chip(own: TestClient, own_engine: Engine) -> None:
+    named = make_issue("toy-1", component="Dynamo")
+    given.save(own_engine, [named, make_issue("toy-2", component="long " * 60)], given.BUILDS)
+    facets = shown(own, MATRIX, MatrixPage).facets
+    assert [chip.word for facet in facets if facet.label == "component" for chip in facet.chips] == ["Dynamo"]
 
 
 def test_chips_keep_what_else_the_address_says(client: TestClient) -> None:
