@@ -224,7 +224,11 @@ def rule_sentence(text: str, language: Language) -> Markup:
 def in_chinese(text: str) -> Markup | None:
     """None where the text is of no form that is known."""
     said = _one_form(text)
-    return said if said is not None else _in_parts(text)
+    if said is None:
+        said = _in_parts(text)
+    if said is None and text[:1].isupper():  # a page begins a sentence with a capital
+        return in_chinese(_lower(text))
+    return said
 
 
 def _one_form(text: str) -> Markup | None:

@@ -85,6 +85,7 @@ TOLD = {
     "not run yet": "尚未运行",
     "fails up to 2.7.1 (older not known)": "直到 2.7.1 都失败（更早的未知）",  # noqa: RUF001 - Chinese
     "fails in 2.7.0, fixed in (2.7.0, 2.8.0]": "在 2.7.0 上失败，在 (2.7.0, 2.8.0] 中修复",  # noqa: RUF001 - Chinese
+    "Fails in 2.7.0, fixed in (2.7.0, 2.8.0]": "在 2.7.0 上失败，在 (2.7.0, 2.8.0] 中修复",  # noqa: RUF001 - Chinese
     "with a, b: not run yet": "变体 a、b：尚未运行",  # noqa: RUF001 - Chinese
     "passes on all 3 measured · 1 workaround helps": "在测量过的 3 个版本上全部通过 · 1 个解法有效",
     "cured 2.5.0, 2.5.1, 2.6.0 and 4 more": "在 2.5.0、2.5.1、2.6.0 及另外 4 个 上有效",
