@@ -60,15 +60,6 @@ def choose(context: Context, form: Form) -> Response:
     return response
 
 
-def led_home(context: RequestContext, environment: str) -> Response:
-    """To the front door, for the build that an environment is: what a paste of one leads to. Raises NotMine."""
-    with reading(context.state.engine) as session:
-        found = chosen_by_environment(environment, context.known(session))
-    response = see_other("/")
-    remember(response, found.build, found.hardware or None)
-    return response
-
-
 def _chosen(form: Mapping[str, str], known: Known) -> ChosenBuild:
     build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
     hardware = form.get("hardware", "").strip()

@@ -13,9 +13,8 @@ from knowngood.app.dashboard.charts.drawing import BarChart, LifespanChart, life
 from knowngood.app.dashboard.matrix.moved import moved
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.domain.verdicts.status import Prospect, status_of
-from knowngood.app.domain.verdicts.verdict import is_silent
-from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
+from knowngood.app.domain.verdicts.status import Prospect
+from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.front.service import IssueStanding, Overview, Standing, Yours, load_overview, usual_class
 from knowngood.app.features.upgrade.candidates import Message
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice
@@ -37,19 +36,13 @@ _WARNINGS, _TURNS = 3, 3
 
 @dataclass(frozen=True)
 class IssueLine:
-    """One issue on the build that the page is about. `history` is English, as it is everywhere."""
+    """One issue on the build that the page is about."""
 
-    id: str
     title: str
     address: str
     component: str
     severity: str
-    is_silent: bool
-    sign: StatusLabel
     word: str
-    is_inferred: bool
-    cell_address: str
-    history: str
 
 
 @dataclass(frozen=True)
@@ -193,17 +186,11 @@ def _advice(context: RequestContext, advice: UpgradeAdvice) -> AdviceLine:
 def _line(context: RequestContext, one: IssueStanding) -> IssueLine:
     issue, cell = one.issue, one.cell
     return IssueLine(
-        id=issue.id,
         title=context.title_of(issue),
         address=issue_address(issue.id, build=cell.build, hardware=cell.hardware),
         component=issue.component,
         severity=context.say(issue.severity.value),
-        is_silent=is_silent(issue, cell),
-        sign=status_of(cell),
         word=bare_word(cell, context.language),
-        is_inferred=cell.basis is not None,
-        cell_address=cell_address(*cell.key),
-        history=f"{one.history[0].upper()}{one.history[1:]}",
     )
 
 
