@@ -11,12 +11,10 @@ from knowngood.app.store.engine import Engine
 from knowngood.app.web.urls import notes_address
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, reading_with, served
+from tests.web.browsing import NARROW, SCHEMES, SCREENS, WIDTHS, kept_out_by, reading_with, served
 from tests.web.given import BAD, MASK, Asked, make_token
 
 playwright = pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.browser
@@ -125,8 +123,7 @@ def test_no_page_of_signed_in_people_keeps_anybody_out_or_is_wider_than_a_teleph
         sign_in(page, site, secret)
         page.goto(site + address)
         assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
-        found = axe.Axe().run(page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:200]) for one in found] == []
+        assert kept_out_by(page) == []
         assert complaints == []
 
 

@@ -12,10 +12,10 @@ from knowngood.app.knowledge.loader import load_known
 from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE
-from tests.web.browsing import SCREENS, WIDTHS, keep_picture, reading_with
+from tests.web.browsing import WIDTHS, keep_picture, kept_out_by, reading_with
 from tests.web.given import BAD, GOOD, MASK, NOW, OLD
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Page, Request, expect  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.browser
@@ -163,21 +163,26 @@ PAGES = {
     "upgrade": f"upgrade/{OLD.id}.{HARDWARE}.html",
     "upgrade of a component": f"upgrade/{OLD.id}.{HARDWARE}.inductor-c.html",
 }
-_AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
-_RUN = "async () => (await axe.run(document, {preload: false})).violations.map((one) => [one.id, one.nodes[0].html])"
 
 
-@pytest.mark.parametrize(("width", "scripts"), SCREENS)
+@pytest.mark.parametrize(
+    ("width", "by_axe"),
+    [
+        ("1280", True),
+        ("360", False),
+        pytest.param("2560", False, marks=pytest.mark.system),
+        *(pytest.param(width, True, marks=(pytest.mark.system, pytest.mark.soak)) for width in ("360", "2560")),
+    ],
+)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_keeps_anybody_out(browser: Browser, folder: Path, width: str, scheme: str, *, scripts: bool) -> None:
+def test_no_page_keeps_anybody_out(browser: Browser, folder: Path, width: str, scheme: str, *, by_axe: bool) -> None:
     found: dict[str, object] = {}
     for page in looking(browser, folder, viewport=WIDTHS[width], color_scheme=scheme):
         for name, file in PAGES.items():
             for below in ("", "zh/"):
                 page.goto((folder / below / file).as_uri())
-                if scripts:
-                    page.evaluate(_AXE)
-                    found |= {f"{below}{name}": told for told in [page.evaluate(_RUN)] if told}
+                if by_axe:
+                    found |= {f"{below}{name}": told for told in [kept_out_by(page)] if told}
                 assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"], name
                 keep_picture(page, f"site {name} {below.strip('/') or 'en'} {width} {scheme}")
     assert found == {}

@@ -15,6 +15,7 @@ from tests.waiting import PATIENCE_S
 from tests.web.asking import app_over
 
 playwright = pytest.importorskip("playwright.sync_api")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright  # noqa: E402 - after the skip
 
 expect.set_options(timeout=1000 * PATIENCE_S)
@@ -66,9 +67,13 @@ class Chromium:
         self._browser.close()
 
 
+# The first is the same engine without the windows that nobody sees: half the processor (Debian 12, 2026-11).
+_PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser")
+
+
 @contextmanager
 def opened_chromium() -> Iterator[Chromium]:
-    executable = shutil.which("chromium") or shutil.which("chromium-browser")
+    executable = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if executable is None:
         pytest.skip("no Chromium on this machine")
     with sync_playwright() as driver:
@@ -96,6 +101,28 @@ def signed_in(context: BrowserContext, site: str, token: str) -> BrowserContext:
     page.goto("about:blank")
     page.close()
     return context
+
+
+_AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+# Of what it found sound axe tells nothing, which is most of its work.
+_TELL = {"resultTypes": ["violations"], "selectors": False, "preload": False}
+
+
+def kept_out_by(page: Page, **options: object) -> list[str]:
+    """What axe finds on the page as it stands, minor things included."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(_AXE)
+    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", _TELL | options)
+    return [
+        f"{one['id']} ({one['impact']}): {node['html'][:160]} {_colours(node)}"
+        for one in violations
+        for node in one["nodes"]
+    ]
+
+
+def _colours(node: dict[str, list[dict[str, dict[str, object]]]]) -> str:
+    data = next((check["data"] for check in node["any"] if check.get("data")), None) or {}
+    return " ".join(f"{name}={data[name]}" for name in ("fgColor", "bgColor", "contrastRatio") if name in data)
 
 
 def keep_picture(page: Page, name: str) -> None:
