@@ -27,8 +27,9 @@ serve: $(VENV)/.installed
 # What contributors need: see CONTRIBUTING.md.
 dev: $(VENV)/.developer
 
-# Three files at a time on two cores: they wait for processes, disks and each other's databases.
-SHARED_OUT := -n 3 --dist loadfile --no-loadscope-reorder
+# More files at a time than there are cores (two): they wait for processes, disks and each other's databases.
+BY_FILE := --dist loadfile --no-loadscope-reorder
+SHARED_OUT := -n 3 $(BY_FILE)
 
 # What takes minutes is left to test-system.
 test: $(VENV)/.developer
@@ -36,7 +37,7 @@ test: $(VENV)/.developer
 
 # Only where such tests are: looking into the other files costs each process seconds.
 test-system: $(VENV)/.developer
-	$(BIN)/python -m pytest $(SHARED_OUT) -m "system and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
+	$(BIN)/python -m pytest -n 4 $(BY_FILE) -m "system and not soak" tests/system tests/stories $$(grep -rl --include='test_*.py' 'mark\.system' tests)
 
 # Uses the torch of KNOWNGOOD_GPU_PYTHON, else of the `python3` on the PATH; skipped with the reason where there is none.
 test-gpu: $(VENV)/.developer
@@ -56,8 +57,10 @@ check-rules: $(VENV)/.developer
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks
 
+# Everything at length: also what test-system leaves out, which is more of the same (other widths, levels, sizes).
 soak: $(VENV)/.developer
 	KNOWNGOOD_SOAK_KILLS=200 KNOWNGOOD_SOAK_CASES=5000 KNOWNGOOD_SOAK_FAULTS=300 KNOWNGOOD_SOAK_MINUTES=10 KNOWNGOOD_SOAK_HOSTILE_S=600 KNOWNGOOD_SOAK_SLOW=500 KNOWNGOOD_SOAK_SLOW_S=60 $(BIN)/python -m pytest -m "soak or not soak" -s tests/soak
+	$(BIN)/python -m pytest $(SHARED_OUT) -m soak --ignore tests/soak
 	KNOWNGOOD_PACKAGE_CASES=200 $(BIN)/python -m pytest -m system tests/system/test_package.py
 	KNOWNGOOD_EXAMPLES=500 $(BIN)/python -m pytest $(SHARED_OUT) -m hypothesis
 

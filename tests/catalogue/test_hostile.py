@@ -55,7 +55,13 @@ def _is_quick(pattern: str, text: str) -> bool:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("pattern", SLOW.values(), ids=SLOW)
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(one, id=name, marks=pytest.mark.soak if at % 2 else ())
+        for at, (name, one) in enumerate(SLOW.items())
+    ],
+)
 def test_a_slow_pattern_that_the_world_knows_is_refused(pattern: str) -> None:
     assert is_slow(pattern), "and a text was found that takes as long"
 

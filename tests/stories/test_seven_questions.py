@@ -69,7 +69,16 @@ def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
     engine.dispose()
 
 
-@pytest.fixture(params=[(width, scripts) for width in (360, 768, 1440) for scripts in (True, False)], ids=str)
+SCREENS = [
+    (360, True),
+    (768, True),
+    (1440, True),
+    (360, False),
+    *(pytest.param((width, False), marks=pytest.mark.soak) for width in (768, 1440)),  # what scripts add needs no room
+]
+
+
+@pytest.fixture(params=SCREENS, ids=str)
 def reader(request: pytest.FixtureRequest, browser: Browser, site: str) -> Iterator[Reader]:
     width, scripts = request.param
     with reading_with(browser, viewport={"width": width, "height": 900}, java_script_enabled=scripts) as context:
