@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from knowngood.app.domain.verdicts.verdict import RULES, CellKey
 from knowngood.app.store import counters
 from knowngood.app.store.engine import Session, is_of_older_rules
+from knowngood.app.store.evidence import machine_tallies
 from knowngood.app.store.evidence.cells import CHANGED, announce, rederive, touch
 from knowngood.app.store.records import CellChange, JobState, PruneReport, Removed
 from knowngood.app.store.state.revisions import RULES_IN_META
@@ -118,12 +119,13 @@ def _only_superseded(before: datetime) -> sa.ColumnElement[bool]:
 def _delete_superseded(s: Session, before: datetime) -> tuple[list[CellKey], Removed]:
     """All are looked for before the first goes: what is the newest of its machine depends on the others."""
     a = attempts.alias()
-    query = sa.select(a.c.id, a.c.issue, a.c.build, a.c.hardware).where(_superseded(a, before))
-    found = s.execute(query).all()
+    query = sa.select(a.c.id, a.c.issue, a.c.build, a.c.hardware, a.c.machine, a.c.origin)
+    found = s.execute(query.where(_superseded(a, before))).all()
     removed = Removed()
     for some in pieces(found, _AT_ONCE):
         ids = [row.id for row in some]
         removed = _sum(removed, _delete(s, attempts, attempts.c.id.in_(ids), attempts.c.record))
+    machine_tallies.subtract(s, [(row.machine, row.hardware, row.origin) for row in found])
     return sorted({CellKey(row.issue, row.build, row.hardware) for row in found}), removed
 
 

@@ -214,7 +214,7 @@ attempts = sa.Table(
     # The newest of an issue, on whatever build, are shown on its page.
     sa.Index(None, "issue", "finished_at"),
     # All that is told of machines, so that no row is read for it.
-    sa.Index("ix_attempts_by_machine", "machine", "hardware", "origin", "finished_at"),
+    sa.Index("ix_attempts_by_machine", "machine", "hardware", "origin", "finished_at", "started_at", "issue", "build"),
     sa.Index(
         "ix_attempts_token", "token", sqlite_where=sa.text("token <> ''"), postgresql_where=sa.text("token <> ''")
     ),
@@ -224,6 +224,17 @@ attempts = sa.Table(
         sqlite_where=sa.text("void IS NOT NULL"),
         postgresql_where=sa.text("void IS NOT NULL"),
     ),
+)
+
+# Attempts by who made them, as `machine_tallies` of the evidence keeps them.
+machine_tallies = sa.Table(
+    "machine_tallies",
+    metadata,
+    sa.Column("machine", sa.String(32), primary_key=True),
+    sa.Column("hardware", sa.String(40), primary_key=True),
+    sa.Column("origin", sa.String(100), primary_key=True),
+    sa.Column("attempts", sa.BigInteger, nullable=False),
+    sa.Column("last_at", UtcDateTime, nullable=False),
 )
 
 # One row for each time that somebody said: nothing of this worker from then to then counts. Rows are never removed.

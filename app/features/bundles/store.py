@@ -23,7 +23,7 @@ from knowngood.app.serialization.lock_keys import InstalledEnvironment, without_
 from knowngood.app.store import audit_log, bulk_insert, unreadable
 from knowngood.app.store.counters import count
 from knowngood.app.store.engine import Engine, Session, reading, unit_of_work
-from knowngood.app.store.evidence import attempt_codec, collisions
+from knowngood.app.store.evidence import attempt_codec, collisions, machine_tallies
 from knowngood.app.store.evidence.cells import (
     IMPORTED,
     StoredCatalogue,
@@ -353,7 +353,10 @@ class _Intake:
                 _refuse_planned(self._s, self._coming, items.keys() - known)
                 known -= self._settle([items[id_] for id_ in sorted(known)])
             # Whoever writes to these tables holds the generation's row: nobody else adds one of them meanwhile.
-            bulk_insert.insert(self._s, table, self._rows([item for id_, item in items.items() if id_ not in known]))
+            rows = self._rows([item for id_, item in items.items() if id_ not in known])
+            bulk_insert.insert(self._s, table, rows)
+            if kind is Attempt:
+                machine_tallies.add(self._s, map(_TALLIED, rows))
         self._held_bytes = 0
 
     def _settle(self, came: Sequence[bundles_format.Item]) -> set[str]:
@@ -448,6 +451,9 @@ _TABLES: dict[type[bundles_format.Item], sa.Table] = {
     Attempt: attempts,
 }
 _COLUMNS: Callable[[Mapping[str, Any]], bulk_insert.Row] = itemgetter(*attempts.columns.keys())
+_TALLIED: Callable[[bulk_insert.Row], tuple[str, str, str, datetime]] = itemgetter(
+    *map(attempts.columns.keys().index, ("machine", "hardware", "origin", "finished_at"))
+)
 
 
 def _key_of(item: bundles_format.Item) -> str:

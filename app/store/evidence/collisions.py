@@ -17,7 +17,7 @@ from knowngood.app.serialization import codec
 from knowngood.app.serialization.lock_keys import InstalledEnvironment, lock_key
 from knowngood.app.store import bulk_insert
 from knowngood.app.store.engine import Session
-from knowngood.app.store.evidence import attempt_codec
+from knowngood.app.store.evidence import attempt_codec, machine_tallies
 from knowngood.app.store.records import Clash
 from knowngood.app.store.statements import pieces
 from knowngood.app.store.tables import attempts, environments, locks
@@ -44,6 +44,7 @@ def settle(
     `left`.
     """
     outcome, keys = Settled(), _LockKeys(s)
+    gone: list[sa.RowMapping] = []
     for some in pieces(came, _AT_ONCE):
         standing = _load_standing(s, [one.id for one in some])
         for attempt in some:
@@ -53,11 +54,13 @@ def settle(
             clash = Clash(attempt.id, row["origin"], row["token"])
             if row["void"] is not None or (row["token"] and not token) or (is_ours and row["origin"] != LOCAL):
                 outcome.replaced.append(clash)
+                gone.append(row)
                 outcome.left.add(CellKey(row["issue"], row["build"], row["hardware"]))
             else:
                 outcome.refused.append(clash)
-    for gone in pieces([one.id for one in outcome.replaced], _AT_ONCE):
-        s.execute(sa.delete(attempts).where(attempts.c.id.in_(gone)))
+    for rows in pieces(gone, _AT_ONCE):
+        s.execute(sa.delete(attempts).where(attempts.c.id.in_([row["id"] for row in rows])))
+    machine_tallies.subtract(s, [(row["machine"], row["hardware"], row["origin"]) for row in gone])
     return outcome
 
 

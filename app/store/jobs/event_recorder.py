@@ -25,7 +25,7 @@ from knowngood.app.serialization import codec
 from knowngood.app.serialization.bounds import event_problem, record_problem
 from knowngood.app.store import audit_log, counters
 from knowngood.app.store.engine import Session
-from knowngood.app.store.evidence import attempt_codec, collisions
+from knowngood.app.store.evidence import attempt_codec, collisions, machine_tallies
 from knowngood.app.store.evidence.cells import (
     StoredCatalogue,
     announce,
@@ -183,6 +183,7 @@ def _keep(
     row = attempt_codec.attempt_row(attempt, attempt_codec.Reception(now, void=void)) | vars(taken)
     if insert_missing(s, attempts, [row]):
         counters.count(s, arrivals.counters)
+        machine_tallies.add(s, [(attempt.machine, attempt.hardware, attempt.origin, attempt.finished_at)])
         rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run, arrived=arrivals.arrived)
         return taken.counts_as
     rederive(s, arrivals.keys.union(also), now, catalogue, run=job.run)

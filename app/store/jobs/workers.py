@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.measuring.worker_stats import AttemptStay, HeldJobProgress, MachineTally
 from knowngood.app.domain.verdicts.verdict import CellPlace
@@ -14,26 +15,21 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.records import ArmState, JobState
 from knowngood.app.store.statements import counted
-from knowngood.app.store.tables import arms, attempts, issues, jobs, machines
+from knowngood.app.store.tables import arms, attempts, issues, jobs, machine_tallies, machines
 
 
 def load_tallies(s: Session) -> tuple[MachineTally, ...]:
     """Attempts whose machine nobody recorded are left out."""
-    a = attempts.c
-    counted = sa.select(a.machine, a.hardware, a.origin, sa.func.count().label("n"), sa.func.max(a.finished_at))
-    grouped = counted.where(a.machine != "").group_by(a.machine, a.hardware, a.origin)
-    found: dict[tuple[str, str], list[tuple[int, datetime, str]]] = defaultdict(list)
-    for machine, hardware, origin, n, last in s.execute(grouped):
-        found[machine, hardware].append((n, last, origin))
+    rows = s.execute(sa.select(machine_tallies)).all()
     return tuple(
         MachineTally(
             machine,
             hardware,
-            sum(n for n, _, _ in some),
-            max(at for _, at, _ in some),
-            tuple(sorted({origin for *_, origin in some})),
+            sum(row.attempts for row in some),
+            max(row.last_at for row in some),
+            tuple(sorted(row.origin for row in some)),
         )
-        for (machine, hardware), some in sorted(found.items())
+        for (machine, hardware), some in sorted(grouped(rows, lambda row: (row.machine, row.hardware)).items())
     )
 
 
@@ -45,11 +41,12 @@ def load_machines(s: Session) -> dict[str, Machine]:
 
 def load_stays(s: Session, since: datetime) -> tuple[AttemptStay, ...]:
     """Attempts at issues that the catalogue has or had which ended since then, on machines that are known."""
-    a = attempts.c
+    a, t = attempts.c, machine_tallies.c
     query = sa.select(a.machine, a.hardware, a.issue, a.build, a.started_at, a.finished_at)
-    # Each issue by itself: an index leads to the newest of an issue, none to the newest of all.
-    lately = query.where(a.issue.in_(sa.select(issues.c.id)), a.finished_at >= since, a.machine != "")
-    return tuple(AttemptStay(*row) for row in s.execute(lately))
+    # By what is tallied: an index leads to the newest of each, none to the newest of all.
+    same = sa.and_(a.machine == t.machine, a.hardware == t.hardware, a.origin == t.origin)
+    lately = query.join_from(machine_tallies, attempts, same).where(t.last_at >= since, a.finished_at >= since)
+    return tuple(AttemptStay(*row) for row in s.execute(lately.where(a.issue.in_(sa.select(issues.c.id)))))
 
 
 def load_doing(s: Session, now: datetime) -> tuple[HeldJobProgress, ...]:
