@@ -1,10 +1,12 @@
 """The web application: rooms, doors and the order of middleware. Holds an engine; knows nothing of settings or SQL."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cache
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
 from knowngood.app.dashboard import pattern_page
@@ -68,8 +70,9 @@ from knowngood.app.web.auth import audit_page, sign_in_page
 from knowngood.app.web.auth.middleware import AuthMiddleware
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import ErrorPage
+from knowngood.app.web.html.markdown import load_lexers
 from knowngood.app.web.html.static_files import assets_version, read_assets, static_router
-from knowngood.app.web.html.templates import make_templates
+from knowngood.app.web.html.templates import load_templates, make_templates
 from knowngood.app.web.metrics import api as metrics_api
 from knowngood.app.web.metrics import health_api
 from knowngood.app.web.metrics.collector import Instruments
@@ -115,6 +118,7 @@ def create_app(
         redoc_url=None,
         dependencies=[Depends(read_plainly)],
         generate_unique_id_function=openapi.name_operation,
+        lifespan=_made_ready,
     )
     openapi.install(app)
     app.state.state = AppState(
@@ -183,6 +187,18 @@ def create_app(
     app.add_middleware(AccessLogMiddleware)
     app.add_middleware(RequestId)
     return app
+
+
+@asynccontextmanager
+async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
+    """Before the first request: what any page needs, in the thread pool, which is there from then on."""
+    await run_in_threadpool(_load_for_pages, app)
+    yield
+
+
+def _load_for_pages(app: FastAPI) -> None:
+    load_templates(state_of(app).templates)
+    load_lexers()
 
 
 def begin_to_stop(app: FastAPI) -> None:

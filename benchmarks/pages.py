@@ -2,9 +2,10 @@
 
 KNOWNGOOD_BENCH_OLD and KNOWNGOOD_BENCH_STORE are as for `commands`: with another revision its pages stand beside ours,
 asked by turns. The first byte is that of the second request that a fresh process answers, after `/healthz`, over
-loopback. All else is what a real Chromium sees at three widths with its processor slowed by four and nothing kept:
-the bytes of the page, its style sheet and its script as they were sent; the layout shift from the first paint until a
-second after the load; and the longest that a press of the tabulator took until the next frame.
+loopback; beside it stands what that took of the server's processor, which a busy machine changes less. With
+KNOWNGOOD_BENCH_SERVER_ONLY that is all. All else is what a real Chromium sees at three widths with its processor slowed
+by four and nothing kept: the bytes of the page, its style sheet and its script as they were sent; the layout shift from
+the first paint until a second after the load; and the longest that a press of the tabulator took until the next frame.
 """
 
 import http.client
@@ -48,13 +49,23 @@ PAGES = {
     "watch lists": "/watchlists",
     "my build": "/my-build",
     "docs": "/docs",
+    "a page of docs": "/docs/ci.md",
+    "API reference": "/api/docs",
+    "attempt": "/attempts/01e0286c1c3743ab8afca700cc8a987f",
+    "notes": "/cells/pytorch-151290/torch-2.7.1%2Bcu126/notes?hardware=cpu-x86_64",
+    "embedded": "/embed/issues/pytorch-151290",
+    "pieces": "/pieces",
+    "sign in": "/sign-in",
+    "feed": "/feeds/changes.atom",
 }
 _MOVED = {"matrix": "/", "matrix, CUDA": "/?hardware=cuda-sm_90", "matrix, patches": "/?columns=releases"}
 """Where a revision has them that has no page there."""
 
 WIDTHS = (360, 768, 1440)
 ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", "3"))
+SERVER_ONLY = bool(os.environ.get("KNOWNGOOD_BENCH_SERVER_ONLY"))
 _SLOWER = 4
+_CPUCLOCK_SCHED = 2  # as Linux makes a clock's number of a process's (clock_getcpuclockid)
 _START_S = 30
 
 _WATCH = """
@@ -72,17 +83,20 @@ _BYTES = """() => [...performance.getEntriesByType("navigation"), ...performance
 
 @dataclass(frozen=True)
 class Seen:
-    """Of one page: milliseconds until the first byte, bytes as sent, and by width the shift and an interaction's ms."""
+    """Of one page: milliseconds until the first byte and of the server's processor for it, bytes as sent, and by width
+    the shift and an interaction's ms.
+    """
 
     first_ms: float
-    sent: int
-    shifts: tuple[float, ...]
-    interactions: tuple[float, ...]
+    cpu_ms: float
+    sent: int = 0
+    shifts: tuple[float, ...] = ()
+    interactions: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         shifts = " ".join(f"{one:.3f}" for one in self.shifts)
         interactions = " ".join(f"{one:4.0f}" for one in self.interactions)
-        return f"{self.first_ms:6.0f} {self.sent / 1000:7.1f}  {shifts}  {interactions}"
+        return f"{self.first_ms:6.0f} {self.cpu_ms:6.0f} {self.sent / 1000:7.1f}  {shifts}  {interactions}"
 
 
 def run() -> None:
@@ -92,7 +106,7 @@ def run() -> None:
     ours = str(Path(sys.executable).with_name("knowngood"))
     print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     widths = " ".join(f"{width:5}" for width in WIDTHS)
-    print(f"{'':18} {'ms':>6} {'kB':>7}  shift at {widths}  tab, ms at {widths}", flush=True)
+    print(f"{'':18} {'ms':>6} {'cpu':>6} {'kB':>7}  shift at {widths}  tab, ms at {widths}", flush=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         programs = [(program, store) for program, store in zip((ours, OLD), stores(Path(folder), ours), strict=True)]
@@ -110,25 +124,31 @@ def _seen(browser: Browser, program: str, store: Path, name: str) -> Seen | None
     firsts = []
     for address in (PAGES[name], _MOVED.get(name, "")):
         asked = [_asked(program, store, address) for _ in range(ROUNDS)] if address else []
-        firsts = [taken for taken, status in asked if status == HTTPStatus.OK]
+        firsts = [(taken, cpu) for taken, cpu, status in asked if status == HTTPStatus.OK]
         if firsts:
             break
     else:
         return None
-    with _served(program, store) as port:
+    first_ms, cpu_ms = map(min, zip(*firsts, strict=True))
+    if SERVER_ONLY:
+        return Seen(first_ms, cpu_ms)
+    with _served(program, store) as (port, _):
         visits = [_visit(browser, f"http://127.0.0.1:{port}{address}", width) for width in WIDTHS]
     return Seen(
-        min(firsts),
+        first_ms,
+        cpu_ms,
         sent=visits[-1][0],
         shifts=tuple(shift for _, shift, _ in visits),
         interactions=tuple(taken for _, _, taken in visits),
     )
 
 
-def _asked(program: str, store: Path, address: str) -> tuple[float, int]:
-    """As the second request of a process."""
-    with _served(program, store) as port:
-        return _first_byte(port, address)
+def _asked(program: str, store: Path, address: str) -> tuple[float, float, int]:
+    """As the second request of a process: milliseconds, those of its processor, and the status."""
+    with _served(program, store) as (port, clock):
+        before = time.clock_gettime(clock)
+        taken, status = _first_byte(port, address)
+        return taken, (time.clock_gettime(clock) - before) * 1000, status
 
 
 def _first_byte(port: int, address: str) -> tuple[float, int]:
@@ -161,7 +181,8 @@ def _tabbed(page: Page) -> float:
 
 
 @contextmanager
-def _served(program: str, store: Path) -> Iterator[int]:
+def _served(program: str, store: Path) -> Iterator[tuple[int, int]]:
+    """The port, and the clock of the process's processor time."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port: int = free.getsockname()[1]
@@ -171,7 +192,7 @@ def _served(program: str, store: Path) -> Iterator[int]:
     )
     try:
         _wait_for(port)
-        yield port
+        yield port, (~server.pid << 3) | _CPUCLOCK_SCHED
     finally:
         server.terminate()
         server.wait()

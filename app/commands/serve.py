@@ -29,9 +29,7 @@ from knowngood.app.logging_setup import configure
 from knowngood.app.server import begin_to_stop, create_app
 from knowngood.app.settings import Settings, read_settings
 from knowngood.app.store.engine import Engine, connect, may_write
-from knowngood.app.web.app_state import state_of
 from knowngood.app.web.auth.principal import AccessPolicy
-from knowngood.app.web.html.templates import load_all
 from knowngood.app.web.metrics.collector import Instruments
 from knowngood.app.web.middleware.connections import Connection
 
@@ -90,9 +88,7 @@ def _application(engine: Engine, settings: Settings, instruments: Instruments) -
         results_per_minute=settings.results_per_minute,
     )
     clock = lambda: datetime.now(UTC)  # noqa: E731 - the clock that the application asks
-    app = create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
-    load_all(state_of(app).templates)
-    return app
+    return create_app(engine, clock=clock, version=version("knowngood"), rules=rules, instruments=instruments)
 
 
 def _config(app: FastAPI | str, **more: Any) -> Any:  # noqa: ANN401 - uvicorn is imported late

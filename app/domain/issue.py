@@ -456,4 +456,15 @@ def arm_inapplicable(arm: Arm, build: Build) -> str | None:
 
 
 def _holds(specifier: str, build: Build) -> bool:
-    return SpecifierSet(specifier).contains(build.build_id.version, prereleases=True)
+    return is_within(specifier, build.build_id.version)
+
+
+@lru_cache(maxsize=16_384)  # builds share versions, and issues specifiers
+def is_within(specifier: str, version: Version | str) -> bool:
+    """Whether a version, pre-releases too, is one of a PEP 440 specifier's."""
+    return _read(specifier).contains(version, prereleases=True)
+
+
+@lru_cache(maxsize=1024)
+def _read(specifier: str) -> SpecifierSet:
+    return SpecifierSet(specifier)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from knowngood.app.domain.builds.build import parse_build_id
+from knowngood.app.domain.builds.build import BuildId, parse_build_id
 from knowngood.app.domain.verdicts.verdict import OfCell, Verdict, WorkaroundVerdict
 
 Place = tuple[str, str, str]
@@ -201,12 +201,16 @@ class _Steps:
             self._workarounds.setdefault((one.place, id_), known.workarounds.get((one.place, id_)))
 
     def change(self, key: str, *, first: bool) -> Change:
-        places = sorted(self._cells, key=lambda place: (place[0], place[1], parse_build_id(place[2])))
-        every = (self._turn(place) for place in places)
-        turns = tuple(told for turn in every if (told := turn if first else _without_first(turn)) and _is_news(told))
+        every = (self._turn(place) for place in self._cells if first or not self._is_first(place))
+        told = (turn if first else _without_first(turn) for turn in every)
+        turns = tuple(sorted(filter(_is_news, told), key=_by_place))
         last = [steps[-1] for steps in self._cells.values()][-1]
         at = max((turn.at for turn in turns), default=last.at)
         return Change(key, at, last.cause, last.run, last.origin, turns)
+
+    def _is_first(self, place: Place) -> bool:
+        """Whether nobody had ever measured it: of an import that is most of thousands."""
+        return self._verdicts[place] is None and self._cells[place][0].before in {None, Verdict.NOT_RUN}
 
     def _turn(self, place: Place) -> CellTurn:
         first, last = self._cells[place][0], self._cells[place][-1]
@@ -262,10 +266,12 @@ def _meaning(
 _HELPS = frozenset({WorkaroundVerdict.EFFECTIVE, WorkaroundVerdict.PARTIAL})
 
 
-def _without_first(turn: CellTurn) -> CellTurn | None:
-    """The turn without what was measured for the first time; None where that is all of it."""
-    if turn.is_first:
-        return None
+def _by_place(turn: CellTurn) -> tuple[str, str, BuildId]:
+    return (turn.issue, turn.hardware, parse_build_id(turn.build))
+
+
+def _without_first(turn: CellTurn) -> CellTurn:
+    """The turn without workarounds that were measured for the first time."""
     cures = {id_: one for id_, one in turn.workarounds.items() if one.news is not CureNews.FIRST_MEASURED}
     return replace(turn, workarounds=cures)
 

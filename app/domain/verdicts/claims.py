@@ -16,7 +16,7 @@ from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
-from knowngood.app.domain.issue import Claim, Issue
+from knowngood.app.domain.issue import Claim, Issue, is_within
 from knowngood.app.domain.verdicts.history import FAILING, Fix, History, is_release, listed
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundVerdict
@@ -118,7 +118,7 @@ def _is_about(claim: Claim, build: Build) -> bool:
 
 
 def _speaks_of(claim: Claim, release: str) -> bool:
-    return SpecifierSet(claim.about).contains(release, prereleases=True)
+    return is_within(claim.about, release)
 
 
 def named(builds: Iterable[Build]) -> str:

@@ -82,13 +82,14 @@ def _by_cell(issues: Collection[str], trials: Iterable[Trial]) -> Iterable[tuple
 
 def _pairs(issue: Issue, trials: Sequence[Trial]) -> Iterable[RepeatedPair]:
     """Of one cell, one machine and one lock."""
+    repeated = [(variant, group) for (variant, _), group in _of_arm(trials, BASELINE).items() if len(group) > 1]
+    if not repeated:
+        return
     controls = [_passes(group) for group in _of_arm(trials, CONTROL).values()]
     before = [one.judged for first, _ in controls for one in first]
     after = [one.judged for first, later in controls for one in later or first]
-    for (variant, _), group in _of_arm(trials, BASELINE).items():
+    for variant, group in repeated:
         first, later = _passes(group)
-        if not later:
-            continue
         verdicts = (_verdict(issue, variant, first, before), _verdict(issue, variant, later, after))
         if CONCLUSIVE.isdisjoint(verdicts):
             continue
@@ -133,17 +134,20 @@ def compared_machines(issues: Mapping[str, Issue], trials: Iterable[Trial]) -> t
     """Every (cell, variant) with an answer of more than one machine, each machine by its own attempts alone."""
     found = []
     for (issue, build, hardware), of_cell in _by_cell(issues, trials):
+        by_machine = grouped(of_cell, lambda one: one.judged.machine)
+        if len(by_machine) == 1:
+            continue
         answers: dict[str, dict[str, Verdict]] = defaultdict(dict)
-        for machine, own in grouped(of_cell, lambda one: (one.judged.machine,)).items():
+        for machine, own in by_machine.items():
             control = [one.judged for one in own if one.judged.arm == CONTROL]
             for (variant, _), group in _of_arm(own, BASELINE).items():
                 verdict = _verdict(issues[issue], variant, group, control)
                 if verdict in CONCLUSIVE:
-                    answers[variant][machine[0]] = verdict
+                    answers[variant][machine] = verdict
         found += [
-            MachineComparison(issue, build, hardware, variant, by_machine)
-            for variant, by_machine in answers.items()
-            if len(by_machine) > 1
+            MachineComparison(issue, build, hardware, variant, said)
+            for variant, said in answers.items()
+            if len(said) > 1
         ]
     return tuple(found)
 

@@ -20,17 +20,12 @@ from knowngood.app.store.queries import load_lease
 
 
 @dataclass(frozen=True)
-class ClassCoverage:
-    """One hardware class: its rows over `builds`, one by one, and over `columns`, where Pythons that agree are one.
-
-    `standing` has the cell that stands for each column, by issue.
-    """
+class ClassPatterns:
+    """One hardware class: its rows over `builds`, one by one."""
 
     hardware: str
     builds: tuple[Build, ...]
     patterns: tuple[Pattern, ...]
-    columns: tuple[Column, ...]
-    standing: dict[str, tuple[Cell, ...]]
 
     @property
     def applicable(self) -> int:
@@ -43,6 +38,16 @@ class ClassCoverage:
     @property
     def conclusive(self) -> int:
         return sum(one.conclusive for one in self.patterns)
+
+
+@dataclass(frozen=True)
+class ClassCoverage(ClassPatterns):
+    """The same over `columns`, where Pythons that agree are one; `standing` has the cell that stands for each column,
+    by issue.
+    """
+
+    columns: tuple[Column, ...]
+    standing: dict[str, tuple[Cell, ...]]
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,8 @@ def coverage_of(known: Known) -> Coverage:
         for issue in issues
     }
     every = [cell for of in cells.values() for cell in of]
-    classes = sorted({cell.hardware for cell in every})
     return Coverage(
-        classes=tuple(_class(issues, hardware, known) for hardware in classes),
+        classes=tuple(_folded(one, known) for one in patterns_by_class(known)),
         issues=known.issues,
         builds=known.builds,
         gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
@@ -91,12 +95,24 @@ def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
     return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
 
 
-def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
+def patterns_by_class(known: Known) -> tuple[ClassPatterns, ...]:
+    """Of each class of which the catalogue's issues have a cell."""
+    issues = [known.issues[id_] for id_ in sorted(known.issues)]
+    return tuple(
+        _patterns(issues, hardware, known)
+        for hardware in known.hardware
+        if any(known.measured(issue.id, hardware) for issue in issues)
+    )
+
+
+def _patterns(issues: Sequence[Issue], hardware: str, known: Known) -> ClassPatterns:
     measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
     chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
-    patterns = patterns_of(issues, chosen, hardware, known)
-    shown = [one.issue for one in patterns]
-    columns = fold(shown, chosen, [hardware], known)
-    rows = rows_of(shown, columns, [hardware], known)
-    standing = {issue: row for (issue, _), row in rows.items()}
-    return ClassCoverage(hardware, chosen, patterns, columns, standing)
+    return ClassPatterns(hardware, chosen, patterns_of(issues, chosen, hardware, known))
+
+
+def _folded(found: ClassPatterns, known: Known) -> ClassCoverage:
+    shown, classes = [one.issue for one in found.patterns], [found.hardware]
+    columns = fold(shown, found.builds, classes, known)
+    standing = {issue: row for (issue, _), row in rows_of(shown, columns, classes, known).items()}
+    return ClassCoverage(found.hardware, found.builds, found.patterns, columns, standing)

@@ -20,7 +20,6 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.quality import load_outcomes, load_provisioned, load_times, load_trials
-from knowngood.app.store.queries import load_cells, load_issues
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Quality:
 
 
 def load_quality(session: Session, claims: Claims) -> Quality:
-    issues = {issue.id: issue for issue in load_issues(session)}
+    issues = claims.issues
     trials = load_trials(session)
     outcomes, times = load_outcomes(session), load_times(session)
     pairs, compared = pairs_of(issues, trials), compared_machines(issues, trials)
@@ -86,7 +85,7 @@ def load_quality(session: Session, claims: Claims) -> Quality:
         changed=_changed(pairs),
         pairs=pairs,
         compared=compared,
-        flaky=tuple(cell for cell in load_cells(session, issues=issues) if cell.verdict is Verdict.FLAKY),
+        flaky=tuple(_flaky(claims)),
         classes=tuple(
             ClassQuality(
                 hardware=hardware,
@@ -104,6 +103,13 @@ def load_quality(session: Session, claims: Claims) -> Quality:
             CPU_CLASS, "cuda", claims.device_agreement, infers=True, differing=tuple(_differing(claims.device_pairs))
         ),
     )
+
+
+def _flaky(claims: Claims) -> Iterator[Cell]:
+    """Issue by issue; workarounds that are flaky do not make a cell so."""
+    places = claims.cells if claims.flaky is None else claims.flaky
+    cells = (claims.cells[place] for place in sorted(places) if place[0] in claims.issues)
+    return (cell for cell in cells if cell.verdict is Verdict.FLAKY)
 
 
 def _pythons(claims: Claims) -> Iterator[Agreement]:

@@ -1,7 +1,6 @@
 """Issues, builds and cells as the store keeps them: JSON read back, whatever the database. Nothing here knows SQL."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC
 from functools import lru_cache
 
@@ -35,7 +34,10 @@ def parse_cell(doc: str) -> Cell:
     Times come back in `datetime.UTC`, not in pydantic's own zone: two of these compare in 0.06 us, not in 1.
     """
     cell = codec.CELL.validate_json(doc)
-    return replace(cell, measured_at=cell.measured_at.astimezone(UTC)) if cell.measured_at else cell
+    if cell.measured_at:
+        # Nobody else has it yet. To make another one took a third of reading it (20 us of 55; 2026-11-23).
+        object.__setattr__(cell, "measured_at", cell.measured_at.astimezone(UTC))
+    return cell
 
 
 def read_cell(place: tuple[str, str, str], doc: str) -> Cell:

@@ -88,6 +88,12 @@ def python(source: str) -> Markup:
     return Markup(_spans(source, PythonLexer()))  # noqa: S704 - Pygments escapes what it does not mark
 
 
+def load_lexers() -> None:
+    """Of what catalogues are full of: a lexer is made when it is first asked for, and Python's takes 30 ms."""
+    for language in ("python", "bash"):
+        coloured("", language)
+
+
 def marked(text: str, line: str) -> Markup:
     """`text` escaped, with the first place that holds `line` marked as `#match`; no mark where it holds it nowhere."""
     start = text.find(line) if line else -1

@@ -5,10 +5,15 @@ from pathlib import Path
 import jinja2
 import pytest
 from jinja2 import Environment, FileSystemLoader, nodes
+from starlette.testclient import TestClient
 
+from knowngood.app.server import create_app
+from knowngood.app.store.engine import connect
+from knowngood.app.web.app_state import state_of
 from knowngood.app.web.html.static_files import TEMPLATES, read_assets
 from knowngood.app.web.html.template_bytecode import TemplateBytecode
 from knowngood.app.web.html.templates import make_templates
+from tests.make import NOON
 
 
 @pytest.fixture
@@ -105,6 +110,14 @@ def test_bytecode_goes_where_python_is_told_to_keep_it(
     monkeypatch.setattr("sys.pycache_prefix", str(tmp_path / "elsewhere"))
     assert [site.shown()[1], site.shown()[1]] == [1, 0]
     assert not site.kept
+
+
+def test_before_the_first_request_every_template_is_at_hand() -> None:
+    app = create_app(connect("sqlite://"), clock=lambda: NOON)
+    with TestClient(app):
+        held = state_of(app).templates.env.cache
+        assert held is not None
+        assert {name for _, name in held} == {path.name for path in TEMPLATES.glob("*.html")}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TEMPLATES.glob("*.html")))
