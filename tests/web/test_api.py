@@ -253,7 +253,7 @@ def test_the_reference_page_is_made_from_it(client: TestClient) -> None:
         ("/api/v1/lifespans", 2),
         ("/api/v1/coverage", 3),  # generation, what is kept being of it, queue
         ("/api/v1/overview", 3),  # generation, and twice what is kept being of it
-        ("/api/v1/quality", 7),  # generation twice, issues, trials, outcomes, times, cells, events, attempts
+        ("/api/v1/quality", 7),  # generation twice, trials, outcomes, times, events, attempts
         ("/api/v1/search?q=151290", 2),
         ("/healthz", 0),
     ],
