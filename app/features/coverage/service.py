@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.issue import Issue, inapplicable
 from knowngood.app.domain.measuring.placement import Waiting, waiting_of
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import Column, Columns, choose_columns, fold, rows_of
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.features.coverage.gaps import Gap, Pattern, doubtful, gaps_of, patterns_of
 from knowngood.app.features.coverage.hygiene import MismatchKind, Remark, remarks_of
 from knowngood.app.store.engine import Session
@@ -20,12 +20,17 @@ from knowngood.app.store.queries import load_lease
 
 
 @dataclass(frozen=True)
-class ClassPatterns:
-    """One hardware class: its rows over `builds`, one by one."""
+class ClassCoverage:
+    """One hardware class: its rows over `builds`, one by one, and over `columns`, where Pythons that agree are one.
+
+    `standing` has the cell that stands for each column, by issue.
+    """
 
     hardware: str
     builds: tuple[Build, ...]
     patterns: tuple[Pattern, ...]
+    columns: tuple[Column, ...]
+    standing: dict[str, tuple[Cell, ...]]
 
     @property
     def applicable(self) -> int:
@@ -38,16 +43,6 @@ class ClassPatterns:
     @property
     def conclusive(self) -> int:
         return sum(one.conclusive for one in self.patterns)
-
-
-@dataclass(frozen=True)
-class ClassCoverage(ClassPatterns):
-    """The same over `columns`, where Pythons that agree are one; `standing` has the cell that stands for each column,
-    by issue.
-    """
-
-    columns: tuple[Column, ...]
-    standing: dict[str, tuple[Cell, ...]]
 
 
 @dataclass(frozen=True)
@@ -72,8 +67,9 @@ def coverage_of(known: Known) -> Coverage:
         for issue in issues
     }
     every = [cell for of in cells.values() for cell in of]
+    classes = sorted({cell.hardware for cell in every})
     return Coverage(
-        classes=tuple(_folded(one, known) for one in patterns_by_class(known)),
+        classes=tuple(_class(issues, hardware, known) for hardware in classes),
         issues=known.issues,
         builds=known.builds,
         gaps=tuple(gap for issue in issues for gap in gaps_of(issue, cells[issue.id])),
@@ -86,6 +82,36 @@ def coverage_of(known: Known) -> Coverage:
     )
 
 
+@dataclass(frozen=True)
+class CellCount:
+    """Of one hardware class: `measured` of the `applicable` cells have evidence, as in its `ClassCoverage`."""
+
+    measured: int
+    applicable: int
+
+
+def cells_by_class(known: Known) -> dict[str, CellCount]:
+    """Without what could be inferred, which takes most of making a coverage."""
+    counts = ((hardware, _count(hardware, known)) for hardware in known.hardware)
+    return {hardware: count for hardware, count in counts if count}
+
+
+def _count(hardware: str, known: Known) -> CellCount | None:
+    """None where the catalogue's issues have no cell on this class."""
+    stored = {issue: dict(known.measured(issue, hardware)) for issue in known.issues}
+    found = [cell for of in stored.values() for cell in of.values()]
+    builds = choose_columns(known.builds.values(), {one.build for one in found if one.measured_at}, Columns.MEASURED)
+    measured = not_run = 0
+    for id_, issue in known.issues.items():
+        for build in builds:
+            cell = stored[id_].get(build)
+            if cell is None or cell.verdict is Verdict.NOT_RUN:
+                not_run += inapplicable(issue, build, hardware) is None
+            else:
+                measured += cell.verdict is not Verdict.NOT_APPLICABLE
+    return CellCount(measured, measured + not_run) if found else None
+
+
 def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
     """The queued jobs that nobody can take, and why."""
     queued = load_queued(session)
@@ -95,24 +121,12 @@ def load_waiting(session: Session, now: datetime) -> tuple[Waiting, ...]:
     return waiting_of(queued, load_offers(session), lease.until if lease else None, now)
 
 
-def patterns_by_class(known: Known) -> tuple[ClassPatterns, ...]:
-    """Of each class of which the catalogue's issues have a cell."""
-    issues = [known.issues[id_] for id_ in sorted(known.issues)]
-    return tuple(
-        _patterns(issues, hardware, known)
-        for hardware in known.hardware
-        if any(known.measured(issue.id, hardware) for issue in issues)
-    )
-
-
-def _patterns(issues: Sequence[Issue], hardware: str, known: Known) -> ClassPatterns:
+def _class(issues: Sequence[Issue], hardware: str, known: Known) -> ClassCoverage:
     measured = {cell.build for issue in issues for _, cell in known.measured(issue.id, hardware) if cell.measured_at}
     chosen = choose_columns(known.builds.values(), measured, Columns.MEASURED)
-    return ClassPatterns(hardware, chosen, patterns_of(issues, chosen, hardware, known))
-
-
-def _folded(found: ClassPatterns, known: Known) -> ClassCoverage:
-    shown, classes = [one.issue for one in found.patterns], [found.hardware]
-    columns = fold(shown, found.builds, classes, known)
-    standing = {issue: row for (issue, _), row in rows_of(shown, columns, classes, known).items()}
-    return ClassCoverage(found.hardware, found.builds, found.patterns, columns, standing)
+    patterns = patterns_of(issues, chosen, hardware, known)
+    shown = [one.issue for one in patterns]
+    columns = fold(shown, chosen, [hardware], known)
+    rows = rows_of(shown, columns, [hardware], known)
+    standing = {issue: row for (issue, _), row in rows.items()}
+    return ClassCoverage(hardware, chosen, patterns, columns, standing)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from knowngood.app.domain.measuring.worker_stats import HeldJobProgress, Unserved, Window, Worker, unserved, workers_of
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.coverage.service import patterns_by_class
+from knowngood.app.features.coverage.service import cells_by_class
 from knowngood.app.store.engine import Session
 from knowngood.app.store.jobs.job_queue import DISPATCHER
 from knowngood.app.store.jobs.workers import load_doing, load_machines, load_queued, load_stays, load_tallies
@@ -51,7 +51,8 @@ def load_working(session: Session, known: Known, window: Window, now: datetime) 
     seen = [worker for worker in workers if worker.last_at >= since]
     lease = load_lease(session, DISPATCHER)
     served = {hardware for worker in seen for hardware in worker.served}
-    missing = {one.hardware: (one.applicable - one.measured, one.applicable) for one in patterns_by_class(known)}
+    counts = cells_by_class(known)
+    missing = {hardware: (one.applicable - one.measured, one.applicable) for hardware, one in counts.items()}
     return Working(
         workers=workers,
         idle=tuple(one for one in doing if not one.machine),

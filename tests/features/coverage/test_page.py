@@ -8,7 +8,9 @@ from knowngood.app.domain.measuring.placement import Why
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.vocabulary import VERDICTS
 from knowngood.app.features.coverage.page import CoveragePage
-from knowngood.app.store.engine import Engine, unit_of_work
+from knowngood.app.features.coverage.service import cells_by_class, coverage_of
+from knowngood.app.knowledge.loader import load_known
+from knowngood.app.store.engine import Engine, reading, unit_of_work
 from knowngood.app.store.jobs.capacity import offer_classes
 from knowngood.app.store.jobs.job_queue import DISPATCHER, take_lease
 from knowngood.app.web.urls import cell_address
@@ -102,3 +104,11 @@ def test_what_nobody_can_take_is_said_with_its_reason(own: TestClient, own_engin
         offer_classes(s, [HARDWARE], "dispatcher-1", given.NOW, 60.0)
     assert shown(own, "/coverage", CoveragePage).waiting == ()
     assert own.get("/api/v1/coverage").json()["waiting"] == []
+
+
+def test_counting_the_cells_alone_gives_what_the_patterns_add_up_to(notebook: Engine) -> None:
+    with reading(notebook) as s:
+        known = load_known(s, NOON)
+    patterns = {one.hardware: (one.measured, one.applicable) for one in coverage_of(known).classes}
+    assert {at: (one.measured, one.applicable) for at, one in cells_by_class(known).items()} == patterns
+    assert len(patterns) == 2
