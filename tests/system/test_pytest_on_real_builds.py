@@ -56,7 +56,7 @@ MENDED = TESTS.replace("check(small_library.compiled)", "check(small_library.cou
 Run = Callable[..., str]
 
 
-@pytest.fixture(scope="module", params=[HEALTHY, FAULTY])
+@pytest.fixture(scope="module", params=[pytest.param(HEALTHY, marks=pytest.mark.soak), FAULTY])
 def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Run]]:
     """One at a time, because each takes gigabytes; and how pytest runs in it."""
     with data_folder() as folder:

@@ -4,15 +4,18 @@ from typing import Any
 
 import pytest
 
-from tests.system.real_builds import MARKS, NEW, OLD, data_folder, run
+from tests.system.real_builds import MARKS, NEW, OLD, ROOT, data_folder, run
 
 pytestmark = MARKS
+
+ISSUES = "xla-8464,deepmd-kit-3910,toy-tricks-1,pytorch-105264"
+TOYS = {"KNOWNGOOD_CATALOGUE": str(ROOT / "tests" / "mini_repros")}
 
 
 @pytest.fixture(scope="module")
 def measured() -> Any:
     with data_folder() as data:
-        answer = run(data, "--builds", f"{OLD},{NEW}", "--issues", "xla-8464,deepmd-kit-3910")
+        answer = run(data, "--builds", f"{OLD},{NEW}", "--issues", ISSUES, **TOYS)
     return {(cell["issue"], cell["build"]): cell for cell in answer["cells"] if cell["hardware"] == "cpu-x86_64"}
 
 
@@ -33,3 +36,15 @@ def test_an_operator_that_ignores_strides_is_wrong_on_every_torch(measured: Any,
     cell = measured["deepmd-kit-3910", build]
     assert cell["verdict"] == "affected"
     assert cell["workarounds"]["caller_contiguous"] == "effective"
+
+
+@pytest.mark.parametrize("build", [OLD, NEW])
+def test_of_what_may_pass_for_a_compiled_suspect_only_the_honest_variant_passes(measured: Any, build: str) -> None:
+    """The same tricks as in tests/workers/agent."""
+    cell = measured["toy-tricks-1", build]
+    assert (cell["verdict"], cell["attempts"]) == ("inconclusive", {"pass": 1, "harness_error": 11})
+
+
+def test_a_row_that_names_its_suspect_has_proof_of_the_call(measured: Any) -> None:
+    cell = measured["pytorch-105264", NEW]
+    assert (cell["verdict"], cell["proof"]) == ("not_affected", "call")
