@@ -118,7 +118,7 @@ class RecalledQuery(BaseModel):
 @router.get(PASTE)
 def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Response:
     def show(known: Known) -> Response:
-        page = _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
+        page = _page(context, known.issues, known.builds, known.tested)
         if not query.is_empty:
             page = replace(page, answered=_recalled(context, query, known), wanted=query.build)
         return context.page("paste.html", page)

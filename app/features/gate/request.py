@@ -15,14 +15,13 @@ from knowngood.app.domain.builds.build_names import minor_python, read_build_nam
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.app.features.environments.service import stated_build
 from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Policy, filled
 from knowngood.app.knowledge.model import Knowledge
 
-# Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay. pydantic reads
-# policies, and takes longer than all else that a question of a snapshot without one needs.
-READ_ENVIRONMENT = "knowngood.app.features.environments.detect:read_environment"
+# pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
 _PARSE_POLICY = "knowngood.app.features.gate.policy_file:parse_policy"
 
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -149,9 +148,8 @@ def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resol
                 return resolve_build(asked.build, builds, knowledge.tested, python=python)
         with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
-            content = asked.environment.content.encode()
-            stated = load(READ_ENVIRONMENT)(name, content, python=python, groups=asked.groups)
-            return resolve(stated, builds, knowledge.tested)
+            content, tested = asked.environment.content, knowledge.tested
+            return stated_build(content, builds, tested, name=name, python=python, groups=asked.groups)
 
 
 def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:

@@ -20,6 +20,7 @@ from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.app.features.compare.renderers import notes_of
+from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
@@ -259,9 +260,9 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     try:
         found = start_of("", content, python, knowledge)
     except BadField as error:
-        return _refused(context, query, knowledge, error.message, (), content)
+        return _refused(context, query, knowledge, context.say(NO_BUILD, why=error.message), (), content)
     if found.build is None:
-        return _refused(context, query, knowledge, found.note or found.asked, found.nearest, content)
+        return _refused(context, query, knowledge, context.say(NO_BUILD, why=found.note), found.nearest, content)
     said = list(packages_said(found.packages, knowledge))
     has = said if found.is_whole or said != [NO_PACKAGE] else []
     address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
