@@ -33,7 +33,8 @@ _PROJECT = re.compile(
 _YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
 _COLLECTED = re.compile(r"^[> \t]*(?:PyTorch version:|Collecting environment information)", re.MULTILINE)
 _PROMPT = re.compile(
-    r"^(?:\([^()\n]{0,60}\)[ \t]*)?[^\s=]{0,80}[ \t]?[$%>\u276f][ \t]*(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
+    r"^(?:\([^()\n]{0,60}\)[ \t]*)?[^\s=]{0,80}[ \t]?[$%>\u276f][ \t]*"
+    r"(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
     re.MULTILINE,
 )
 _EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)

@@ -13,6 +13,7 @@ from typing import Any
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
@@ -176,7 +177,8 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
     with about("watch"):
-        return filled(policy, knowledge.lists)
+        policy = filled(policy, knowledge.lists)
+    return replace(policy, hardware=tuple(class_named(one, knowledge.known.hardware) for one in policy.hardware))
 
 
 def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -47,7 +47,8 @@ FOUND = [
     ),
     pytest.param(CONDA, BAD.id, "", id="conda list"),
     pytest.param(
-        'lock-version = "1.0"\ncreated-by = "uv"\n[[packages]]\nname = "torch"\nversion = "2.7.1"\n',
+        'version = 1\n[[package]]\nname = "torch"\nversion = "2.7.1"\n'
+        'source = { registry = "https://pypi.org/simple" }\n',
         BAD.id,
         "",
         id="a lock",
