@@ -19,7 +19,8 @@ from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
-from knowngood.app.features.compare.renderers import notes_of
+from knowngood.app.features.compare.comparison import WorkaroundTurn
+from knowngood.app.features.compare.renderers import TURN_WORDS, notes_of
 from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
@@ -531,6 +532,8 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
     issue, cell = item.issue, item.after
     is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
     titles = {known.id: context.in_language(known.title, known.title_zh) for known in issue.workarounds}
+    told = TURN_WORDS[WorkaroundTurn.NOW_NEEDED] if item.workarounds else ""  # `workarounds` name them
+    notes = ((words, values) for words, values in notes_of(item, partial(context.titled, issue)) if words != told)
     return ItemLine(
         issue=issue.id,
         title=context.title_of(issue),
@@ -540,7 +543,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         is_silent=item.is_silent,
         before=_mark(context, item.before),
         after=_mark(context, cell),
-        notes=tuple(context.say(words, **values) for words, values in notes_of(item, partial(context.titled, issue))),
+        notes=tuple(context.say(words, **values) for words, values in notes),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )
