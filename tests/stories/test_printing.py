@@ -11,7 +11,7 @@ from tests.web.browsing import reading_with, served
 from tests.web.given import BAD, GOOD, OLD
 
 pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser  # noqa: E402 - after the skip
+from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 

@@ -32,7 +32,7 @@ NEVER = "never"
 
 
 def newest_first(release: str) -> object:
-    """What releases are sorted by for the newest to stand first."""
+    """A key for sorting."""
     return backwards(Version(release))
 
 

@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.app.features.environments.resolve import PYPI
 from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
 from knowngood.app.store.engine import Engine
 from tests.make import make_build
@@ -36,7 +37,7 @@ FROZEN = "numpy==2.2.6\nnvidia-cuda-runtime-cu12==12.4.127\ntorch==2.5.1\ntriton
 
 FOUND = [
     pytest.param(FROZEN, OLD.id, "", id="pip freeze"),
-    pytest.param(f"(base) me@host:~/x$ pip freeze\n{FROZEN}", OLD.id, "", id="with the prompt"),
+    pytest.param(f"(base) me@host:x$ pip freeze\n{FROZEN}", OLD.id, "", id="with the prompt"),
     pytest.param(FROZEN.replace("\n", "\r\n"), OLD.id, "", id="from Windows"),
     pytest.param("Package    Version\n---------- -------\nnumpy 2.1.0\ntorch 2.7.1\n", BAD.id, "", id="pip list"),
     pytest.param(
@@ -48,7 +49,7 @@ FOUND = [
     pytest.param(CONDA, BAD.id, "", id="conda list"),
     pytest.param(
         'version = 1\n[[package]]\nname = "torch"\nversion = "2.7.1"\n'
-        'source = { registry = "https://pypi.org/simple" }\n',
+        f'[package.source]\n"registry" = "https://{PYPI[0]}/simple"\n',
         BAD.id,
         "",
         id="a lock",
