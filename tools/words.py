@@ -23,6 +23,7 @@ from jinja2.ext import extract_from_ast
 from knowngood.app.domain.issue import NOT_REVIEWED, Culprit, Fidelity, LinkKind, Severity, Status
 from knowngood.app.features.diagnose.matcher import Why
 from knowngood.app.features.diagnose.next_step import Step
+from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,7 @@ COMPILED = SOURCE.with_suffix(".mo")
 # compared with.
 _ALSO = {
     "app/domain/issue.py": ("open", "closed", NOT_REVIEWED),
+    "app/features/environments/service.py": (NO_BUILD,),
     "app/features/compare/renderers.py": ("nothing beside torch",),
 }
 _SAYING = {"say": 0, "Message": 0, "Term": 0, "Example": 1}  # which argument is the text

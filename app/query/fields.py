@@ -19,6 +19,7 @@ from packaging.version import InvalidVersion, Version
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.build_names import read_build_name
 from knowngood.app.domain.errors import UnknownBuild
+from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.domain.issue import (
     BASELINE,
     OPERATOR_PROBE,
@@ -389,8 +390,13 @@ _VERSION_OF: dict[str, Callable[[Build], Version | None]] = {
 
 
 def about_class(_field: str, value: str) -> Callable[[str], bool]:
-    """Of a hardware class. `cuda` is part of `cuda-sm_90`."""
-    return _text_test(value)
+    """Of a hardware class. `cuda` is part of `cuda-sm_90`, of which `H100` is a name."""
+    is_text, named = _text_test(value), hardware_named(value)
+    if named is None:
+        return is_text
+    return lambda class_: (
+        is_text(class_) or class_ == named.hardware or (named.is_any_gpu and class_.startswith("cuda-"))
+    )
 
 
 def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -> AboutCell:
@@ -513,7 +519,7 @@ _ALL = (
         "a workaround's verdict there; none is a failing cell that no workaround cures",
         _WORKAROUND_WORDS,
     ),
-    Field("hardware", Kind.CELL, "the hardware class it was measured on", _some_text),
+    Field("hardware", Kind.CELL, "the hardware it was measured on, by class or by the name of a GPU", _some_text),
     Field("reason", Kind.CELL, "why this verdict", _some_text),
 )
 

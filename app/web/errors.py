@@ -216,7 +216,7 @@ def install(app: FastAPI, show: ShowError) -> Callable[[Request, KnownGoodError]
             return without_method(request)
         if status is HTTPStatus.BAD_REQUEST:
             return refused(request, InvalidParameter(_unreadable(error.__cause__), "body"))
-        detail = error.detail if error.detail != status.phrase else status.description
+        detail = error.detail if error.detail != status.phrase else REFUSED_WORDS.get(status, status.description)
         return answer(request, ErrorPage(status, status.phrase, detail, ()), error.headers)
 
     def without_method(request: Request) -> Response:

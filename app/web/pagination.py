@@ -71,7 +71,7 @@ def _compare_backwards(one: Any, other: Any) -> int:  # noqa: ANN401 - what is s
     return int(one < other) - int(other < one)
 
 
-_backwards = cmp_to_key(_compare_backwards)
+backwards = cmp_to_key(_compare_backwards)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Order(Generic[Row]):
 def _rank(key: SortKey[Any], value: Value, is_backwards: bool) -> Any:  # noqa: ANN401, FBT001 - what is sorted by
     if type(value) is not key.kind:
         raise ValueError("of another kind")
-    return _backwards(key.order(value)) if is_backwards else key.order(value)
+    return backwards(key.order(value)) if is_backwards else key.order(value)
 
 
 def one_of(words: Iterable[str]) -> WithJsonSchema:

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Query, Response
 
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.i18n import Language
-from knowngood.app.web.my_build import YEAR_S
-from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, see_other
+from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, remember_preferences, see_other
 
 router = APIRouter(include_in_schema=False)
 
@@ -21,7 +20,5 @@ def preferences(
     if not to.startswith("/") or to.startswith(("//", "/\\")):
         raise InvalidParameter("`to` must be an address of this server, such as /runs")
     response = see_other(to)
-    for name, value in ((LANGUAGE_COOKIE, lang), (THEME_COOKIE, theme)):
-        if value is not None:
-            response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
+    remember_preferences(response, **{LANGUAGE_COOKIE: lang, THEME_COOKIE: theme})
     return response

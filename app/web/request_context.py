@@ -29,7 +29,7 @@ from knowngood.app.web.html import i18n
 from knowngood.app.web.html.grid import Choice
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.rule_sentences import rule_sentence
-from knowngood.app.web.my_build import MY_BUILD, NOBODYS, said_in
+from knowngood.app.web.my_build import MY_BUILD, NOBODYS, YEAR_S, said_in
 from knowngood.app.web.urls import API
 
 Loaded = TypeVar("Loaded")
@@ -129,7 +129,13 @@ class RequestContext:
             self.request, template, {"page": body, "context": self, "t": self.say}, status_code=status
         )
         response.headers.update(self._caching())
+        if self.is_posted and "lang" in self.request.query_params:
+            remember_preferences(response, **{LANGUAGE_COOKIE: self.language})
         return self._kept(response)
+
+    @property
+    def is_posted(self) -> bool:
+        return self.request.method == "POST"
 
     def json(
         self, body: BaseModel, *, include: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
@@ -223,6 +229,13 @@ class RequestContext:
     def preferring(self, **preference: str) -> str:
         """The address that keeps a preference and leads back here."""
         return f"/preferences?{urlencode({**preference, 'to': self.address})}"
+
+
+def remember_preferences(response: Response, **preferences: str | None) -> None:
+    """The language (`lang`) and the theme, in cookies; None: it stays as it was."""
+    for name, value in preferences.items():
+        if value is not None:
+            response.set_cookie(name, value, max_age=YEAR_S, httponly=True, samesite="lax")
 
 
 def uncached(response: Response) -> Response:

@@ -312,11 +312,11 @@ def test_an_issue_without_anything_has_nothing() -> None:
     assert holds("upstream:unknown default:no", issue=bare)
 
 
-def cell(verdict: str, *, days: float | None = 0.5, cures: Sequence[str] = ()) -> Cell:
+def cell(verdict: str, *, days: float | None = 0.5, cures: Sequence[str] = (), hardware: str = HARDWARE) -> Cell:
     """Measured so many days ago, with workarounds of these verdicts."""
     measured = None if days is None else NOON + timedelta(days=1) - timedelta(days=days)
     found = {f"w{at}": WorkaroundFinding(WorkaroundVerdict(word)) for at, word in enumerate(cures)}
-    return Cell(TOY.id, BUILDS[0].id, HARDWARE, WORDS[verdict], "3 of 3 attempts passed", measured, workarounds=found)
+    return Cell(TOY.id, BUILDS[0].id, hardware, WORDS[verdict], "3 of 3 attempts passed", measured, workarounds=found)
 
 
 CELLS = [
@@ -364,6 +364,11 @@ CELLS = [
     ("hardware:cuda", cell("o"), False),
     ("hardware:=cpu", cell("o"), False),
     (f"hardware:={HARDWARE}", cell("o"), True),
+    ("hardware:H100", cell("o", hardware="cuda-sm_90"), True),
+    ("hardware:hopper", cell("o", hardware="cuda-sm_90"), True),
+    ("hardware:gpu", cell("o", hardware="cuda-sm_90"), True),
+    ("hardware:A100", cell("o", hardware="cuda-sm_90"), False),
+    ("hardware:H100", cell("o"), False),
     ("reason:attempts", cell("o"), True),
     ('reason:"control failed"', cell("o"), False),
     ('reason:"=3 of 3 attempts passed"', cell("o"), True),

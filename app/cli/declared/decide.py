@@ -25,7 +25,7 @@ from knowngood.app.cli.options import (
 
 _FORMS = click.Choice(("text", "json", "markdown"))
 _AS_FORMAT_JSON = flag("--json", "as_json", help_="The same as --format json.")
-_HARDWARE = names("--hardware", "Classes such as cpu-x86_64; every measured one unless said.")
+_HARDWARE = names("--hardware", "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said.")
 _WATCH = names("--watch", "Names of watch lists.")
 
 GATE = command(
@@ -55,7 +55,10 @@ GATE = command(
     SEVERITY,
     _WATCH,
     text("--policy", "./knowngood.toml, or [tool.knowngood] of ./pyproject.toml, unless said.", "FILE"),
-    names("--hardware", "Classes such as cpu-x86_64; every measured one unless said, the worst counts."),
+    names(
+        "--hardware",
+        "Classes such as cpu-x86_64, or GPUs such as H100; every measured one unless said, the worst counts.",
+    ),
     names("--applied", "Workarounds in place, as ISSUE=WORKAROUND."),
     text("--base", "The build that --only-new compares with.", "BUILD"),
     flag("--only-new", help_="Let pass what fails on the base build too."),

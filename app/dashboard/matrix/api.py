@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import Field
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody
+from knowngood.app.dashboard.matrix.row_order import WORST_FIRST, RowOrder, newest_first, number_in
 from knowngood.app.dashboard.matrix.schemas import MatrixPageBody, matrix_body
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Several, known_classes, select
 from knowngood.app.domain.verdicts.matrix import Columns, stale_cells
@@ -37,6 +38,7 @@ from knowngood.app.web.request_context import Context
 router = APIRouter(tags=["matrix"])
 
 _BUILD: SortKey[Cell] = by_release(lambda cell: cell.build)
+_ID: SortKey[Cell] = SortKey(lambda cell: cell.issue, number_in)
 _ISSUE: SortKey[Cell] = by_text(lambda cell: cell.issue)
 _SORTS: dict[str, SortKey[Cell]] = {
     "issue": _ISSUE,
@@ -50,7 +52,9 @@ _SORTS: dict[str, SortKey[Cell]] = {
 class MatrixApiQuery(MatrixQuery, Paging):
     """A misspelt parameter would silently widen the answer, so it is refused."""
 
-    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one")]
+    hardware: Annotated[
+        Names, Field(description="Hardware classes, or names of GPUs such as H100; none means every measured one")
+    ]
     columns: Annotated[
         Columns,
         Field(
@@ -70,8 +74,12 @@ class MatrixApiQuery(MatrixQuery, Paging):
     ] = None
     sort: Annotated[
         Names,
-        one_of(both_ways(_SORTS)),
-        Field(description="By hardware, component, issue and release where nothing is asked; unmeasured cells last"),
+        one_of(both_ways([*_SORTS, *(word for word in RowOrder if word not in _SORTS)])),
+        Field(
+            description="By hardware, component, issue and release where nothing is asked; unmeasured cells last. The "
+            "words of the matrix's page mean what they mean there: `severity` has the gravest first, `changed` what "
+            "came or went in the newest release, `id` counts numbers as numbers"
+        ),
     ]
     fields: Annotated[Names, one_of(CellBody.model_fields), Field(description="Only these fields of each cell")]
 
@@ -124,6 +132,15 @@ def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None,
 
 def _order(query: MatrixApiQuery, selection: Selection) -> Order[Cell]:
     components = {issue.id: issue.component.casefold() for issue in selection.issues}
+    severities = {issue.id: issue.severity.value for issue in selection.issues}
     component: SortKey[Cell] = by_text(lambda cell: components[cell.issue])
+    of_rows: dict[str, SortKey[Cell]] = {
+        RowOrder.COMPONENT: component,
+        RowOrder.SEVERITY: by_rank(lambda cell: severities[cell.issue], WORST_FIRST),
+        RowOrder.CHANGED: SortKey(
+            lambda cell: selection.known.history(cell.issue, cell.hardware).last_turn or None, newest_first
+        ),
+        RowOrder.ID: _ID,
+    }
     hardware: SortKey[Cell] = by_rank(lambda cell: cell.hardware, selection.classes)
-    return order_of(query.sort, _SORTS, [hardware, component, _ISSUE, _BUILD])
+    return order_of(query.sort, {**_SORTS, **of_rows}, [hardware, component, _ISSUE, _BUILD])

@@ -9,6 +9,7 @@ from packaging.version import Version
 from knowngood.app.domain.issue import Issue, Severity
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.web.html.i18n import Language, say
+from knowngood.app.web.pagination import backwards
 
 
 class RowOrder(StrEnum):
@@ -25,24 +26,27 @@ ORDER_WORDS: Mapping[RowOrder, str] = {
     RowOrder.ID: "id",
 }
 
-_SEVERITIES = {severity: rank for rank, severity in enumerate(reversed(Severity))}
+WORST_FIRST = tuple(reversed(Severity))
 _ALL = "issues"
 NEVER = "never"
+
+
+def newest_first(release: str) -> object:
+    """A key for sorting."""
+    return backwards(Version(release))
 
 
 def in_order(issues: Iterable[Issue], order: RowOrder, known: Known, hardware: str) -> list[tuple[str, Issue]]:
     """Each with the name of its group. Within a group by id."""
     named = [(_group(issue, order, known, hardware), issue) for issue in issues]
-    by_id = sorted(named, key=lambda one: _number(one[1].id))
+    by_id = sorted(named, key=lambda one: number_in(one[1].id))
     match order:
         case RowOrder.COMPONENT:
             return sorted(by_id, key=lambda one: (one[0].casefold(), one[1].id))
         case RowOrder.SEVERITY:
-            return sorted(by_id, key=lambda one: _SEVERITIES[one[1].severity])
+            return sorted(by_id, key=lambda one: WORST_FIRST.index(one[1].severity))
         case RowOrder.CHANGED:
-            return sorted(
-                by_id, key=lambda one: (one[0] != NEVER, Version("0" if one[0] == NEVER else one[0])), reverse=True
-            )
+            return sorted(by_id, key=lambda one: (one[0] == NEVER, one[0] == NEVER or newest_first(one[0])))
         case RowOrder.ID:
             return by_id
 
@@ -73,7 +77,7 @@ def group_label(name: str, order: RowOrder, language: Language) -> str:
             return say("all issues", language)
 
 
-def _number(id_: str) -> tuple[str, int, str]:
+def number_in(id_: str) -> tuple[str, int, str]:
     """`pytorch-99` before `pytorch-104505`."""
     found = re.search(r"\d+", id_)
     return (id_[: found.start()], int(found[0]), id_) if found else (id_, 0, id_)

@@ -38,6 +38,11 @@ class Known:
     verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
 
     @cached_property
+    def tested(self) -> frozenset[str]:
+        """The builds that have any cell."""
+        return frozenset(build for _, build, _ in self.cells)
+
+    @cached_property
     def names(self) -> Names:
         return names_of(self.issues)
 

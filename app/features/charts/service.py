@@ -10,7 +10,9 @@ from knowngood.app.domain.verdicts.known import Known
 
 
 class ChartsQuery(BaseModel):
-    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one")]
+    hardware: Annotated[
+        Names, Field(description="Hardware classes, or names of GPUs such as H100; none means every measured one")
+    ]
 
     def classes(self, known: Known) -> tuple[str, ...]:
         """Raises InvalidParameter for one that was never measured."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -112,14 +112,6 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Options:
-    """The builds of one minor release, newest first, as a list to choose from shows them."""
-
-    minor: str
-    options: tuple[Option, ...]
-
-
-@dataclass(frozen=True)
 class Answer:
     """The answer on two builds. `whence` is where from and where to, `told` what became of the issues."""
 
@@ -145,7 +137,7 @@ class ComparePage:
     hardware: str
     answer: Answer | None
     offered: tuple[Choice, ...]
-    options: tuple[Options, ...]
+    options: tuple[Option, ...]
     components: tuple[str, ...]
     classes: tuple[Choice, ...]
     pairing: str
@@ -312,13 +304,11 @@ def _mark(context: RequestContext, cell: Cell, *, is_old: bool) -> Mark:
 RUN_WORDS = ("1 run", "{n} runs")
 
 
-def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Options, ...]:
+def _options(builds: Iterable[Build], measured: Collection[str]) -> tuple[Option, ...]:
+    """Newest first."""
     newest_first = sorted(builds, key=lambda build: build.build_id, reverse=True)
     known = {build.build_id.apart_from_python for build in newest_first if build.id in measured}
-    return tuple(
-        Options(minor, tuple(Option(build.id, build.build_id.apart_from_python in known) for build in found))
-        for minor, found in groupby(newest_first, key=lambda build: build.minor)
-    )
+    return tuple(Option(build.id, build.build_id.apart_from_python in known) for build in newest_first)
 
 
 def _offered(room: CompareOptions, measured: Collection[str], query: ComparePageQuery) -> tuple[Choice, ...]:

@@ -214,7 +214,7 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "GPU",
         (
-            r"^GPU 0: ([^\n(]{1,60})",
+            r"^(?:GPU models and configuration: ?)?GPU 0: ([^\n(]{1,60})",
             r"\b(NVIDIA (?:GeForce |Tesla |RTX )?[A-Z0-9][\w-]{1,20}(?: [A-Z0-9][\w-]{0,12}){0,2})",
         ),
     ),

@@ -6,6 +6,7 @@ has an address all the same: it names the issues that were found and the build, 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -24,6 +25,7 @@ from knowngood.app.features.diagnose.matcher import Explanation, Match, PastedLi
 from knowngood.app.features.diagnose.next_step import next_step
 from knowngood.app.features.diagnose.schemas import ExplanationView
 from knowngood.app.features.diagnose.service import told_of
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
 from knowngood.app.web.request_context import Context, RequestContext
 from knowngood.app.web.urls import API, ERRORS, issue_address, matrix_address, upgrade_address
@@ -86,7 +88,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class PastePage:
-    """`answered` is None before anything was pasted."""
+    """`answered` is None before anything was pasted. `problem` is why a build that was named is none."""
 
     answered: Answered | None
     text: str
@@ -96,6 +98,7 @@ class PastePage:
     limit_mib: int
     json_address: str
     report_address: str
+    problem: str = ""
 
 
 class RecalledQuery(BaseModel):
@@ -118,7 +121,7 @@ class RecalledQuery(BaseModel):
 @router.get(PASTE)
 def paste(context: Context, query: Annotated[RecalledQuery, Query()]) -> Response:
     def show(known: Known) -> Response:
-        page = _page(context, known.issues, known.builds, {build for _, build, _ in known.cells})
+        page = _page(context, known.issues, known.builds, known.tested)
         if not query.is_empty:
             page = replace(page, answered=_recalled(context, query, known), wanted=query.build)
         return context.page("paste.html", page)
@@ -133,11 +136,15 @@ def explain(context: Context, form: Form) -> Response:
 
 def answer_paste(context: RequestContext, text: str, wanted: str = "") -> Response:
     """`wanted` outweighs the build that the text tells of."""
-    told = told_of(context.state, text, wanted)
+    problem = ""
+    try:
+        told = told_of(context.state, text, wanted)
+    except InvalidParameter as error:
+        problem, told = str(error), told_of(context.state, text, "")
     empty = _page(context, told.issues, told.knowledge.known.builds, told.knowledge.tested)
-    answered = _answered(context, told) if text.strip() else None
-    page = replace(empty, answered=answered, text=text[:_LONGEST_ECHO], wanted=wanted)
-    return context.page("paste.html", page)
+    answered = _answered(context, told) if text.strip() and not problem else None
+    page = replace(empty, answered=answered, text=text[:_LONGEST_ECHO], wanted=wanted, problem=problem)
+    return context.page("paste.html", page, HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK)
 
 
 def _page(

@@ -1,4 +1,4 @@
-"""conda's packages, and the lists of `conda list --explicit` and `conda list --export`.
+"""conda's packages, and the lists of `conda list`, also with `--explicit` and `--export`.
 
 conda calls torch `pytorch`, and what it is built for stands in `pytorch-cuda` or in the build string; such a build is
 noted as the pin `pytorch-cuda` (or `cpuonly`), whichever way it was said.
@@ -30,6 +30,8 @@ _MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
 _CUDA = re.compile(r"cuda_?(\d{2})\.?(\d)")
 _CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
 _FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-9_.!+]+)-(?P<build>[A-Za-z0-9_.]+)")
+_PRINTED = re.compile(r"^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE)
+_ABOUT = re.compile(r"\s*(?:#|Name\s+Version\s+Build\b|List of packages\b|[\W_]*$)")
 _EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
 
 
@@ -109,6 +111,26 @@ def is_export(text: str) -> bool:
     """Whether every line is NAME=VERSION=BUILD; one that is tells nothing of a requirements file."""
     lines = [line.strip() for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
     return bool(lines) and all(_EXPORTED.fullmatch(line) for line in lines[:5])
+
+
+def is_printed(text: str) -> bool:
+    return bool(_PRINTED.search(text))
+
+
+def read_printed(source: Source, python: str) -> StatedEnvironment:
+    """`conda list` as people read it: columns of name, version, build and channel."""
+    return _read_lines("conda list", source, python, _printed_pins)
+
+
+def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
+    if _ABOUT.match(text):
+        return []
+    name, version, build, channel, *_ = (*text.split(), "", "", "", "")
+    if not build:
+        raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME VERSION BUILD CHANNEL')
+    if channel == "pypi" or build.startswith("pypi"):
+        return [PinnedPackage(canonical(name), version, line=line)]
+    return _pins(name, version, build, channel, line)
 
 
 def _read_lines(

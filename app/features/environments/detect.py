@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from knowngood.app.cli.loading import load
@@ -9,7 +10,12 @@ from knowngood.app.domain.builds.build_names import minor_python
 from knowngood.app.domain.errors import BadEnvironment, BadRequest
 from knowngood.app.features.environments import conda_list
 from knowngood.app.features.environments.pyproject import PYPROJECT, is_script, read_pyproject, read_script
-from knowngood.app.features.environments.requirements_txt import read_package_list, read_requirements
+from knowngood.app.features.environments.requirements_txt import (
+    is_table,
+    read_package_list,
+    read_requirements,
+    read_table,
+)
 from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import Source, Table, read_source, read_toml
 
@@ -17,6 +23,7 @@ from knowngood.app.features.environments.source import Source, Table, read_sourc
 _YML = "knowngood.app.features.environments.conda_env_yaml:read_environment_yml"
 _LOCKS = "knowngood.app.features.environments.lockfiles"
 _PIPFILE = f"{_LOCKS}:read_pipfile_lock"
+_COLLECT = "knowngood.app.features.environments.collect_env"
 
 _JSON_LIST = re.compile(r"\s*\[\s*(?:\{|\]|$)")
 _TOML = re.compile(r"^[ \t]*(?:\[\[[ \t]*packages?[ \t]*\]\]|lock-version[ \t]*=)", re.MULTILINE)
@@ -24,6 +31,12 @@ _PROJECT = re.compile(
     r"^[ \t]*\[{1,2}[ \t]*(?:project|dependency-groups|build-system|tool)[ \t]*(?:\.[^\]\n]*)?\]", re.MULTILINE
 )
 _YAML = re.compile(r"^dependencies[ \t]*:", re.MULTILINE)
+_COLLECTED = re.compile(r"^[> \t]*(?:PyTorch version:|Collecting environment information)", re.MULTILINE)
+_PROMPT = re.compile(
+    r"^(?:\([^()\n]{0,60}\)[ \t]*)?[^\s=]{0,80}[ \t]?[$%>\u276f][ \t]*"
+    r"(?:uv|pip3?|python3?|conda|mamba|micromamba)[ \t].*$",
+    re.MULTILINE,
+)
 _EXPLICIT = re.compile(r"^@EXPLICIT[ \t]*$", re.MULTILINE)
 _REFUSED = {
     "pipfile": "states what a project asks for, not what is installed; give Pipfile.lock",
@@ -43,6 +56,8 @@ def read_environment(name: str, content: bytes, *, python: str = "", groups: Seq
     BadEnvironment, of which that is one; nothing else, whatever `content` holds.
     """
     source = read_source(name, content)
+    if not name:
+        source = replace(source, text=_PROMPT.sub("", source.text))
     try:
         stated = minor_python(python)
     except BadRequest as error:
@@ -126,4 +141,7 @@ _BY_CONTENT: tuple[tuple[Callable[[Source], object], Callable[[Source, str], Sta
     ),
     (lambda source: _YAML.search(source.text), partial(_read_by, _YML)),
     (lambda source: conda_list.is_export(source.text), conda_list.read_export),
+    (lambda source: conda_list.is_printed(source.text), conda_list.read_printed),
+    (is_table, read_table),
+    (lambda source: _COLLECTED.search(source.text), partial(_read_by, f"{_COLLECT}:read_collected")),
 )

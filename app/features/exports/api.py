@@ -34,7 +34,9 @@ _MEDIA = {
 class ExportQuery(MatrixQuery, extra="forbid"):
     """The parameters of the matrix. A bundle has the evidence of the same issues, builds and classes."""
 
-    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one")]
+    hardware: Annotated[
+        Names, Field(description="Hardware classes, or names of GPUs such as H100; none means every measured one")
+    ]
     columns: Annotated[Columns, Field(description="Which builds, where none are named")] = Columns.ALL
 
 

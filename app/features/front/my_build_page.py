@@ -10,7 +10,8 @@ from fastapi import APIRouter, Query, Response
 from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
-from knowngood.app.features.front.my_build import ChosenBuild, NotMine, chosen_by_environment, chosen_by_name
+from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild
+from knowngood.app.features.front.my_build import ChosenBuild, chosen_by_environment, chosen_by_name
 from knowngood.app.store.engine import reading
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
@@ -52,23 +53,26 @@ def choose(context: Context, form: Form) -> Response:
     with reading(context.state.engine) as session:
         known = context.known(session)
     try:
-        found = _chosen(form, known)
-    except NotMine as error:
+        found = _chosen(context, form, known)
+    except NoSuchBuild as error:
         return _page(context, known, form, error, HTTPStatus.UNPROCESSABLE_ENTITY)
     response = see_other(lead)
     remember(response, found.build, found.hardware)
     return response
 
 
-def _chosen(form: Mapping[str, str], known: Known) -> ChosenBuild:
+def _chosen(context: RequestContext, form: Mapping[str, str], known: Known) -> ChosenBuild:
     build, environment = form.get("build", "").strip(), form.get("environment", "").strip()
     hardware = form.get("hardware", "").strip()
     if hardware and hardware_named(hardware) is None:
-        raise NotMine(
+        raise NoSuchBuild(
             f'no hardware is called "{hardware[:60]}"; write a class such as cuda-sm_90, or a name such as H100'
         )
     if environment:
-        found = chosen_by_environment(environment, known)
+        try:
+            found = chosen_by_environment(environment, known)
+        except NoSuchBuild as error:
+            raise NoSuchBuild(context.say(NO_BUILD, why=str(error)), error.nearest) from None
         return ChosenBuild(found.build, found.hardware or hardware)
     return ChosenBuild(chosen_by_name(build, known).build if build else "", hardware)
 
@@ -77,7 +81,7 @@ def _page(
     context: RequestContext,
     known: Known,
     sent: Mapping[str, str],
-    error: NotMine | None = None,
+    error: NoSuchBuild | None = None,
     status: HTTPStatus = HTTPStatus.OK,
 ) -> Response:
     page = MyBuildPage(

@@ -48,7 +48,10 @@ class GateQuery(BaseModel):
     python: Annotated[
         Words, Field(description="The Python, such as 3.12, where build or environment leaves it open")
     ] = ""
-    hardware: Annotated[Names, Field(description="Hardware classes; none means every measured one, the worst counts")]
+    hardware: Annotated[
+        Names,
+        Field(description="Hardware classes, or GPUs such as H100; none means every measured one, the worst counts"),
+    ]
     issues: Annotated[Names, Field(description="Issue ids, or the addresses of their reports; `all` for all of them")]
     component: Annotated[Names, Field(description="Every issue of these components")]
     package: Annotated[Names, Field(description="Every issue that needs these packages")]

@@ -219,14 +219,16 @@ def _twins(build: Build, resolved: ResolvedBuild, known: Known) -> tuple[Build, 
     return (build, *others)
 
 
-_CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?")
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,40}|cuda-sm_[0-9]{2,3}[a-z]?|rocm-gfx[0-9]{3,4}[a-z]?")
 
 
 def _refuse_no_class(text: str, known: Known) -> None:
     """A class that nobody measured is a fair question with no answer; what is no class at all is a slip."""
     if not _CLASS.fullmatch(text):
         measured = ", ".join(known.hardware) or "none yet"
-        raise BadRequest(f'"{text:.60}" is no hardware class; write for example cpu-x86_64 (measured: {measured})')
+        raise BadRequest(
+            f'"{text:.60}" is no hardware class; write for example cpu-x86_64 or H100 (measured: {measured})'
+        )
 
 
 def _base(policy: Policy, known: Known) -> ResolvedBuild | None:

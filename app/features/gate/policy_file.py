@@ -119,7 +119,8 @@ PolicyFile = _model_of(
     "PolicyFile",
     "What a team lets pass. Every key may be left out.",
     {
-        "hardware": 'Hardware classes that count, such as "cpu-x86_64" or "cuda-sm_90"; none means every measured one.',
+        "hardware": 'Hardware classes that count, such as "cpu-x86_64" or "cuda-sm_90", or GPUs such as "H100"; none '
+        "means every measured one.",
         "python": 'The Python of your environment, such as "3.12", where neither a lock file nor the command says it.',
         "affected": "What an issue that fails does.",
         "flaky": "What an issue does that fails at times.",

@@ -13,16 +13,16 @@ from typing import Any
 from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
+from knowngood.app.domain.hardware_names import class_named
 from knowngood.app.domain.issue_selectors import Watch, read_severity, watched_issues
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.app.features.environments.service import stated_build
 from knowngood.app.features.gate.decision import GateQuestion, Ruling, decide
 from knowngood.app.features.gate.policy import Policy, filled
 from knowngood.app.knowledge.model import Knowledge
 
-# Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay. pydantic reads
-# policies, and takes longer than all else that a question of a snapshot without one needs.
-READ_ENVIRONMENT = "knowngood.app.features.environments.detect:read_environment"
+# pydantic reads policies, and takes longer than all else that a question of a snapshot without one needs.
 _PARSE_POLICY = "knowngood.app.features.gate.policy_file:parse_policy"
 
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -149,9 +149,8 @@ def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> Resol
                 return resolve_build(asked.build, builds, knowledge.tested, python=python)
         with about("environment", OtherPython):
             name = PurePath(asked.environment.name).name
-            content = asked.environment.content.encode()
-            stated = load(READ_ENVIRONMENT)(name, content, python=python, groups=asked.groups)
-            return resolve(stated, builds, knowledge.tested)
+            content, tested = asked.environment.content, knowledge.tested
+            return stated_build(content, builds, tested, name=name, python=python, groups=asked.groups)
 
 
 def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
@@ -178,7 +177,8 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     if policy.only_new and not policy.base:
         raise BadField("base", "only_new compares with a base build; name one")
     with about("watch"):
-        return filled(policy, knowledge.lists)
+        policy = filled(policy, knowledge.lists)
+    return replace(policy, hardware=tuple(class_named(one, knowledge.known.hardware) for one in policy.hardware))
 
 
 def _applied(before: Mapping[str, Sequence[str]], named: Sequence[str]) -> dict[str, tuple[str, ...]]:

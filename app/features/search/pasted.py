@@ -17,7 +17,9 @@ _FAILED = re.compile(
     re.MULTILINE,
 )
 _COLLECTED = re.compile(r"^PyTorch version:|^Collecting environment information", re.MULTILINE)
-_LOCKED = re.compile(r"^\[\[packages?\]\]", re.MULTILINE)
+_LISTED = re.compile(
+    r"^\[\[packages?\]\]|^[ \t]*Package[ \t]+Version\b|^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE
+)
 _PIN = re.compile(
     r"[A-Za-z0-9][\w.-]{0,80}(?:\[[\w, -]{0,80}\])?\s*(?:[=~<>!]=?=?\s*[\dv]|@\s*\S)|#|--?\w|"
     r"[A-Za-z0-9][\w.-]{0,80}\s{1,60}v?\d+\.[\w.+!-]{1,60}(?:\s{1,40}\S{1,60}){0,3}$"
@@ -36,7 +38,7 @@ def pasted(text: str) -> Pasted | None:
         return None
     if _FAILED.search(shown):
         return Pasted.ERROR
-    if _COLLECTED.search(shown) or (_LOCKED.search(shown) and _TORCH.search(shown)):
+    if _COLLECTED.search(shown) or (_LISTED.search(shown) and _TORCH.search(shown)):
         return Pasted.ENVIRONMENT
     pins = sum(1 for line in lines if _PIN.match(line))
     if _TORCH.search(shown) and pins >= _MOST_PINS * len(lines):

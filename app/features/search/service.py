@@ -9,21 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
-from urllib.parse import urlencode
 
 import regex
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.builds.build_names import BuildNames
-from knowngood.app.domain.errors import BadEnvironment, UnknownBuild, UnknownIssue
-from knowngood.app.domain.hardware_names import NamedHardware, hardware_named
+from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
+from knowngood.app.domain.hardware_names import NamedHardware, class_named, hardware_named
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import find_issue
 from knowngood.app.domain.naming.threads import USUAL, Relation, Thread, ThreadIndex
 from knowngood.app.domain.verdicts.known import Known
-from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
-from knowngood.app.features.environments.detect import read_environment
-from knowngood.app.features.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
+from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild, pasted_build
 from knowngood.app.features.search.notation import ParsedText, Purpose, one_line, plain, read
 from knowngood.app.features.search.pasted import Pasted, pasted
 from knowngood.app.features.search.word_index import Found, WordIndex
@@ -31,6 +28,7 @@ from knowngood.app.features.upgrade.candidates import Message
 from knowngood.app.query.evaluate import of_issues
 from knowngood.app.query.fields import ALIASES, FIELDS
 from knowngood.app.query.parser import BadQuery, Query, parse
+from knowngood.app.web.my_build import shared_address
 from knowngood.app.web.urls import (
     ERRORS,
     build_address,
@@ -144,27 +142,16 @@ def search(text: str, known: Known, index: SearchIndex) -> SearchAnswer:
 
 
 def _of_environment(text: str, known: Known) -> SearchAnswer:
-    mentions = versions_of(read_paste(text))
-    gpu = next((found for one in mentions if one.name == "GPU" and (found := hardware_named(one.value))), None)
-    hardware = gpu.hardware if gpu and gpu.hardware in known.hardware else ""
-    resolved = _resolved(text, stated_by(mentions), known)
-    if resolved.build is None:
-        note = Message("No build here is this environment: {why}", why=resolved.note)
-        near = tuple(_build_hit(known.builds[id_], hardware) for id_ in resolved.nearest)
-        return SearchAnswer("", near, note=note, hardware=hardware)
-    asked = {"mine": resolved.build, **({"gpu": hardware} if hardware else {})}
-    title = Message("Your environment is {build}", build=resolved.build)
-    hit = Hit(HitKind.ENVIRONMENT, resolved.build, f"/?{urlencode(asked)}", title)
-    return SearchAnswer("", (hit,), is_sure=True, build=resolved.build, hardware=hardware)
-
-
-def _resolved(text: str, told: StatedEnvironment, known: Known) -> ResolvedBuild:
-    tested = {build for _, build, _ in known.cells}
     try:
-        found = resolve(read_environment("", text.encode()), known.builds, tested)
-    except BadEnvironment:
-        return resolve(told, known.builds, tested)
-    return found if found.build else resolve(told, known.builds, tested) if told.pins else found
+        found = pasted_build(text, known.builds, known.tested)
+    except NoSuchBuild as error:
+        near = tuple(_build_hit(known.builds[id_], "") for id_ in error.nearest)
+        return SearchAnswer("", near, note=Message(NO_BUILD, why=str(error)))
+    build = found.build or ""
+    title = Message("Your environment is {build}", build=build)
+    hit = Hit(HitKind.ENVIRONMENT, build, shared_address("/", build, found.gpu), title)
+    class_ = class_named(found.gpu, known.hardware)
+    return SearchAnswer("", (hit,), is_sure=True, build=build, hardware=class_ if class_ in known.hardware else "")
 
 
 # -- a question --------------------------------------------------------------------------------------------------------

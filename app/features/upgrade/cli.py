@@ -11,6 +11,7 @@ from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.features.environments.resolve import ResolvedBuild
+from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.upgrade.ranking import UpgradeAdvice, advise
 from knowngood.app.features.upgrade.request import (
     Times,
@@ -108,7 +109,7 @@ def _environment_in(file: Path, python: str, groups: Names, knowledge: Knowledge
     found = start_of("" if str(file) == "-" else file.name, content, python, knowledge, groups)
     if found.build is None:
         near = f"; nearest: {', '.join(found.nearest)}" if found.nearest else ""
-        raise UnknownStart(f"{found.note or found.asked}{near}", found.nearest)
+        raise UnknownStart(f"{NO_BUILD.format(why=found.note)}{near}", found.nearest)
     return found
 
 

@@ -19,7 +19,9 @@ from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
-from knowngood.app.features.compare.renderers import notes_of
+from knowngood.app.features.compare.comparison import WorkaroundTurn
+from knowngood.app.features.compare.renderers import TURN_WORDS, notes_of
+from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.gate.request import BadField
 from knowngood.app.features.upgrade.candidates import WEIGHING_WORDS, Candidate, Item, Message, Rating, Tally
 from knowngood.app.features.upgrade.constraints import Constraints
@@ -259,9 +261,9 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
     try:
         found = start_of("", content, python, knowledge)
     except BadField as error:
-        return _refused(context, query, knowledge, error.message, (), content)
+        return _refused(context, query, knowledge, context.say(NO_BUILD, why=error.message), (), content)
     if found.build is None:
-        return _refused(context, query, knowledge, found.note or found.asked, found.nearest, content)
+        return _refused(context, query, knowledge, context.say(NO_BUILD, why=found.note), found.nearest, content)
     said = list(packages_said(found.packages, knowledge))
     has = said if found.is_whole or said != [NO_PACKAGE] else []
     address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has)}"
@@ -530,6 +532,8 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
     issue, cell = item.issue, item.after
     is_explained = item.prospect.value in {Tally.FAILS, Tally.NOT_KNOWN}
     titles = {known.id: context.in_language(known.title, known.title_zh) for known in issue.workarounds}
+    told = TURN_WORDS[WorkaroundTurn.NOW_NEEDED] if item.workarounds else ""  # `workarounds` name them
+    notes = ((words, values) for words, values in notes_of(item, partial(context.titled, issue)) if words != told)
     return ItemLine(
         issue=issue.id,
         title=context.title_of(issue),
@@ -539,7 +543,7 @@ def _line(context: RequestContext, item: Item) -> ItemLine:
         is_silent=item.is_silent,
         before=_mark(context, item.before),
         after=_mark(context, cell),
-        notes=tuple(context.say(words, **values) for words, values in notes_of(item, partial(context.titled, issue))),
+        notes=tuple(context.say(words, **values) for words, values in notes),
         reason=cell.reason if is_explained else "",
         workarounds=tuple(titles[id_] for id_ in item.workarounds),
     )

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from knowngood.app.cli.loading import load
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
@@ -16,9 +15,10 @@ from knowngood.app.domain.hardware_names import measured_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve, resolve_build
+from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
+from knowngood.app.features.environments.service import stated_build
 from knowngood.app.features.gate.policy import Policy, filled
-from knowngood.app.features.gate.request import READ_ENVIRONMENT, WATCHED, BadField, about
+from knowngood.app.features.gate.request import WATCHED, BadField, about
 from knowngood.app.features.upgrade.constraints import (
     Constraints,
     read_cuda,
@@ -92,15 +92,14 @@ def start_of(name: str, content: str, python: str, knowledge: Knowledge, groups:
     """The build that an environment is (`pip freeze`, a lock file, a pyproject.toml). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
+    One may set out from what nobody measured.
     """
-    read_environment = load(READ_ENVIRONMENT)
     builds = knowledge.known.builds
     with about("environment"):
         try:
-            stated = read_environment(name, content.encode(), python=python, groups=groups)
+            return stated_build(content, builds, builds, name=name, python=python, groups=groups)
         except OtherPython:
-            stated = read_environment(name, content.encode(), groups=groups)
-        return resolve(stated, builds, builds)
+            return stated_build(content, builds, builds, name=name, groups=groups)
 
 
 def start_name(found: ResolvedBuild) -> str:

@@ -47,6 +47,20 @@ def test_by_id_numbers_count_as_numbers(client: TestClient) -> None:
     assert groups_of(client, "id") == {"all issues": ["fla-160", "pytorch-151290", "pytorch-154771"]}
 
 
+@pytest.mark.parametrize("sort", ["component", "severity", "changed", "id"])
+def test_the_twin_sorts_by_the_words_of_the_page(client: TestClient, sort: str) -> None:
+    rows = [id_ for ids in groups_of(client, sort).values() for id_ in ids]
+    asked = {"sort": sort, "hardware": "cpu-x86_64", "fields": "issue", "issues": ",".join(rows)}
+    cells = client.get("/api/v1/matrix", params=asked).json()["cells"]
+    assert list(dict.fromkeys(cell["issue"] for cell in cells)) == rows
+
+    asked |= {"sort": f"-{sort}", "limit": "1"}
+    last = client.get("/api/v1/matrix", params=asked).json()
+    assert last["next"]
+    never = groups_of(client, "changed").get("no change known", []) if sort == "changed" else []
+    assert last["cells"][0]["issue"] in {one for one in rows if one not in never}
+
+
 @pytest.mark.parametrize("sort", ["severity", "changed", "id"])
 def test_the_groups_of_every_order_fold(client: TestClient, sort: str) -> None:
     first = shown(client, f"{MATRIX}?sort={sort}", MatrixPage).groups[0]

@@ -298,3 +298,11 @@ def test_every_match_ends_in_something_to_do(client: TestClient) -> None:
         for match in answer.matches:
             assert match.to_do
             assert match.workarounds or match.command or match.upgrade or match.issue.report
+
+
+def test_a_build_that_is_none_loses_nothing_of_what_was_pasted(client: TestClient) -> None:
+    answer = client.post("/errors", data={"text": f"{LINE}\n", "build": "nonsense"})
+    page = vars(answer)["context"]["page"]
+    assert answer.status_code == 422
+    assert (page.text.strip(), page.wanted, page.answered) == (LINE, "nonsense", None)
+    assert "nonsense" in page.problem

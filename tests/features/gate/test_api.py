@@ -18,7 +18,7 @@ from tests.fixtures.databases import CountStatements
 from tests.make import NOON
 from tests.web import given
 from tests.web.asking import app_over, bearer, client_of, client_state
-from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, ISSUES, NOW, Asked, make_token
+from tests.web.given import BAD, BUILDS, DYNAMO, GOOD, GPU_CLASS, ISSUES, NOW, Asked, make_token
 
 GATE = "/api/v1/gate"
 REQUIREMENTS = f"torch=={BAD.torch}\n"
@@ -78,6 +78,15 @@ def test_it_is_told_in_every_form(client: TestClient, form: str, media: str, wor
     answer = client.get(GATE, params={"build": BAD.id, "issues": failing(client), "format": form})
     assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (200, media)
     assert words in answer.text
+
+
+@pytest.mark.parametrize(("name", "class_"), [("H100", GPU_CLASS), ("gpu", GPU_CLASS), ("A100", "cuda-sm_80")])
+def test_hardware_is_asked_for_by_the_name_of_a_gpu(client: TestClient, name: str, class_: str) -> None:
+    asked = {"build": BAD.id, "issues": "all"}
+    told = client.get(GATE, params={**asked, "hardware": name}).json()
+    assert told == client.get(GATE, params={**asked, "hardware": class_}).json()
+    assert told["hardware"] == [class_]
+    assert decided(client, **{**asked, "issues": ["all"]}, policy={"content": f'hardware = ["{name}"]'}) == told
 
 
 def test_advice_warns_where_it_would_refuse(client: TestClient) -> None:

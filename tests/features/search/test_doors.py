@@ -103,7 +103,7 @@ def test_a_pasted_environment_leads_to_its_build(client: TestClient, text: str) 
     status, address = sent(client, text)
     assert status == 303
     assert address.startswith("/?mine=torch-2.7.1%2Bcu126")
-    assert ("gpu=cuda-sm_90" in address) is (text == COLLECTED)
+    assert ("gpu=H100" in address) is (text == COLLECTED)
 
 
 def test_an_environment_of_no_tested_build_names_those_near(client: TestClient) -> None:
