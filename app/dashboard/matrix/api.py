@@ -77,8 +77,8 @@ class MatrixApiQuery(MatrixQuery, Paging):
         one_of(both_ways([*_SORTS, *(word for word in RowOrder if word not in _SORTS)])),
         Field(
             description="By hardware, component, issue and release where nothing is asked; unmeasured cells last. The "
-            "words of the matrix's page mean what they mean there: `severity` has the gravest first, `changed` what "
-            "came or went in the newest release, `id` counts numbers as numbers"
+            "words of the matrix's page mean what they mean there: `severity` has the most severe first, `changed` "
+            "what came or went in the newest release, `id` counts numbers as numbers"
         ),
     ]
     fields: Annotated[Names, one_of(CellBody.model_fields), Field(description="Only these fields of each cell")]

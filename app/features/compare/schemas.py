@@ -49,8 +49,8 @@ class PairBody(Body):
 
 
 class CompareBody(Body):
-    """`sentence` is the answer. `pairs` stand in the order of `groups`, the gravest of each first; `counts` name every
-    transition.
+    """`sentence` is the answer. `pairs` stand in the order of `groups`, the most severe of each first; `counts` name
+    every transition.
 
     `blind` says that no issue answers on both builds, so that nothing was compared.
     """
