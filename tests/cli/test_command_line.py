@@ -45,7 +45,7 @@ LOADERS = {
     "app/features/in_code/service.py",
     "app/features/lookup/cli.py",
     "app/features/upgrade/cli.py",
-    "app/features/upgrade/request.py",
+    "app/features/environments/service.py",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import StrEnum
+from urllib.parse import urlencode
 
 import regex
 
@@ -28,7 +29,6 @@ from knowngood.app.features.upgrade.candidates import Message
 from knowngood.app.query.evaluate import of_issues
 from knowngood.app.query.fields import ALIASES, FIELDS
 from knowngood.app.query.parser import BadQuery, Query, parse
-from knowngood.app.web.my_build import shared_address
 from knowngood.app.web.urls import (
     ERRORS,
     build_address,
@@ -149,7 +149,8 @@ def _of_environment(text: str, known: Known) -> SearchAnswer:
         return SearchAnswer("", near, note=Message(NO_BUILD, why=str(error)))
     build = found.build or ""
     title = Message("Your environment is {build}", build=build)
-    hit = Hit(HitKind.ENVIRONMENT, build, shared_address("/", build, found.gpu), title)
+    asked = {"mine": build, **({"gpu": found.gpu} if found.gpu else {})}
+    hit = Hit(HitKind.ENVIRONMENT, build, f"/?{urlencode(asked)}", title)
     class_ = class_named(found.gpu, known.hardware)
     return SearchAnswer("", (hit,), is_sure=True, build=build, hardware=class_ if class_ in known.hardware else "")
 
