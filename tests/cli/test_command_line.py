@@ -109,18 +109,34 @@ def test_options_are_written_alike(name: str) -> None:
         assert (one.metavar or "X").upper() == (one.metavar or "X"), one.metavar
 
 
+HELP = """
+import os, sys
+from knowngood.app.main import main
+for name in sys.argv[1:]:
+    sys.stdout.flush()
+    if os.fork():
+        assert os.wait()[1] == 0, name
+        continue
+    sys.argv = ["knowngood", *name.split(), "--help"]
+    try:
+        main()
+    finally:
+        print("\\nloaded", name or "-", *sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded_for_help() -> dict[str, set[str]]:
+    """What a process has imported when it has shown the help of each command; all are forked of a fresh one."""
+    program = [sys.executable, "-c", HELP, "", *COMMANDS]
+    told = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    lines = [line.removeprefix("loaded ") for line in told.splitlines() if line.startswith("loaded ")]
+    return {name: set(line.removeprefix(name or "-").split()) for name, line in zip(["", *COMMANDS], lines, strict=True)}
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
-def test_help_loads_only_what_declares_the_command(name: str) -> None:
-    code = (
-        "import sys; from knowngood.app.main import main; sys.argv = ['knowngood', *sys.argv[1:], '--help']\n"
-        "try: main()\n"
-        "finally: print('\\n' + ' '.join(sys.modules))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *name.split()], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    loaded = set(done.stdout.rsplit("\n", 2)[1].split())
+def test_help_loads_only_what_declares_the_command(loaded_for_help: dict[str, set[str]], name: str) -> None:
+    loaded = loaded_for_help[name]
     assert not {module.partition(".")[0] for module in loaded} & HEAVY
     ours = {module for module in loaded if re.match(r"knowngood\.(app\.(features|store|commands|web)|workers)", module)}
     assert not ours
