@@ -140,7 +140,7 @@ ABSURD = {
     "cores": 10**4000,
     "cpu_model": "x" * 1_000_000,
     "compiler": "y" * 1_000_000,
-    "gpus": [{"index": 10**400, "name": "z" * 1_000_000, "capability": [10**400, -1], "memory_bytes": -1}] * 100,
+    "gpus": [{"index": 10**400, "name": "z" * 20_000, "capability": [10**400, -1], "memory_bytes": -1}] * 100,
 }
 ABSURD_SECONDS = ["1e999", "NaN", "1e308", "-1e308"]
 ABSURD_RECORD = {
