@@ -18,6 +18,7 @@ import pytest
 
 from knowngood.app.cli.loading import load
 from knowngood.app.main import TABLE, cli
+from tests.commands.given import run_here
 from tests.forked_commands import run_command
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +132,9 @@ def loaded_for_help() -> dict[str, set[str]]:
     program = [sys.executable, "-c", HELP, "", *COMMANDS]
     told = subprocess.run(program, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
     lines = [line.removeprefix("loaded ") for line in told.splitlines() if line.startswith("loaded ")]
-    return {name: set(line.removeprefix(name or "-").split()) for name, line in zip(["", *COMMANDS], lines, strict=True)}
+    return {
+        name: set(line.removeprefix(name or "-").split()) for name, line in zip(["", *COMMANDS], lines, strict=True)
+    }
 
 
 @pytest.mark.parametrize("name", ["", *COMMANDS])
@@ -160,7 +163,7 @@ def test_help_loads_only_what_declares_the_command(loaded_for_help: dict[str, se
     ],
 )
 def test_wrong_input_ends_in_2_with_what_was_found_and_what_to_do(arguments: tuple[str, ...], words: list[str]) -> None:
-    done = run(*arguments)
+    done = run_here(arguments, {"PATH": os.environ["PATH"], "COLUMNS": "100"}, folder=ROOT)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("knowngood: ")
     assert [word for word in words if word not in done.stderr] == []

@@ -1,7 +1,16 @@
-"""A command's answer."""
+"""A command's answer, and commands in this process."""
 
-from collections.abc import Callable
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+import pytest
+
+from knowngood.app.main import main
 
 
 class Done(NamedTuple):
@@ -11,3 +20,26 @@ class Done(NamedTuple):
 
 
 Call = Callable[..., Done]
+
+
+def run_here(
+    arguments: Sequence[str], environment: Mapping[str, str], *, folder: Path, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """As `run_command` of forked_commands.py, in this process: for commands that start nothing."""
+    given, out, err = (io.TextIOWrapper(io.BytesIO(text), encoding="utf-8") for text in (stdin.encode(), b"", b""))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in os.environ.keys() - environment.keys():
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["knowngood", *arguments])
+        for name, stream in (("stdin", given), ("stdout", out), ("stderr", err)):
+            patch.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    told = []
+    for stream in (out, err):
+        stream.seek(0)
+        told.append(stream.read())
+    return subprocess.CompletedProcess(list(arguments), int(ended.value.code or 0), *told)

@@ -1,4 +1,4 @@
-"""The gate as a job meets it: the real command over the shipped evidence, its exit codes, the files for CI systems."""
+"""The gate as a job meets it: the command over the shipped evidence, its exit codes, the files for CI systems."""
 
 import json
 import os
@@ -21,6 +21,7 @@ from knowngood.app.features.gate.cli.action import TEXTS
 from knowngood.app.features.gate.cli.asking import NAMES
 from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
 from knowngood.app.store.engine import connect
+from tests.commands.given import run_here
 from tests.fixtures.databases import NewStore
 from tests.forked_commands import run_command
 from tests.given_toys import ROOT
@@ -41,8 +42,7 @@ class Place:
     environment: Mapping[str, str]
 
     def command(self, *arguments: str, stdin: str = "", **more: str) -> Told:
-        environment = {**self.environment, **more}
-        return run_command(arguments, environment, timeout_s=120, folder=self.folder, stdin=stdin)
+        return run_here(arguments, {**self.environment, **more}, folder=self.folder, stdin=stdin)
 
     def gate(self, *arguments: str, stdin: str = "", **more: str) -> Told:
         return self.command("gate", *arguments, stdin=stdin, **more)
@@ -206,10 +206,11 @@ def documented() -> dict[int, str]:
     return {int(code): decision for code, decision in rows}
 
 
-def test_every_exit_code_of_the_documentation_is_what_the_command_ends_in(place: Place) -> None:
+def test_every_exit_code_of_the_documentation_is_what_the_process_ends_in(place: Place) -> None:
     assert documented() == {0: "pass", 1: "block", 2: "", 3: "insufficient_evidence", 4: ""}
     for code, decision in documented().items():
-        told = place.gate(*CASES[code], "--format", "json")
+        asked = ("gate", *CASES[code], "--format", "json")
+        told = run_command(asked, place.environment, timeout_s=120, folder=place.folder)
         assert told.returncode == code, told.stderr
         assert (json.loads(told.stdout)["decision"] if decision else told.stdout) == decision
         assert "Traceback" not in told.stderr
