@@ -43,14 +43,18 @@ def run_command(
     timeout_s: float,
     folder: Path = _ROOT,
     stdin: str = "",
+    through: Sequence[str] = (),
 ) -> subprocess.CompletedProcess[str]:
-    """As `subprocess.run([sys.executable, "-m", "knowngood", *arguments])` with this environment, in `folder`."""
+    """As `subprocess.run([*through, sys.executable, "-m", "knowngood", *arguments])` with this environment, there.
+
+    `through` is a program that runs another one, with fewer rights.
+    """
     asked = json.dumps([list(arguments), dict(environment), str(folder)]).encode()
     answers, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with answers, _file(stdin) as given, _file() as out, _file() as err:
         with its_end:
             streams = [given.fileno(), out.fileno(), err.fileno()]
-            socket.send_fds(_keeper(), [asked], [its_end.fileno(), *streams])
+            socket.send_fds(_keeper(*through), [asked], [its_end.fileno(), *streams])
         answers.settimeout(timeout_s)
         pid = answers.recv(16)
         try:
@@ -71,12 +75,12 @@ def _file(text: str = "") -> IO[str]:
 
 
 @cache
-def _keeper() -> socket.socket:
+def _keeper(*through: str) -> socket.socket:
     """The socket of the process that forks; it ends with this one."""
     ours, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its_end:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(its_end.fileno())],
+            [*through, sys.executable, "-m", __name__, str(its_end.fileno())],
             env={"PATH": os.environ["PATH"]},
             cwd=_ROOT,
             stdin=subprocess.DEVNULL,

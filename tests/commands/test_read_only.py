@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked_commands import run_command
 from tests.given_toys import ROOT, Installation
 
 # Root writes wherever it likes, unless it gives that up.
@@ -39,8 +40,7 @@ def locked(installation: Installation, tmp_path_factory: pytest.TempPathFactory)
 
 
 def asked(place: Installation, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = (*AS_OTHERS, sys.executable, "-m", "knowngood", *arguments)
-    return subprocess.run(program, env=place.environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    return run_command(arguments, place.environment, timeout_s=120, through=AS_OTHERS)
 
 
 @pytest.mark.parametrize(
