@@ -5,12 +5,14 @@ import marshal
 import os
 import py_compile
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -49,21 +51,28 @@ def registry() -> Iterator[Registry]:
         yield served
 
 
-def environ_for(registry: Registry, tmp_path: Path, **more: str) -> dict[str, str]:
+def environ_for(registry: Registry, **more: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "PYENV_ROOT", "HOME") if name in os.environ}
     return {**kept, "UV_DEFAULT_INDEX": registry.address, "UV_HTTP_RETRIES": "0", **more}
 
 
 @pytest.fixture
-def make(registry: Registry, tmp_path: Path) -> Make:
-    """A Provisioner of this test's folder, as another process would make it: nothing is remembered in between."""
+def make(registry: Registry, tmp_path: Path, made_twice: "MadeTwice") -> Make:
+    """A Provisioner of this test's folder, as another process would make it: nothing is remembered in between. What uv
+    knows of the machine's interpreter it need not ask again.
+    """
+    for known in made_twice.cache.glob("interpreter-*"):
+        shutil.copytree(known, tmp_path / "uv-cache" / known.name)
+    return making(registry, tmp_path)
 
+
+def making(registry: Registry, folder: Path) -> Make:
     def made(*, limit_bytes: int = HUGE, reserve_bytes: int = 0, **variables: str) -> Provisioner:
-        environ = environ_for(registry, tmp_path, **variables)
+        environ = environ_for(registry, **variables)
         return Provisioner(
-            tmp_path / "root",
+            folder / "root",
             limit_bytes=limit_bytes,
-            cache=tmp_path / "uv-cache",
+            cache=folder / "uv-cache",
             index=bridge({}, environ),
             environ=environ,
             reserve_bytes=reserve_bytes,
@@ -127,11 +136,33 @@ def file_in(environment: Environment, path: str) -> Path:
     return site_of(environment.root, PYTHON) / path
 
 
+@dataclass(frozen=True)
+class MadeTwice:
+    """A build's environment, and another one with a package more: for tests that only look at what was made."""
+
+    one: Environment
+    other: Environment
+    fetched: tuple[list[str], list[str]]
+    footprints: tuple[int, int]
+    cache: Path
+
+
+@pytest.fixture(scope="module")
+def made_twice(tmp_path_factory: pytest.TempPathFactory) -> MadeTwice:
+    folder = tmp_path_factory.mktemp("twice")
+    with serve(Registry([*usual_wheels(), make_wheel("extra", "1.0")])) as registry:
+        make = making(registry, folder)
+        one, alone = provision(make(), build_of()), make().environments.footprint()
+        first = registry.fetched.copy()
+        other, both = provision(make(), build_of(), "extra==1.0"), make().environments.footprint()
+    return MadeTwice(one, other, (first, registry.fetched[len(first) :]), (alone, both), folder / "uv-cache")
+
+
 # -- what is made ------------------------------------------------------------------------------------------------------
 
 
-def test_an_environment_imports_the_build_that_was_asked_for(make: Make) -> None:
-    environment = provision(make(), build_of())
+def test_an_environment_imports_the_build_that_was_asked_for(made_twice: MadeTwice) -> None:
+    environment = made_twice.one
     assert environment.imported["torch"] == "9.1.0+cu124"
     assert environment.imported["cuda"] == "12.4"
     assert environment.imported["triton"] == "3.2.0"
@@ -144,8 +175,8 @@ def test_an_environment_imports_the_build_that_was_asked_for(make: Make) -> None
     assert said.stdout == b"9.1.0+cu124\n"
 
 
-def test_an_environment_is_a_virtual_one_of_the_machines_interpreter(make: Make) -> None:
-    environment = provision(make(), build_of())
+def test_an_environment_is_a_virtual_one_of_the_machines_interpreter(made_twice: MadeTwice) -> None:
+    environment = made_twice.one
     script = "import json, site, sys; print(json.dumps([sys.prefix, sys.base_prefix, site.getsitepackages()]))"
     said = subprocess.run([environment.python, "-c", script], capture_output=True, check=True)
     prefix, base, sites = json.loads(said.stdout)
@@ -153,8 +184,8 @@ def test_an_environment_is_a_virtual_one_of_the_machines_interpreter(make: Make)
     assert base != prefix
 
 
-def test_numpy_and_setuptools_are_always_there_as_of_the_builds_date(make: Make) -> None:
-    packages = provision(make(), build_of()).packages
+def test_numpy_and_setuptools_are_always_there_as_of_the_builds_date(made_twice: MadeTwice) -> None:
+    packages = made_twice.one.packages
     assert packages["numpy"] == "1.26.4"
     assert packages["setuptools"] == "75.0.0"
 
@@ -178,8 +209,8 @@ def test_packages_without_dependencies_stand_in_the_same_lock(make: Make, regist
         assert 'name = "lonely"' in environment.lock
 
 
-def test_the_lock_holds_no_credentials_and_the_sources_no_host(make: Make) -> None:
-    environment = provision(make(), build_of())
+def test_the_lock_holds_no_credentials_and_the_sources_no_host(made_twice: MadeTwice) -> None:
+    environment = made_twice.one
     assert "secret" not in environment.lock
     assert "sha256" in environment.lock
     assert environment.sources == ("default index",)
@@ -218,21 +249,16 @@ def test_a_removed_environment_is_made_again_from_its_stored_lock_without_the_in
     assert second.lock_digest == first.lock_digest
 
 
-def test_a_second_environment_shares_files_and_bytecode_with_the_first(make: Make, registry: Registry) -> None:
-    registry.wheels.append(make_wheel("extra", "1.0"))
-    one, other = provision(make(), build_of()), provision(make(), build_of(), "extra==1.0")
+def test_a_second_environment_shares_files_and_bytecode_with_the_first(made_twice: MadeTwice) -> None:
+    one, other = made_twice.one, made_twice.other
     compiled = f"torch/__pycache__/graph.cpython-{PYTHON.replace('.', '')}.pyc"
     for path in ("torch/graph.py", compiled):
         assert file_in(one, path).samefile(file_in(other, path)), path
     assert not file_in(one, "torch/tests/__pycache__").exists(), "test suites inside wheels are not compiled"
 
 
-def test_nothing_is_taken_for_edited_that_uv_writes_anew_for_each_environment(make: Make, registry: Registry) -> None:
-    registry.wheels.append(make_wheel("extra", "1.0"))
-    provision(make(), build_of())
-    registry.fetched.clear()
-    provision(make(), build_of(), "extra==1.0")
-    assert registry.fetched == ["extra-1.0-py3-none-any.whl"]
+def test_nothing_is_taken_for_edited_that_uv_writes_anew_for_each_environment(made_twice: MadeTwice) -> None:
+    assert made_twice.fetched[1] == ["extra-1.0-py3-none-any.whl"]
 
 
 def test_bytecode_is_not_believed_where_its_source_was_edited(make: Make) -> None:
@@ -243,8 +269,8 @@ def test_bytecode_is_not_believed_where_its_source_was_edited(make: Make) -> Non
         assert said.stdout == b"edited\n"
 
 
-def test_bytecode_begins_as_pythons_own_compiler_writes_it(make: Make, tmp_path: Path) -> None:
-    source = file_in(provision(make(), build_of()), "torch/graph.py")
+def test_bytecode_begins_as_pythons_own_compiler_writes_it(made_twice: MadeTwice, tmp_path: Path) -> None:
+    source = file_in(made_twice.one, "torch/graph.py")
     mode = py_compile.PycInvalidationMode.CHECKED_HASH
     expected = py_compile.compile(str(source), cfile=str(tmp_path / "expected.pyc"), invalidation_mode=mode)
     assert expected is not None
@@ -252,19 +278,16 @@ def test_bytecode_begins_as_pythons_own_compiler_writes_it(make: Make, tmp_path:
     assert ours[:16] == theirs[:16], "magic number, flags, hash of the source"
 
 
-def test_wheels_are_downloaded_once_even_behind_an_index_without_cache_headers(make: Make, registry: Registry) -> None:
-    registry.wheels.append(make_wheel("extra", "1.0"))
-    provision(make(), build_of())
-    provision(make(), build_of(), "extra==1.0")
-    assert len(registry.fetched) == len(set(registry.fetched))
+def test_wheels_are_downloaded_once_even_behind_an_index_without_cache_headers(made_twice: MadeTwice) -> None:
+    fetched = [*made_twice.fetched[0], *made_twice.fetched[1]]
+    assert len(fetched) == len(set(fetched))
 
 
 # -- edits -------------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_can_add_files_to_an_environment_by_accident(make: Make, registry: Registry) -> None:
-    registry.wheels.append(make_wheel("extra", "1.0"))
-    for environment in (provision(make(), build_of()), provision(make(), build_of(), "extra==1.0")):
+def test_nobody_can_add_files_to_an_environment_by_accident(made_twice: MadeTwice) -> None:
+    for environment in (made_twice.one, made_twice.other):
         site = site_of(environment.root, PYTHON)
         folders = [site, *(path for path in site.rglob("*") if path.is_dir())]
         assert [folder for folder in folders if folder.stat().st_mode & 0o222] == []
@@ -604,12 +627,9 @@ def test_an_evicted_environment_can_be_made_again(make: Make) -> None:
     assert again.imported["torch"] == "9.1.0+cu124"
 
 
-def test_a_footprint_counts_a_shared_wheel_once(make: Make, registry: Registry) -> None:
-    registry.wheels.append(make_wheel("extra", "1.0"))
-    provision(make(), build_of())
-    alone = make().environments.footprint()
-    provision(make(), build_of(), "extra==1.0")
-    assert alone < make().environments.footprint() < 2 * alone
+def test_a_footprint_counts_a_shared_wheel_once(made_twice: MadeTwice) -> None:
+    alone, both = made_twice.footprints
+    assert alone < both < 2 * alone
 
 
 # -- several processes, and their deaths -------------------------------------------------------------------------------
@@ -630,7 +650,7 @@ with provisioner.provision(build_of(), request_of(build_of()), silent) as enviro
 
 
 def start_other(registry: Registry, tmp_path: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", OTHER, json.dumps(environ_for(registry, tmp_path))]
+    command = [sys.executable, "-c", OTHER, json.dumps(environ_for(registry))]
     return subprocess.Popen([*command, str(tmp_path / "root"), str(tmp_path / "uv-cache")], stdout=subprocess.PIPE)
 
 
