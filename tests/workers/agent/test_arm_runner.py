@@ -144,6 +144,7 @@ def test_versions_are_told_by_the_process_itself(attempt: Attempt) -> None:
         ),
     ],
 )
+@pytest.mark.parametrize("mode", [pytest.param("fresh", marks=pytest.mark.soak), "forked"], indirect=True)
 def test_every_ending_is_told_apart(
     attempt: Attempt, body: str, ending: Ending, exit_code: int | None, number: str
 ) -> None:
@@ -664,9 +665,16 @@ def test_a_probe_nobody_knows_counts_nothing(attempt: Attempt) -> None:
 
 SLOW_OR_COUNTING = {"toy-hangs-1", "toy-flaky-1", "toy-eats-memory-1"}
 ISSUES = [issue for issue in read_catalogue([TOYS]).issues if issue.id not in SLOW_OR_COUNTING]
+ONE_OF_EACH_ENDING = {"toy-passes-1", "toy-fails-otherwise-1", "toy-crashes-1", "toy-exits-silently-1", "toy-tricks-1"}
 
 
-@pytest.mark.parametrize("issue", ISSUES, ids=lambda issue: str(issue.id))
+@pytest.mark.parametrize(
+    "issue",
+    [
+        pytest.param(issue, id=issue.id, marks=() if issue.id in ONE_OF_EACH_ENDING else pytest.mark.soak)
+        for issue in ISSUES
+    ],
+)
 def test_forked_and_fresh_arms_leave_the_same_evidence(
     issue: Issue, place: RunLocation, fork_server: ForkServer, tmp_path: Path
 ) -> None:

@@ -233,7 +233,7 @@ def listeners(abstract: str, path: str) -> Iterator[int]:
         yield int(tcp.getsockname()[1])
 
 
-@pytest.fixture(scope="module", params=["fresh", "forked"])
+@pytest.fixture(scope="module")
 def tried(
     request: pytest.FixtureRequest,
     host: Host,
@@ -289,6 +289,14 @@ def attacks_of(script: str) -> list[str]:
 QUICK = attacks_of("tries_everything")
 
 
+# Forked arms are tried as the product runs them; at the levels below it they are more of the same.
+TRIED = [
+    *((level, "fresh") for level in LEVELS),
+    *(pytest.param(level, "forked", marks=() if level == "filtered" else pytest.mark.soak) for level in LEVELS),
+]
+
+
+@pytest.mark.parametrize(("level", "tried"), TRIED, indirect=True, scope="module")
 @pytest.mark.parametrize("attack", QUICK)
 def test_an_attack_gets_what_the_table_says_and_no_more(tried: dict[str, str], attack: str, level: str) -> None:
     expected, got = said(attack, level), tried[attack]
@@ -373,6 +381,7 @@ def found_by_next(host: Host, sandbox_spec: SandboxSpec) -> str:
     return STOPPED if found == {"found": "", "set": ""} else str(found)
 
 
+WAYS_TO_MEMORY = re.findall(r"^def (\w+)\(size\)", (HOSTILE / "takes_memory.py").read_text(), re.MULTILINE)
 _QUICKEST = ("starts processes without end", "fills the disk with many files")
 
 
@@ -387,7 +396,11 @@ def test_an_attack_that_takes_its_time_is_ended(host: Host, sandbox_spec: Sandbo
 
 @some
 @pytest.mark.parametrize(
-    "how", re.findall(r"^def (\w+)\(size\)", (HOSTILE / "takes_memory.py").read_text(), re.MULTILINE)
+    "how",
+    [
+        pytest.param(way, marks=() if way in ("in_many_children", "in_files_of_shared_memory") else pytest.mark.soak)
+        for way in WAYS_TO_MEMORY
+    ],
 )
 def test_memory_is_counted_wherever_it_is(host: Host, sandbox_spec: SandboxSpec, level: str, how: str) -> None:
     expected = said(f"takes memory {how.replace('_', ' ')}", level)
@@ -473,8 +486,7 @@ def test_without_rights_the_table_is_as_true() -> None:
 
 
 def test_the_table_has_a_row_for_each_attack_and_at_least_thirty() -> None:
-    ways = re.findall(r"^def (\w+)\(size\)", (HOSTILE / "takes_memory.py").read_text(), re.MULTILINE)
-    memory = [f"takes memory {how.replace('_', ' ')}" for how in ways]
+    memory = [f"takes memory {how.replace('_', ' ')}" for how in WAYS_TO_MEMORY]
     assert set(table()) == {*QUICK, *LIMITED, *memory}
     assert len(table()) >= 30
     for attack, cells in table().items():

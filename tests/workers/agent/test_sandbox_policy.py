@@ -42,9 +42,11 @@ MEMORY = 300 * MEGABYTE
 
 
 def from_level(least: Isolation) -> pytest.MarkDecorator:
-    """Every level that is said to stop it."""
+    """Every level that is said to stop it. Those between are tried by `make soak`, and by test_hostile.py."""
     levels = [level for level in Isolation if level.rank >= max(least.rank, Isolation.PROCESS.rank)]
-    return pytest.mark.parametrize("level", levels, ids=str)
+    ends = {Isolation.PROCESS, max(Isolation, key=lambda level: level.rank)}
+    params = [pytest.param(level, marks=() if level in ends else pytest.mark.soak) for level in levels]
+    return pytest.mark.parametrize("level", params, ids=str)
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +195,10 @@ def test_a_disk_is_not_filled_by_many_small_files(attempt: Attempt) -> None:
 
 
 @from_level(Isolation.NAMESPACES)
-@pytest.mark.parametrize("folder", ["/tmp", "/var/tmp", "/dev/shm"])  # noqa: S108 - the arm's own
+@pytest.mark.parametrize(
+    "folder",
+    ["/tmp", *(pytest.param(one, marks=pytest.mark.soak) for one in ("/var/tmp", "/dev/shm"))],  # noqa: S108 - the arm's
+)
 def test_memory_is_not_filled_by_files(attempt: Attempt, sandbox_spec: SandboxSpec, folder: str) -> None:
     small = tuple(("room", op[1], 4 * MEGABYTE) if op[0] == "room" else op for op in sandbox_spec.ops)
     observed = attempt("fills", sandbox_spec=replace(sandbox_spec, ops=small), folder=folder, wait=0).record.observed

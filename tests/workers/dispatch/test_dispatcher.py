@@ -96,9 +96,9 @@ def test_a_run_is_carried_out_and_the_matrix_filled(engine: Engine, transport: L
 
 
 def test_several_jobs_run_at_once_when_asked_to(own_engine: Engine, transport: LocalTransport) -> None:
-    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     run = given_run(own_engine, [doing("pass", takes_s=0.3)], builds, at=utc_now())
-    together = DispatchOptions(hardware=(HARDWARE,), jobs=4, until_idle=True, poll_s=0.02)
+    together = DispatchOptions(hardware=(HARDWARE,), jobs=2, until_idle=True, poll_s=0.02)
     going: set[str] = set()
     most = []
 
@@ -119,7 +119,7 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transp
     classes = (HARDWARE, "cuda-sm_90")
     on_cpu = doing("pass", takes_s=0.3)
     issues = [on_cpu, replace(on_cpu, id="toy-2", requires=Requires(device=Device.CUDA))]
-    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(4)]
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(3)]
     given_catalogue(own_engine, issues, builds)
     with unit_of_work(own_engine) as s:
         planned = plan_jobs(issues, builds, classes, KnownAttempts(), PlanRequest())
@@ -195,14 +195,16 @@ def test_an_agent_that_leaves_arms_undone_is_asked_again_then_given_up(
 
 
 @pytest.mark.parametrize("does", ["hang", "deaf"])
-def test_a_cancelled_run_stops_its_agents(engine: Engine, transport: LocalTransport, tmp_path: Path, does: str) -> None:
-    run = given_run(engine, [doing(does)], at=utc_now())
+def test_a_cancelled_run_stops_its_agents(
+    own_engine: Engine, transport: LocalTransport, tmp_path: Path, does: str
+) -> None:
+    run = given_run(own_engine, [doing(does)], at=utc_now())
     how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, grace_s=0.5)
-    with dispatching(engine, transport, how):
+    with dispatching(own_engine, transport, how):
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
-        with unit_of_work(engine) as s:
+        with unit_of_work(own_engine) as s:
             cancel_run(s, run, utc_now())
-        assert eventually(lambda: load_run(engine, run).state is RunState.CANCELLED)
+        assert eventually(lambda: load_run(own_engine, run).state is RunState.CANCELLED)
         assert eventually(lambda: none_alive(tmp_path))
 
 
@@ -257,22 +259,22 @@ def test_a_dispatcher_that_waits_can_be_stopped(own_engine: Engine, transport: L
 
 
 def test_a_dispatcher_that_lost_its_lease_stops_at_once_and_records_nothing_more(
-    engine: Engine, transport: LocalTransport, tmp_path: Path
+    own_engine: Engine, transport: LocalTransport, tmp_path: Path
 ) -> None:
     """As after a machine slept: by its own clock another one came to be in charge."""
-    run = given_run(engine, [doing("hang")], at=utc_now())
+    run = given_run(own_engine, [doing("hang")], at=utc_now())
     how = DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.6)
     stop = threading.Event()
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(dispatch, engine, transport, how, stop=stop.is_set)
+        done = pool.submit(dispatch, own_engine, transport, how, stop=stop.is_set)
         assert eventually(lambda: len(ledger(tmp_path)) == 1)
-        with unit_of_work(engine) as s:
+        with unit_of_work(own_engine) as s:
             assert take_lease(s, DISPATCHER, "the other", utc_now() + timedelta(seconds=60), 60.0)
         with pytest.raises(DispatcherBusy):
             done.result(PATIENCE_S)
     assert none_alive(tmp_path)
-    assert load_run(engine, run).arms_done == 0
-    with reading(engine) as s:
+    assert load_run(own_engine, run).arms_done == 0
+    with reading(own_engine) as s:
         lease = queries.load_lease(s, DISPATCHER)
     assert lease is not None
     assert lease.holder == "the other"
@@ -339,18 +341,18 @@ def test_a_flood_of_progress_is_thinned_out(own_engine: Engine) -> None:
     assert 6 <= kinds(own_engine)["provisioning"] <= 30
 
 
-def test_an_event_of_another_job_is_refused_and_the_agent_let_go(engine: Engine) -> None:
-    run = given_run(engine, [doing("pass")], at=utc_now())
+def test_an_event_of_another_job_is_refused_and_the_agent_let_go(own_engine: Engine) -> None:
+    run = given_run(own_engine, [doing("pass")], at=utc_now())
     tries: list[int] = []
 
     def tell(spec: JobSpec) -> Iterator[Event]:
         tries.append(spec.try_no)
         yield ArmStarted(spec.job, spec.try_no - 1, spec.arms[0].attempt, utc_now())
 
-    with dispatching(engine, Scripted(tell), DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.5)):
+    with dispatching(own_engine, Scripted(tell), DispatchOptions(hardware=(HARDWARE,), poll_s=0.02, lease_s=0.5)):
         assert eventually(lambda: len(tries) >= 3)
-        assert eventually(lambda: load_run(engine, run).state is RunState.DONE)
-    assert load_run(engine, run).jobs[0].state is JobState.POISONED
+        assert eventually(lambda: load_run(own_engine, run).state is RunState.DONE)
+    assert load_run(own_engine, run).jobs[0].state is JobState.POISONED
 
 
 def test_an_error_of_ours_ends_the_dispatcher_and_is_not_swallowed(
