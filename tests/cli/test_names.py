@@ -84,7 +84,14 @@ def toys(call: Call) -> Call:
     return partial(call, "matrix", "--json")
 
 
-@pytest.mark.parametrize("name", ["0.0.2", "torch==0.0.2", "0.0.2+mini", "torch-0.0.2 mini", "torch-0.0.2+mini"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "torch==0.0.2",
+        *(pytest.param(one, marks=pytest.mark.soak) for one in ("0.0.2", "0.0.2+mini", "torch-0.0.2 mini")),
+        "torch-0.0.2+mini",
+    ],
+)
 def test_the_commands_that_take_builds_read_them_alike(toys: Call, call: Call, name: str, tmp_path: Path) -> None:
     shown = json.loads(toys("--builds", f"{name},0.0.3").out)["builds"]
     assert [build["id"] for build in shown] == ["torch-0.0.2+mini", "torch-0.0.3+mini"]
