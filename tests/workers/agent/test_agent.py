@@ -326,7 +326,7 @@ def leak(device: ToyDevice) -> None:
     device.used = 4 * GIGABYTE
 
 
-@pytest.mark.parametrize("happens", [fall_off, leak])
+@pytest.mark.parametrize("happens", [fall_off, pytest.param(leak, marks=pytest.mark.soak)])
 def test_an_arm_whose_gpu_is_unsound_afterwards_is_made_again_on_a_sound_one(
     gpu_workplace: WorkerConfig, monkeypatch: pytest.MonkeyPatch, happens: Callable[[ToyDevice], None]
 ) -> None:

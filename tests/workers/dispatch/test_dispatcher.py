@@ -119,7 +119,7 @@ def test_jobs_of_the_cpu_run_beside_those_of_the_gpus(own_engine: Engine, transp
     classes = (HARDWARE, "cuda-sm_90")
     on_cpu = doing("pass", takes_s=0.3)
     issues = [on_cpu, replace(on_cpu, id="toy-2", requires=Requires(device=Device.CUDA))]
-    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(3)]
+    builds = [make_build(f"2.{minor}.0+cu124") for minor in range(2)]
     given_catalogue(own_engine, issues, builds)
     with unit_of_work(own_engine) as s:
         planned = plan_jobs(issues, builds, classes, KnownAttempts(), PlanRequest())
