@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from asyncio import _set_running_loop, get_running_loop
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,22 +49,30 @@ def served(engine: Engine, rules: AccessPolicy | None = None) -> Iterator[str]:
 
 
 class Chromium:
-    """The browser of a test file. One that crashed (seen on a full machine, 2026-11) is started anew for the next."""
+    """The browser of a test process. One that crashed (seen on a full machine, 2026-11) is started anew for the next."""
 
     def __init__(self, driver: Playwright, executable: str) -> None:
         self._kind, self._executable = driver.chromium, executable
+        self._loop = get_running_loop()
         self._browser = self._started()
 
     def _started(self) -> Browser:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
         return self._kind.launch(executable_path=self._executable, args=arguments)
 
-    def living(self) -> Browser:
-        if not self._browser.is_connected():
-            self._browser = self._started()
-        return self._browser
+    @contextmanager
+    def at_hand(self) -> Iterator[Browser]:
+        """Playwright leaves its loop behind as the one that runs; a test without a browser may want one of its own."""
+        _set_running_loop(self._loop)
+        try:
+            if not self._browser.is_connected():
+                self._browser = self._started()
+            yield self._browser
+        finally:
+            _set_running_loop(None)
 
     def close(self) -> None:
+        _set_running_loop(self._loop)
         self._browser.close()
 
 
@@ -78,6 +87,7 @@ def opened_chromium() -> Iterator[Chromium]:
         pytest.skip("no Chromium on this machine")
     with sync_playwright() as driver:
         chromium = Chromium(driver, executable)
+        _set_running_loop(None)
         yield chromium
         chromium.close()
 

@@ -27,12 +27,12 @@ def test_a_form_holds_what_the_standard_library_finds_in_it(text: str, piece: in
         assert read(text.encode()) == found
 
 
-def test_millions_of_percent_signs_take_little_memory() -> None:
-    body = b"text=" + b"%%4" * 700_000
+def test_a_form_of_percent_signs_takes_little_memory() -> None:
+    body = b"text=" + b"%%4" * 200_000
     tracemalloc.start()
     try:
-        assert len(read(body)["text"][0]) == 2_100_000
-        assert tracemalloc.get_traced_memory()[1] < 20_000_000  # the standard library takes 269 MB
+        assert len(read(body)["text"][0]) == 600_000
+        assert tracemalloc.get_traced_memory()[1] < 12_000_000  # the standard library takes 77 MB
     finally:
         tracemalloc.stop()
 

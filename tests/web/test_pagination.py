@@ -50,7 +50,7 @@ def parts_of(client: TestClient, address: str, key: str, between: Callable[[], N
 
 
 @pytest.mark.parametrize(("address", "key"), LISTS.items())
-@pytest.mark.parametrize("limit", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("limit", [3, 1000, *(pytest.param(one, marks=pytest.mark.soak) for one in (1, 2, 7))])
 def test_the_parts_of_a_list_are_the_list(client: TestClient, address: str, key: str, limit: int) -> None:
     whole = get(client, address)[key]
     assert parts_of(client, with_parameter(address, f"limit={limit}"), key) == whole
@@ -108,7 +108,13 @@ def test_severities_and_releases_have_their_own_order(own: TestClient, own_engin
     assert [one["id"] for one in get(own, "/api/v1/builds?sort=-id&limit=1")["builds"]] == ["torch-2.10.0+cu128"]
 
 
-@pytest.mark.parametrize("sort", ["", "&sort=-measured_at", "&sort=-issue", "&sort=verdict"])
+@pytest.mark.parametrize(
+    "sort",
+    [
+        "&sort=-measured_at",
+        *(pytest.param(one, marks=pytest.mark.soak) for one in ("", "&sort=-issue", "&sort=verdict")),
+    ],
+)
 def test_what_comes_in_between_two_parts_repeats_nothing_and_hides_nothing(
     own: TestClient, own_engine: Engine, sort: str
 ) -> None:
