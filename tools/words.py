@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
 from babel.messages.catalog import Catalog
@@ -48,6 +49,7 @@ _ENUMERATIONS: tuple[type[StrEnum], ...] = (Culprit, Fidelity, LinkKind, Severit
 Place = tuple[str, int]
 
 
+@cache
 def texts_said() -> Mapping[str, list[Place]]:
     """Every text that pages say, with the places that say it (file, line)."""
     said: dict[str, list[Place]] = {}

@@ -5,21 +5,17 @@ What holds for every page there is (axe, widths, nothing that the browser compla
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 
 import pytest
 
 from knowngood.app.domain.access import Scope
-from knowngood.app.domain.measuring.job import JobEnded
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.store.engine import Engine, unit_of_work
-from knowngood.app.store.jobs.event_recorder import record_event
+from knowngood.app.store.engine import Engine
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.browsing import SCREENS, WIDTHS, reading_with, served
-from tests.web.given import BAD, DYNAMO, GOOD, NOW, Asked
+from tests.web.given import BAD, GOOD
 
 playwright = pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import Browser, Page, expect  # noqa: E402 - after the skip
@@ -96,15 +92,6 @@ def test_a_link_to_a_cure_opens_it(page: Page, site: str) -> None:
     expect(page.locator("#cure-flags pre")).to_be_visible()
 
 
-def test_a_snippet_is_copied(browser: Browser, site: str) -> None:
-    with reading_with(browser, permissions=["clipboard-read", "clipboard-write"]) as context:
-        page = context.new_page()
-        page.goto(f"{site}/issues/pytorch-151290")
-        page.locator(".remedy").first.get_by_role("button", name="copy").click()
-        expect(page.locator(".remedy").first.get_by_role("button", name="copied")).to_be_visible()
-        assert page.evaluate("navigator.clipboard.readText()") == "mask = make()"
-
-
 def test_everything_is_readable_without_scripts(browser: Browser, site: str) -> None:
     with reading_with(browser, java_script_enabled=False) as context:
         page = context.new_page()
@@ -120,42 +107,6 @@ def test_everything_is_readable_without_scripts(browser: Browser, site: str) -> 
         expect(page.get_by_role("link", name="bmm gives wrong numbers")).to_be_visible()
         page.get_by_role("link", name=f"flaky: pytorch-154771 on {BAD.id}", exact=True).click()
         expect(page.locator(".lead")).to_contain_text("1 of 2 attempts ended with the issue's own signature")
-
-
-def test_a_run_is_followed_as_it_goes(page: Page, own_engine: Engine) -> None:
-    at = NOW - timedelta(minutes=1)
-    given.save(own_engine, given.ISSUES, given.BUILDS)
-    run = given.queue(own_engine, Asked([BAD], at, issues=[DYNAMO]))
-    with served(own_engine) as site:
-        page.goto(f"{site}/runs/{run}")
-        expect(page.locator("h1")).to_contain_text("waiting 0 of 2 attempts done")
-        spec = given.claim(own_engine, at)
-        assert spec is not None
-        given.begin(own_engine, spec, at)
-        given.start(own_engine, spec, spec.arms[0], at)
-        expect(page.locator("table")).to_contain_text("running fla-160 control")
-        for arm in spec.arms:
-            given.finish(own_engine, spec, arm, Outcome.PASS, at)
-        with unit_of_work(own_engine) as s:
-            record_event(s, JobEnded(spec.job, spec.try_no), at)
-        expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
-        expect(page.locator("[data-live]")).to_have_count(0)
-
-
-def test_the_matrix_fills_while_it_is_looked_at(page: Page, own_engine: Engine) -> None:
-    at = NOW - timedelta(minutes=1)
-    given.save(own_engine, given.ISSUES, given.BUILDS)
-    given.queue(own_engine, Asked([GOOD], at, issues=[DYNAMO]))
-    with served(own_engine) as site:
-        page.goto(site + MATRIX)
-        expect(page.get_by_role("link", name=f"not run: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
-        spec = given.claim(own_engine, at)
-        assert spec is not None
-        given.begin(own_engine, spec, at)
-        for arm in spec.arms:
-            given.finish(own_engine, spec, arm, Outcome.PASS, at)
-        expect(page.get_by_role("link", name=f"passes: fla-160 on {GOOD.id}", exact=True)).to_be_visible()
-        page.goto("about:blank")
 
 
 def test_a_person_signs_in_and_out_in_a_browser(own_engine: Engine, page: Page) -> None:

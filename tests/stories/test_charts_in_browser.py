@@ -33,7 +33,7 @@ def site(notebook: Engine) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("screen", [DESK, pytest.param(PHONE, marks=pytest.mark.soak)], ids=["desk", "telephone"])
 def test_charts_and_lifespans_are_sound_at_every_width(
     browser: Browser, site: str, scheme: str, screen: dict[str, int]
 ) -> None:
@@ -49,6 +49,9 @@ def test_charts_and_lifespans_are_sound_at_every_width(
             assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"], address
             assert kept_out_by(page, **RULES) == [], address
             keep_picture(page, f"{name}-{screen['width']}-{scheme}")
+            page.set_viewport_size(PHONE)
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], address
+            page.set_viewport_size(screen)
 
 
 def test_a_bar_is_a_link_that_keys_reach(browser: Browser, site: str) -> None:

@@ -86,7 +86,9 @@ def test_a_watch_list_is_made_changed_and_removed(
         expect(page.get_by_text("Nobody keeps a watch list here yet.")).to_be_visible()
 
 
-@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.parametrize(
+    "scripts", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["with scripts", "without scripts"]
+)
 def test_a_cell_is_voided_and_restored(
     browser: Browser,
     site: str,
@@ -108,22 +110,21 @@ def test_a_cell_is_voided_and_restored(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("address", ["/watchlists/~new", "/audit", NOTES])
 def test_no_page_of_signed_in_people_keeps_anybody_out_or_is_wider_than_a_telephone(
     browser: Browser,
     site: str,
     secret: str,
     scheme: str,
-    address: str,
 ) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=NARROW) as context:
         page = context.new_page()
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         sign_in(page, site, secret)
-        page.goto(site + address)
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
-        assert kept_out_by(page) == []
+        for address in ("/watchlists/~new", "/audit", NOTES):
+            page.goto(site + address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], address
+            assert kept_out_by(page) == [], address
         assert complaints == []
 
 

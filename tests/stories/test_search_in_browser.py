@@ -79,10 +79,10 @@ def test_a_paste_is_answered_under_an_address_that_can_be_loaded_again(browser: 
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("asked", ["", "?q=zzzqq", "?q=2.7.1+fails", "?q=A100", "?q=999999"])
-def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str, asked: str) -> None:
+def test_no_answer_keeps_anybody_out(browser: Browser, site: str, scheme: str) -> None:
     with reading_with(browser, color_scheme=scheme, viewport=NARROW) as context:
         page = context.new_page()
-        page.goto(f"{site}/search{asked}")
-        assert kept_out_by(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+        for asked in ("", "?q=zzzqq", "?q=2.7.1+fails", "?q=A100", "?q=999999"):
+            page.goto(f"{site}/search{asked}")
+            assert kept_out_by(page) == [], asked
+            assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], asked

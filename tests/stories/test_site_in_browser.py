@@ -12,7 +12,7 @@ from knowngood.app.knowledge.loader import load_known
 from knowngood.app.knowledge.model import Recorded
 from knowngood.app.store.engine import Engine, reading
 from tests.make import HARDWARE
-from tests.web.browsing import WIDTHS, keep_picture, kept_out_by, reading_with
+from tests.web.browsing import NARROW, WIDE, WIDTHS, keep_picture, kept_out_by, reading_with
 from tests.web.given import BAD, GOOD, MASK, NOW, OLD
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -32,7 +32,7 @@ def folder(notebook: Engine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=[pytest.param(True, id="scripts"), pytest.param(False, id="no scripts")])
+@pytest.fixture(params=[pytest.param(True, id="scripts"), pytest.param(False, id="no scripts", marks=pytest.mark.soak)])
 def page(request: pytest.FixtureRequest, browser: Browser, folder: Path) -> Iterator[Page]:
     yield from looking(browser, folder, java_script_enabled=request.param)
 
@@ -165,24 +165,29 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("width", "by_axe"),
-    [
-        ("1280", True),
-        ("360", False),
-        pytest.param("2560", False, marks=pytest.mark.system),
-        *(pytest.param(width, True, marks=(pytest.mark.system, pytest.mark.soak)) for width in ("360", "2560")),
-    ],
-)
+def test_no_page_keeps_anybody_out_or_is_wider_than_a_telephone(browser: Browser, folder: Path) -> None:
+    found: dict[str, object] = {}
+    for page in looking(browser, folder):
+        for name, file in PAGES.items():
+            page.set_viewport_size(WIDE)
+            page.goto((folder / file).as_uri())
+            if told := kept_out_by(page):
+                found[name] = told
+            page.set_viewport_size(NARROW)
+            assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], name
+    assert found == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_keeps_anybody_out(browser: Browser, folder: Path, width: str, scheme: str, *, by_axe: bool) -> None:
+def test_no_page_keeps_anybody_out_on_any_screen(browser: Browser, folder: Path, width: str, scheme: str) -> None:
     found: dict[str, object] = {}
     for page in looking(browser, folder, viewport=WIDTHS[width], color_scheme=scheme):
         for name, file in PAGES.items():
             for below in ("", "zh/"):
                 page.goto((folder / below / file).as_uri())
-                if by_axe:
-                    found |= {f"{below}{name}": told for told in [kept_out_by(page)] if told}
+                found |= {f"{below}{name}": told for told in [kept_out_by(page)] if told}
                 assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]["width"], name
                 keep_picture(page, f"site {name} {below.strip('/') or 'en'} {width} {scheme}")
     assert found == {}

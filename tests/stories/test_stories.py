@@ -80,6 +80,7 @@ def test_a_run_is_watched_as_it_fills_cells(
         _finish(engine, spec, spec.arms)
         _look_again(page, has_scripts=has_scripts)
         expect(page.locator("h1")).to_contain_text("done 2 of 2 attempts done")
+        expect(page.locator("[data-live]")).to_have_count(0)
         page.locator(".results a.quiet").first.click()
         expect(page.locator(".lead").first).to_contain_text("passes")
         page.goto(f"{site}{MATRIX}?view=squares")

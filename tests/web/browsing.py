@@ -23,18 +23,18 @@ expect.set_options(timeout=1000 * PATIENCE_S)
 
 WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
-_SEEN_FIRST = {("1280", True), ("360", False)}
+_MARKS = {("1280", True): (), ("360", False): pytest.mark.soak}
 SCREENS = [
     pytest.param(
         width,
         has_scripts,
         id=f"{width}, {'with' if has_scripts else 'without'} scripts",
-        marks=() if (width, has_scripts) in _SEEN_FIRST else pytest.mark.system,
+        marks=_MARKS.get((width, has_scripts), pytest.mark.system),
     )
     for width in WIDTHS
     for has_scripts in (True, False)
 ]
-"""Of stories: `make test` has them on two screens, `make test-system` on all others."""
+"""Of stories: `make test` has them on one screen, `make test-system` on most others."""
 SCHEMES = ["light", pytest.param("dark", marks=pytest.mark.system)]
 
 PICTURES = "KNOWNGOOD_PICTURES"
@@ -49,7 +49,7 @@ def served(engine: Engine, rules: AccessPolicy | None = None) -> Iterator[str]:
 
 
 class Chromium:
-    """The browser of a test process. One that crashed (seen on a full machine, 2026-11) is started anew for the next."""
+    """The browser of a test process. One that crashed (seen on a full machine, 2026-11) is started anew."""
 
     def __init__(self, driver: Playwright, executable: str) -> None:
         self._kind, self._executable = driver.chromium, executable
@@ -58,6 +58,7 @@ class Chromium:
 
     def _started(self) -> Browser:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        arguments += ["--in-process-gpu", "--renderer-process-limit=1"]  # a new process for each page costs more
         return self._kind.launch(executable_path=self._executable, args=arguments)
 
     @contextmanager
