@@ -1,6 +1,6 @@
 """Charts in a real browser: seen on the first screen, reached by keys, sound for who cannot see them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,12 +14,12 @@ from tests.web.browsing import NARROW, SCHEMES, keep_picture, kept_out_by, readi
 from tests.web.given import BAD, MASK, OLD
 
 playwright = pytest.importorskip("playwright.sync_api")
-from playwright.sync_api import Browser, expect  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, ViewportSize, expect  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.browser
 
-DESK = {"width": 1440, "height": 900}
-PHONE = {"width": 390, "height": 844}
+DESK = ViewportSize(width=1440, height=900)
+PHONE = ViewportSize(width=390, height=844)
 RULES = {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
     "rules": {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}},
@@ -32,25 +32,37 @@ def site(notebook: Engine) -> Iterator[str]:
         yield address
 
 
+PLACES = {
+    "charts": "/charts",
+    "lifespans": f"{MATRIX}?view=lifespans",
+    "issue": f"/issues/{MASK.id}",
+    "upgrade": "/upgrade?from=2.7.1&watch=vision-team",
+}
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("screen", [DESK, pytest.param(PHONE, marks=pytest.mark.soak)], ids=["desk", "telephone"])
+@pytest.mark.parametrize(
+    ("screen", "names"),
+    [
+        pytest.param(DESK, ("charts", "lifespans"), id="desk"),
+        *(
+            pytest.param(screen, PLACES, id=f"{screen['width']}, all", marks=pytest.mark.soak)
+            for screen in (DESK, PHONE)
+        ),
+    ],
+)
 def test_charts_and_lifespans_are_sound_at_every_width(
-    browser: Browser, site: str, scheme: str, screen: dict[str, int]
+    browser: Browser, site: str, scheme: str, screen: ViewportSize, names: Iterable[str]
 ) -> None:
     with reading_with(browser, viewport=screen, color_scheme=scheme) as context:
         page = context.new_page()
-        for name, address in (
-            ("charts", "/charts"),
-            ("lifespans", f"{MATRIX}?view=lifespans"),
-            ("issue", f"/issues/{MASK.id}"),
-            ("upgrade", "/upgrade?from=2.7.1&watch=vision-team"),
-        ):
-            page.goto(site + address)
-            assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"], address
-            assert kept_out_by(page, **RULES) == [], address
+        for name in names:
+            page.goto(site + PLACES[name])
+            assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"], name
+            assert kept_out_by(page, **RULES) == [], name
             keep_picture(page, f"{name}-{screen['width']}-{scheme}")
             page.set_viewport_size(PHONE)
-            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], address
+            assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], name
             page.set_viewport_size(screen)
 
 

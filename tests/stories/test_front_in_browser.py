@@ -99,7 +99,6 @@ def test_the_header_is_one_line_and_two_short_ones_on_a_phone(browser: Browser, 
         page = context.new_page()
         for address in (
             "/",
-            "/?mine=2.7.1&gpu=H100",
             "/?mine=torch-2.7.1%2Bcu126&gpu=cuda-sm_90",
             "/?lang=zh&mine=torch-2.7.1%2Bcu126&gpu=H100",
         ):

@@ -190,11 +190,11 @@ def test_no_page_keeps_anybody_out_in_any_theme_or_is_wider_than_a_telephone(
         page = signed_in(context, site, token).new_page()
         _listen(page, found)
         for path, address in addresses.items():
-            page.set_viewport_size(NARROW)  # type: ignore[arg-type]
+            page.set_viewport_size(NARROW)
             page.goto(site + address)
             found += [f"{path}: {told}" for told in page.evaluate(_LOOK)]
             keep_picture(page, f"{_name(path)} narrow")
-            page.set_viewport_size(WIDE)  # type: ignore[arg-type]
+            page.set_viewport_size(WIDE)
             for theme, (settings, options) in THEMES.items():
                 page.emulate_media(**{**_SCREEN, **settings})  # type: ignore[arg-type]
                 found += [f"{path} in {theme}: {told}" for told in kept_out_by(page, **options)]

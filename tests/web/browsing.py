@@ -17,19 +17,21 @@ from tests.web.asking import app_over
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright  # noqa: E402 - after the skip
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, ViewportSize, expect, sync_playwright  # noqa: E402 - after the skip
 
 expect.set_options(timeout=1000 * PATIENCE_S)
 
-WIDE, NARROW, HUGE = ({"width": width, "height": height} for width, height in ((1280, 900), (360, 740), (2560, 1300)))
+WIDE, NARROW, HUGE = (
+    ViewportSize(width=width, height=height) for width, height in ((1280, 900), (360, 740), (2560, 1300))
+)
 WIDTHS = {"360": NARROW, "1280": WIDE, "2560": HUGE}
-_MARKS = {("1280", True): (), ("360", False): pytest.mark.soak}
+_MARKS = {("1280", True): [], ("360", False): [pytest.mark.soak]}
 SCREENS = [
     pytest.param(
         width,
         has_scripts,
         id=f"{width}, {'with' if has_scripts else 'without'} scripts",
-        marks=_MARKS.get((width, has_scripts), pytest.mark.system),
+        marks=_MARKS.get((width, has_scripts), [pytest.mark.system]),
     )
     for width in WIDTHS
     for has_scripts in (True, False)
