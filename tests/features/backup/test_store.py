@@ -39,14 +39,9 @@ OVER = pytest.mark.parametrize(("source", "target"), [KINDS, KINDS[::-1]])
 
 
 @pytest.fixture(scope="module")
-def filled_addresses(store_on: NewStore) -> dict[str, str]:
-    """Of a store on each database with rows in every table, to be copied and opened by nobody."""
-    found = {kind: store_on(kind) for kind in KINDS}
-    for address in found.values():
-        engine = connect(address)
-        fill_everything(engine)
-        engine.dispose()
-    return found
+def filled_addresses(made_once: NewStore) -> dict[str, str]:
+    """Of a store on each database with rows in every table."""
+    return {kind: made_once(fill_everything, kind) for kind in KINDS}
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,12 @@ silently there; the error about compiled frames can be lived with (`--enforce-ea
 fails on both commits is no argument; and a baseline that never ran proves nothing either way.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from knowngood.app.store.engine import Engine, connect
+from knowngood.app.store.engine import Engine
 from tests.features.compare.given_bump import (
     ACCURACY,
     BEFORE,
@@ -26,24 +25,13 @@ from tests.features.compare.given_bump import (
     release,
     repair,
 )
-from tests.fixtures.databases import NewStore
+from tests.fixtures.databases import StoreWith
 from tests.web.asking import client_of
 
 
-@pytest.fixture(scope="module")
-def bumped(new_store: NewStore) -> str:
-    address = new_store()
-    engine = connect(address)
-    bump(engine)
-    engine.dispose()
-    return address
-
-
 @pytest.fixture
-def engine(new_store: NewStore, bumped: str) -> Iterator[Engine]:
-    engine = connect(new_store(bumped))
-    yield engine
-    engine.dispose()
+def engine(store_with: StoreWith) -> Engine:
+    return store_with(bump)
 
 
 @pytest.fixture
