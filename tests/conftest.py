@@ -19,7 +19,7 @@ pytest_plugins = [
 
 settings.register_profile(
     "of this run",
-    max_examples=int(os.environ.get("KNOWNGOOD_EXAMPLES") or 25),  # `make soak` asks for more
+    max_examples=int(os.environ.get("KNOWNGOOD_EXAMPLES") or 12),  # `make soak` asks for more
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
@@ -27,6 +27,7 @@ settings.load_profile("of this run")
 
 
 def pytest_configure() -> None:
+    gc.disable()  # until tests are collected: looking through what stays was a quarter of that
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)  # the width and the colours of whoever started the tests change what is said
 
@@ -50,5 +51,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Look for garbage as commands and servers do, and never at the tests themselves: an eighth less processor."""
     collect_seldom()
-    gc.collect()
     gc.freeze()
+    gc.enable()

@@ -28,10 +28,10 @@ def test_the_published_schema_is_that_of_the_code() -> None:
     )
 
 
-def test_text_and_json_agree_on_two_thousand_random_queries() -> None:
+def test_text_and_json_agree_on_hundreds_of_random_queries() -> None:
     """They read back as each other, and select the same of random rows."""
     chance = random.Random(2000)  # noqa: S311 - a seeded choice
-    for number in range(2000):
+    for number in range(400):
         query = random_query(chance)
         sent = json.dumps(to_json(query))
         by_json, by_text = read_query(sent), read_query(written(query))

@@ -27,7 +27,7 @@ from knowngood.app.web.html.grid import heads_of
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import LEGEND_LINE
 from knowngood.app.web.urls import MATRIX
-from tests.fixtures.databases import CountStatements
+from tests.fixtures.databases import CountStatements, StoreWith
 from tests.make import HARDWARE, NOON, make_build, make_issue
 from tests.web import given
 from tests.web.asking import app_of, client_of, client_state, shown
@@ -375,13 +375,16 @@ def test_a_run_that_goes_on_is_announced_and_followed(own: TestClient, own_engin
 BAD_312, GOOD_312 = (make_build(plain.torch, pinned_triton=plain.pinned_triton, python="3.12") for plain in (BAD, GOOD))
 
 
-@pytest.fixture
-def mixed(own: TestClient, own_engine: Engine) -> TestClient:
+def _with_pythons(engine: Engine) -> None:
     """2.7.1 was measured with two Pythons that disagree on one issue, 2.8.0 with another Python than the default."""
-    given.save(own_engine, ISSUES, [*BUILDS, BAD_312, GOOD_312])
-    given.run(own_engine, Asked([BAD, GOOD_312], NOON))
-    given.run(own_engine, Asked([BAD_312], NOON), lambda *_: Outcome.PASS)
-    return own
+    given.save(engine, ISSUES, [*BUILDS, BAD_312, GOOD_312])
+    given.run(engine, Asked([BAD, GOOD_312], NOON))
+    given.run(engine, Asked([BAD_312], NOON), lambda *_: Outcome.PASS)
+
+
+@pytest.fixture
+def mixed(store_with: StoreWith) -> TestClient:
+    return client_of(store_with(_with_pythons))
 
 
 def test_a_column_shows_the_python_that_was_measured_and_leads_to_that_very_cell(mixed: TestClient) -> None:

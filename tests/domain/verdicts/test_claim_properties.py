@@ -1,6 +1,6 @@
 """The ten rules of what is claimed, each over stores by chance.
 
-KNOWNGOOD_EXAMPLES says how many stores each rule is tried on (25 unless set; `make soak` takes 500).
+KNOWNGOOD_EXAMPLES says how many stores each rule is tried on (12 unless set; `make soak` takes 500).
 """
 
 import random

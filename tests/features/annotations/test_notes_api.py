@@ -8,19 +8,23 @@ from starlette.testclient import TestClient
 from knowngood.app.domain.access import Scope
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
+from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given
-from tests.web.asking import bearer, client_of, client_state
+from tests.web.asking import bearer, client_state
 from tests.web.given import BAD, GOOD, MASK, Asked, make_token
 
 CELL = f"/api/v1/cells/{MASK.id}/{GOOD.id}"
 
 
+def _measured(engine: Engine) -> None:
+    given.save(engine, given.ISSUES, given.BUILDS)
+    given.run(engine, Asked([GOOD], NOON, issues=[MASK]))
+
+
 @pytest.fixture
-def own(own_engine: Engine) -> TestClient:
-    given.save(own_engine, given.ISSUES, given.BUILDS)
-    given.run(own_engine, Asked([GOOD], NOON, issues=[MASK]))
-    return client_of(own_engine)
+def own_engine(store_with: StoreWith) -> Engine:
+    return store_with(_measured)
 
 
 @pytest.fixture

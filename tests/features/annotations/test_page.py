@@ -11,6 +11,7 @@ from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.features.annotations.page import NotesPage
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.urls import cell_address, notes_address
+from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.asking import client_of, shown
@@ -21,10 +22,18 @@ CELL = cell_address(MASK.id, BAD.id, HARDWARE)
 NOTES = notes_address(MASK.id, BAD.id, HARDWARE)
 
 
+def _measured(engine: Engine) -> None:
+    given.save(engine, given.ISSUES, given.BUILDS)
+    given.run(engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
+
+
+@pytest.fixture
+def own_engine(store_with: StoreWith) -> Engine:
+    return store_with(_measured)
+
+
 @pytest.fixture
 def ada(own_engine: Engine) -> TestClient:
-    given.save(own_engine, given.ISSUES, given.BUILDS)
-    given.run(own_engine, Asked([BAD], NOON, issues=[MASK]), lambda _, __: Outcome.PASS)
     return signed_in(own_engine, Scope.TRIAGE)
 
 

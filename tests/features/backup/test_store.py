@@ -39,11 +39,15 @@ OVER = pytest.mark.parametrize(("source", "target"), [KINDS, KINDS[::-1]])
 
 
 @pytest.fixture(scope="module")
-def filled(store_on: NewStore) -> Iterator[dict[str, Engine]]:
-    """A store on each database with rows in every table; nobody writes to them."""
-    found = {kind: connect(store_on(kind)) for kind in KINDS}
-    for engine in found.values():
-        fill_everything(engine)
+def filled_addresses(made_once: NewStore) -> dict[str, str]:
+    """Of a store on each database with rows in every table."""
+    return {kind: made_once(fill_everything, kind) for kind in KINDS}
+
+
+@pytest.fixture(scope="module")
+def filled(store_on: NewStore, filled_addresses: dict[str, str]) -> Iterator[dict[str, Engine]]:
+    """Copies that nobody writes to."""
+    found = {kind: connect(store_on(kind, address)) for kind, address in filled_addresses.items()}
     yield found
     for engine in found.values():
         engine.dispose()
@@ -394,12 +398,11 @@ def test_what_the_database_keeps_otherwise_than_it_was_given_is_found(
 
 
 def test_a_backup_of_an_older_release_is_restored_and_migrated(
-    store_on: NewStore, empty: Engine, tmp_path: Path
+    store_on: NewStore, filled_addresses: dict[str, str], empty: Engine, tmp_path: Path
 ) -> None:
     """The way to upgrade: back up with the new release before its `migrate`, which is the safest moment."""
     kind = empty.dialect.name
-    old = connect(store_on(kind))
-    fill_everything(old)
+    old = connect(store_on(kind, filled_addresses[kind]))
     with old.begin() as connection:
         command.downgrade(alembic(connection), revisions()[-2])
     path = saved(old, tmp_path / "old.backup")

@@ -389,13 +389,13 @@ def test_what_is_wrong_at_the_end_of_a_large_bundle_is_found_before_its_first_st
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_nobody_waits_while_a_signature_is_looked_for(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
+    own_engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     """Of a text that takes all the time that it may. Counted in this thread's processor, however busy the host is."""
     if not whole:
         monkeypatch.setattr(bundles_format, "_KEPT_BYTES", 0)
     issue = make_issue(signature=Signature(SignatureKind.MESSAGE, r"(x+x+)+y"))
-    given_catalogue(engine, [issue], [BUILD])
+    given_catalogue(own_engine, [issue], [BUILD])
     endless = Raised("builtins.ValueError", "x" * 5_000, "Traceback")
     found = make_attempt(Outcome.OTHER_FAILURE, issue=issue, build=BUILD)
     path = bundled(tmp_path, replace(found, record=replace(found.record, raised=endless)))
@@ -407,9 +407,9 @@ def test_nobody_waits_while_a_signature_is_looked_for(
     def commit(_: sa.Connection) -> None:
         held.extend(time.thread_time() - at for at in began)
 
-    sa.event.listen(engine, "begin", begin)
-    sa.event.listen(engine, "commit", commit)
-    assert imported(engine, path).added == 1
-    with reading(engine) as s:
+    sa.event.listen(own_engine, "begin", begin)
+    sa.event.listen(own_engine, "commit", commit)
+    assert imported(own_engine, path).added == 1
+    with reading(own_engine) as s:
         assert "took too long" in queries.load_attempt(s, found.id).judgement.reason
     assert max(held) < LIMIT_S / 2, held

@@ -4,14 +4,14 @@ The world is that of pytorch/pytorch#180899 (given_bump.py): torch 2.11 to 2.12 
 triagers learned (pytorch/test-infra, vllm-pytorch-ci-triage) stand above the tests that hold them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.verdicts.verdict import Verdict
-from knowngood.app.store.engine import Engine, connect
+from knowngood.app.store.engine import Engine
 from tests.features.compare.given_bump import (
     ACCURACY,
     BEFORE,
@@ -26,26 +26,14 @@ from tests.features.compare.given_bump import (
     release,
     repair,
 )
-from tests.fixtures.databases import NewStore
+from tests.fixtures.databases import StoreWith
 from tests.web.asking import client_of
 from tests.web.given import GPU_CLASS
 
 
-@pytest.fixture(scope="module")
-def bumped(new_store: NewStore) -> str:
-    address = new_store()
-    engine = connect(address)
-    bump(engine)
-    engine.dispose()
-    return address
-
-
 @pytest.fixture
-def store(bumped: str, new_store: NewStore) -> Iterator[Engine]:
-    """The world of the bump, the test's own."""
-    engine = connect(new_store(bumped))
-    yield engine
-    engine.dispose()
+def store(store_with: StoreWith) -> Engine:
+    return store_with(bump)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Properties of every question, over random cells, runs, watch lists and thresholds.
 
-KNOWNGOOD_EXAMPLES says how many worlds each rule is tried on (25 unless set; `make soak` takes 500).
+KNOWNGOOD_EXAMPLES says how many worlds each rule is tried on (12 unless set; `make soak` takes 500).
 """
 
 import random

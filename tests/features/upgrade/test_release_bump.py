@@ -25,13 +25,18 @@ from tests.features.compare.given_bump import (
     release,
     repair,
 )
+from tests.fixtures.databases import StoreWith
 from tests.web.asking import client_of
 
 
 @pytest.fixture
-def client(own_engine: Engine) -> TestClient:
-    bump(own_engine)
-    return client_of(own_engine)
+def engine(store_with: StoreWith) -> Engine:
+    return store_with(bump)
+
+
+@pytest.fixture
+def client(engine: Engine) -> TestClient:
+    return client_of(engine)
 
 
 def advice(client: TestClient, start: str = BEFORE.id, **asked: str) -> Any:
@@ -80,27 +85,25 @@ def test_the_release_is_not_known_until_it_is_run_and_has_a_price(client: TestCl
     assert one["missing"]["seconds"] == 5 * 2 * 5.0 + 12.0  # arms as they took elsewhere, one environment as it took
 
 
-def test_with_the_baseline_repaired_its_finding_is_no_argument_any_more(client: TestClient, own_engine: Engine) -> None:
-    repair(own_engine)
+def test_with_the_baseline_repaired_its_finding_is_no_argument_any_more(client: TestClient, engine: Engine) -> None:
+    repair(engine)
     told = advice(client)
     assert groups(told, CANDIDATE.id)[RETRACTED.id] == "still_fails, fails"
     assert told["decision"] == "stay"
 
 
-def test_the_release_still_breaks_the_accuracy_so_the_team_stays_on_2_11(
-    client: TestClient, own_engine: Engine
-) -> None:
-    repair(own_engine)
-    release(own_engine)
+def test_the_release_still_breaks_the_accuracy_so_the_team_stays_on_2_11(client: TestClient, engine: Engine) -> None:
+    repair(engine)
+    release(engine)
     told = advice(client)
     assert (told["decision"], told["candidates"][0]["build"]) == ("stay", RELEASE.id)
     assert groups(told, RELEASE.id)[NO_FRAMES.id] == "still_passes, passes"
 
 
 def test_whoever_is_on_the_candidate_goes_to_the_release_and_drops_the_workaround(
-    client: TestClient, own_engine: Engine
+    client: TestClient, engine: Engine
 ) -> None:
-    release(own_engine)
+    release(engine)
     told = advice(client, CANDIDATE.id)
     assert (told["decision"], told["build"]) == ("go", RELEASE.id)
     note = client.get("/upgrade.md", params={"from": CANDIDATE.id, "watch": LIST}).text

@@ -12,6 +12,7 @@ from knowngood.app.features.watchlists.edit_page import WatchListFormPage
 from knowngood.app.features.watchlists.page import WatchListPage, WatchListsPage
 from knowngood.app.store.audit_log import load_audit
 from knowngood.app.store.engine import Engine, reading
+from tests.fixtures.databases import StoreWith
 from tests.make import HARDWARE
 from tests.web import given
 from tests.web.asking import bearer, client_of, shown
@@ -21,10 +22,13 @@ from tests.web.signed_in import HERE, form_word, send, signed_in
 NEW, EDIT, REMOVE = "/watchlists/~new", "/watchlists/mine/edit", "/watchlists/mine/remove"
 
 
+def _with_issues(engine: Engine) -> None:
+    given.save(engine, given.ISSUES, given.BUILDS)
+
+
 @pytest.fixture
-def engine_with_issues(own_engine: Engine) -> Engine:
-    given.save(own_engine, given.ISSUES, given.BUILDS)
-    return own_engine
+def engine_with_issues(store_with: StoreWith) -> Engine:
+    return store_with(_with_issues)
 
 
 @pytest.fixture

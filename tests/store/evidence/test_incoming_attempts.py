@@ -453,9 +453,9 @@ def test_what_was_looked_for_as_it_came_in_is_not_looked_for_by_pages(engine: En
 
 
 def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_answer(
-    engine: Engine, tmp_path: Path
+    own_engine: Engine, tmp_path: Path
 ) -> None:
-    given_catalogue(engine, [SLOW], BUILDS)
+    given_catalogue(own_engine, [SLOW], BUILDS)
     text = "a" * 5_000
     made = make_attempt(Outcome.OTHER_FAILURE, issue=SLOW, log_digest=digest(text))
     items: list[bundles_format.Item] = [
@@ -464,8 +464,8 @@ def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_ans
         made,
         bundles_format.LogText(digest(text), text),
     ]
-    take_in(engine, write_bundle(tmp_path / "slow.jsonl.gz", items))
-    with reading(engine) as s:
+    take_in(own_engine, write_bundle(tmp_path / "slow.jsonl.gz", items))
+    with reading(own_engine) as s:
         (cell,) = queries.load_cells(s)
         row = next(
             one for one in queries.load_attempts(s, SLOW.id, BUILDS[0].id, HARDWARE) if one.attempt.id == made.id
@@ -474,7 +474,7 @@ def test_a_signature_that_cannot_be_found_in_time_leaves_the_cell_without_an_ans
     assert "took too long" in cell.reason
     assert row.judgement.outcome is Outcome.TIMEOUT
     quick = replace(SLOW, signature=Signature(SignatureKind.MESSAGE, "^a{5000}$", log=True))
-    given_catalogue(engine, [quick], BUILDS)
-    with reading(engine) as s:
+    given_catalogue(own_engine, [quick], BUILDS)
+    with reading(own_engine) as s:
         (cell,) = queries.load_cells(s)
     assert cell.verdict is Verdict.FLAKY

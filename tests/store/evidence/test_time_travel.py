@@ -11,6 +11,7 @@ from knowngood.app.store.engine import Engine, reading
 from knowngood.app.store.evidence import time_travel
 from knowngood.app.store.evidence.time_travel import load_cells_at
 from knowngood.app.store.queries import load_cells, load_recent_attempts, load_runs
+from tests.fixtures.databases import KINDS, StoreWith
 from tests.make import HARDWARE, NOON
 from tests.web import given
 from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MASK, SILENT, Asked
@@ -18,11 +19,14 @@ from tests.web.given import BAD, BUILDS, GOOD, ISSUES, MASK, SILENT, Asked
 LATER = NOON + timedelta(hours=1)
 
 
-@pytest.fixture
-def measured_twice(engine: Engine) -> Engine:
+def _measured(engine: Engine) -> None:
     given.save(engine, ISSUES, BUILDS)
     given.run(engine, Asked([BAD, GOOD], NOON))
-    return engine
+
+
+@pytest.fixture(params=KINDS)
+def measured_twice(request: pytest.FixtureRequest, store_with: StoreWith) -> Engine:
+    return store_with(_measured, request.param)
 
 
 def test_what_was_stored_then_is_known_then(measured_twice: Engine) -> None:
