@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -135,27 +136,33 @@ WHIMSICAL = frozenset(
 )
 
 
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def documented() -> list[tuple[str, Documented]]:
+    """Modules, classes and functions of the product, with the path of their file."""
+    return [
+        (path.relative_to(ROOT).as_posix(), node)
+        for top in ("app", "workers")
+        for path in sorted((ROOT / top).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, Documented)
+    ]
+
+
 def test_no_docstring_begins_with_a_relative_clause() -> None:
     """One that begins with "What" names no thing; the field's noun comes first."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     guilty = [
-        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
-        for folder in ("app", "workers")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, kinds) and (ast.get_docstring(node) or "").startswith("What ")
+        f"{path}:{getattr(node, 'lineno', 1)}"
+        for path, node in documented()
+        if (ast.get_docstring(node) or "").startswith("What ")
     ]
     assert not guilty
 
 
 def test_classes_have_the_fields_names() -> None:
-    defined = {
-        node.name: path.relative_to(ROOT).as_posix()
-        for top in ("app", "workers")
-        for path in (ROOT / top).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef)
-    }
+    defined = {node.name: path for path, node in documented() if isinstance(node, ast.ClassDef)}
     assert len(defined) > 500
     assert {name: defined[name] for name in WHIMSICAL & defined.keys()} == {}
 

@@ -14,7 +14,11 @@ from knowngood.app.features.docs.page import DocPage, DocsPage
 from tests.web.asking import shown
 from tests.web.html.test_markdown import HOSTILE, _Seen
 
-DOCUMENTS = sorted(library())
+# By name: to read them all takes longer than the tests of any one.
+DOCUMENTS = sorted(
+    {path.stem for path in (ROOT / "docs").glob("*.md")}
+    | {"changelog", "contributing", "decisions", "glossary", "start", "writing-issues"}
+)
 
 
 def linked(html: str) -> set[str]:
@@ -25,7 +29,6 @@ def test_every_document_of_the_project_is_on_a_shelf(client: TestClient) -> None
     page = shown(client, "/docs", DocsPage)
     names = [document.name for shelf in page.shelves for document in shelf.documents]
     assert sorted(names) == DOCUMENTS
-    assert {path.stem for path in (ROOT / "docs").glob("*.md")} | {"glossary", "start", "writing-issues"} <= set(names)
     assert "/api/docs" in client.get("/docs").text
 
 
