@@ -103,7 +103,7 @@ def test_results_of_a_repro_that_changed_since_come_in_as_superseded(tmp_path: P
     assert verdicts(known) == {"toy-passes-1": "not_run", "toy-aborts-1": "affected"}
 
 
-@pytest.mark.parametrize("cut", [10, 400])
+@pytest.mark.parametrize("cut", [10, pytest.param(400, marks=pytest.mark.soak)])
 def test_a_bundle_that_was_cut_off_changes_nothing(tmp_path: Path, wheels: Path, there: Path, cut: int) -> None:
     damaged = tmp_path / "damaged.jsonl.gz"
     damaged.write_bytes((there / RESULTS).read_bytes()[:-cut])

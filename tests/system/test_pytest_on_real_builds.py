@@ -104,7 +104,9 @@ def run_pytest(python: Path, folder: Path, tests: str, *flags: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.soak)]
+)
 def test_a_bug_of_torch_fails_where_it_is_and_runs_where_it_is_not(
     release: tuple[str, Run], workers: tuple[str, ...]
 ) -> None:

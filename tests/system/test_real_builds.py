@@ -1,5 +1,6 @@
 """The whole way on real torch builds from the package index. Machines that lack something: test_real_machines.py."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +12,16 @@ pytestmark = MARKS
 TOYS = {"KNOWNGOOD_CATALOGUE": str(ROOT / "tests" / "mini_repros")}
 
 
-def cells_of(issues: str, **more: str) -> dict[tuple[str, str], Any]:
-    with data_folder() as data:
-        answer = run(data, "--builds", f"{OLD},{NEW}", "--issues", issues, **more)
+def cells_of(builds: str, issues: str, data: Path, **more: str) -> dict[tuple[str, str], Any]:
+    answer = run(data, "--builds", builds, "--issues", issues, **more)
     return {(cell["issue"], cell["build"]): cell for cell in answer["cells"] if cell["hardware"] == "cpu-x86_64"}
 
 
 @pytest.fixture(scope="module")
 def measured() -> Any:
-    return cells_of("xla-8464,toy-tricks-1,pytorch-105264", **TOYS)
+    with data_folder() as data:
+        on_both = cells_of(f"{OLD},{NEW}", "xla-8464,toy-tricks-1", data, **TOYS)
+        return on_both | cells_of(NEW, "pytorch-105264", data)
 
 
 def test_a_bug_that_was_fixed_between_two_releases_is_seen_on_one_and_gone_on_the_other(measured: Any) -> None:
@@ -49,7 +51,8 @@ def test_a_row_that_names_its_suspect_has_proof_of_the_call(measured: Any) -> No
 @pytest.mark.soak
 def test_an_operator_that_ignores_strides_is_wrong_on_every_torch() -> None:
     """It builds a C++ extension in every arm: a minute and a half of processor for each build."""
-    cells = cells_of("deepmd-kit-3910")
+    with data_folder() as data:
+        cells = cells_of(f"{OLD},{NEW}", "deepmd-kit-3910", data)
     assert {build: cells["deepmd-kit-3910", build]["verdict"] for build in (OLD, NEW)} == dict.fromkeys(
         (OLD, NEW), "affected"
     )
