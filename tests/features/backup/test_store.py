@@ -287,7 +287,7 @@ def test_any_flipped_bit_of_the_packed_file_is_found(written: dict[str, Path], t
     assert harmless < len(places) / 4
 
 
-def _unpacked(packed: bytes) -> bytes | None:
+def _unpacked(packed: bytes | bytearray) -> bytes | None:
     try:
         return gzip.decompress(packed)
     except (OSError, EOFError, zlib.error):
