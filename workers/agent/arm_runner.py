@@ -68,6 +68,8 @@ _FORK_SERVER_START_S = 180.0
 _REPORT_S = 90.0  # what a supervisor is given beyond an arm's own time to stop, reap and report
 _POLL_S = 0.1
 _STALE_S = 60.0
+_UNKNOWN_S = 1.0  # a host may have processes without any environment
+_LOOK_AGAIN_S = 0.02
 
 _OWN_END = frozenset({Ending.RETURNED, Ending.RAISED})
 _TEARDOWN_BYTES = 16 * 1024  # of what a forked arm wrote while its interpreter was torn down (see harness)
@@ -354,15 +356,26 @@ def _no_report(arm: ArmSpec) -> RunRecord:
 
 def _kill_by_environment(scratch: Path) -> None:
     """Without its supervisor, what an arm left is known by its environment: every process of it has the folder's
-    name.
+    name. Until a look finds none: others may be started meanwhile, and while the kernel loads a program its process
+    has no environment for a moment.
     """
-    mark = os.fsencode(scratch)
+    until = time.monotonic() + _UNKNOWN_S
+    while _kill_marked(os.fsencode(scratch)) and time.monotonic() < until:
+        time.sleep(_LOOK_AGAIN_S)
+
+
+def _kill_marked(mark: bytes) -> bool:
+    """Whether there was one with this mark, or one of which it cannot be told yet."""
+    found = False
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit() or int(folder.name) == os.getpid():
             continue
         with contextlib.suppress(OSError):
-            if mark in (folder / "environ").read_bytes():
+            environment = (folder / "environ").read_bytes()
+            if mark in environment:
                 os.kill(int(folder.name), signal.SIGKILL)
+            found = found or mark in environment or (not environment and bool((folder / "exe").readlink()))
+    return found
 
 
 # What each kind of observation holds. The arm's process can write to the pipe whatever it likes, as it can observe
