@@ -22,6 +22,7 @@ OF_ONE_RELEASE = MeasuredReleases(fails=("2.8.0",))
         pytest.param("2.7.1 is wrong.", "fails on 2.7.1", id="wrong"),
         pytest.param("2.4 is right.", "passes on 2.4", id="right"),
         pytest.param("**Who meets it.** Users of torch 2.8.", "fails on 2.8", id="who meets it fails"),
+        pytest.param("2.8.0, where it was found, is not measured here.", "2.8.0 is not measured", id="not measured"),
     ],
 )
 def test_a_sentence_about_releases_is_understood(text: str, reading: str) -> None:
@@ -69,6 +70,8 @@ def test_what_is_no_statement_about_the_row_is_passed_over(text: str) -> None:
         pytest.param("2.7 is wrong.", True, id="a minor release stands for its own"),
         pytest.param("2.7.0 is right.", True, id="nobody measured it"),
         pytest.param("2.4 and 2.7 are right.", False, id="one of two"),
+        pytest.param("2.7.0 was never measured.", True, id="nobody did"),
+        pytest.param("2.8.0 is not measured here.", False, id="somebody has since"),
     ],
 )
 def test_a_statement_is_held_against_what_was_measured(text: str, holds: bool) -> None:

@@ -35,6 +35,8 @@ def test_the_scaffold_is_warned_of_nothing_once_it_is_filled_in(tmp_path: Path) 
     assert warned(tmp_path) == ()
 
 
+OBSERVE = "def _observe(function, n):\n"
+GIVE_UP = "def _give_up():\n    raise NotApplicable('no')\n\n\n"
 RESULT = "    result = function(a, b)\n"
 BASELINE = "    return _observe(torch.compile(_product, fullgraph=True), n)\n"
 CALLED = "    result = torch.compile(_product, fullgraph=True)(a, b)\n"
@@ -119,6 +121,39 @@ CALLED = "    result = torch.compile(_product, fullgraph=True)(a, b)\n"
             id="after a compiled function's call",
         ),
         pytest.param(
+            WarningCode.LATE_NOT_APPLICABLE,
+            (
+                OBSERVE,
+                f"{GIVE_UP}{OBSERVE}    try:\n        function(1, n)\n    except Exception:\n        _give_up()\n",
+            ),
+            "in `except Exception`",
+            id="in place of the failure, by a helper",
+        ),
+        pytest.param(
+            WarningCode.PATH_SWITCH,
+            (
+                "    return torch.matmul(a, b)\n",
+                "    if torch.compiler.is_compiling():\n        return a\n    return torch.matmul(a, b)\n",
+            ),
+            "(torch.compiler.is_compiling)",
+            id="the suspect asks whether it is compiled",
+        ),
+        pytest.param(
+            WarningCode.PATH_SWITCH,
+            (
+                BASELINE,
+                "    return _observe(torch.compile(lambda a, b: torch.compiler.disable(_product)(a, b)), n)\n",
+            ),
+            "(torch.compiler.disable)",
+            id="what is compiled calls the suspect uncompiled",
+        ),
+        pytest.param(
+            WarningCode.COMPILED_CONTROL,
+            ("    return _observe(_product, n)\n", "    return _observe(torch.compile(_product), n)\n"),
+            "the control calls torch.compile",
+            id="the control is compiled too",
+        ),
+        pytest.param(
             WarningCode.NO_COMPARISON,
             (BASELINE, "    a = torch.ones(1, 1, n)\n    return {'first': float(torch.compile(_product)(a, a)[0])}\n"),
             "never gets to where WrongResult is raised",
@@ -129,6 +164,24 @@ CALLED = "    result = torch.compile(_product, fullgraph=True)(a, b)\n"
             ('    return {"dtype": str(result.dtype), "first": int(result.flatten()[0])}', '    return {"ok": True}'),
             "is written into the script",
             id="what is reported is a constant",
+        ),
+        pytest.param(
+            WarningCode.NO_COMPARISON,
+            (
+                "    return _observe(_product, n)\n",
+                '    _product(torch.ones(1, 1, n), 1)\n    return {"dtype": "int8"}\n',
+            ),
+            "what the control reports is written into the script",
+            id="what the control reports is a constant",
+        ),
+        pytest.param(
+            WarningCode.CONTROL_APART,
+            (
+                "    return _observe(_product, n)\n",
+                '    a = _product(torch.ones(1, 1, n), 1)\n    return {"dtype": str(a.dtype)}\n',
+            ),
+            "raises WrongResult where the control never gets to",
+            id="what is expected is never asked of the control",
         ),
         pytest.param(
             WarningCode.CONTROL_APART,
@@ -300,22 +353,9 @@ def test_every_warning_says_what_was_found_why_it_matters_and_what_to_do() -> No
     assert all(text.found and text.why and text.do for text in WARNINGS.values())
 
 
-# Texts that lag the evidence, or are read as if they did. None may come; each goes when its text is mended.
-LAGGING = frozenset(
-    f"pytorch-{number}"
-    for number in (
-        117758, 138422, 140171, 145861, 149502, 169253, 170398, 182343, 187018,
-        191821, 193061, 193265, 193279, 194976, 197829, 198270, 198343,
-    )
-)  # fmt: skip
-
-
 def test_the_shipped_rows_are_warned_of_nothing_that_they_do_not_answer() -> None:
     found = row_warnings([shipped_catalogue()], [issue.id for issue in shipped_rows().issues])
-    unanswered = [one for one in found if not one.reason]
-    assert [
-        str(one) for one in unanswered if (one.code, one.issue in LAGGING) != (WarningCode.VERSION_WORDS, True)
-    ] == []
+    assert [str(one) for one in found if not one.reason] == []
 
 
 def test_what_texts_are_held_against_is_what_the_shipped_evidence_says(shipped: Engine) -> None:

@@ -18,6 +18,8 @@ class WarningCode(StrEnum):
     WIDE_EXERCISES = "wide-exercises"
     NO_COMPARISON = "no-comparison"
     CONTROL_APART = "control-apart"
+    COMPILED_CONTROL = "compiled-control"
+    PATH_SWITCH = "path-switch"
     VERSION_WORDS = "version-words"
     IDLE_WAIVER = "idle-waiver"
 
@@ -74,6 +76,16 @@ WARNINGS = {
         "{}",
         "where control and baseline compute different things, a mistake of the script looks like the issue",
         "let both call one helper, with the same defaults",
+    ),
+    WarningCode.COMPILED_CONTROL: WarningText(
+        "the control calls {}",
+        "where it takes the suspect path too, both are wrong alike, and nobody sees it",
+        "compute it without a compiler",
+    ),
+    WarningCode.PATH_SWITCH: WarningText(
+        "the baseline asks or switches what is compiled ({})",
+        "what runs compiled may then be something else than what is suspect, and prove a pass of it",
+        "compile all of the suspect, and leave the switch to a workaround",
     ),
     WarningCode.VERSION_WORDS: WarningText(
         '"{}" (read as: {}) is not what was measured: {}',

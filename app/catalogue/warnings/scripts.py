@@ -4,7 +4,8 @@ a script.
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 import regex
 
@@ -20,18 +21,21 @@ _SUPPRESS = re.compile(r"suppress_errors", re.IGNORECASE)
 _LOADS = frozenset({"import_module", "find_spec", "hasattr", "getattr", "version"})
 _SAY = frozenset({"WrongResult", "NotApplicable"})
 _COMPILERS = re.compile(r"compile|export|jit|optimize|script", re.IGNORECASE)
+_SWITCHES = re.compile(r"\bis_(dynamo_)?compiling$|\b(compiler|_dynamo)\.(disable|set_stance|skip)$")
 
 
 def script_warnings(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
     """Warnings about a script beside its issue's document."""
     baseline, control = (reached(script, arm) for arm in (BASELINE, CONTROL))
+    refusing = {name for name, function in script.functions.items() if any(map(_is_refusal, _own(function)))}
     for statement in baseline:
         yield from _swallowed(statement)
-        yield from _late_refusals(statement)
+        yield from _late_refusals(statement, refusing)
+        yield from _switched(statement)
     yield from _suppressed(script, [*baseline, *control])
     yield from _quoted(script, outline)
-    yield from _uncompared(script, outline, baseline)
-    yield from _apart(script, baseline, control)
+    yield from _uncompared(script, outline, baseline, control)
+    yield from _apart(script, outline, baseline, control)
 
 
 def reached(script: Script, arm: str) -> list[ast.stmt]:
@@ -88,9 +92,11 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _late_refusals(statement: ast.stmt) -> Iterator[ScriptWarning]:
+def _late_refusals(statement: ast.stmt, refusing: Collection[str]) -> Iterator[ScriptWarning]:
+    """`refusing` are the functions of the script that raise NotApplicable: a call of one is a refusal too."""
     for function in (node for node in ast.walk(statement) if isinstance(node, Function)):
-        refusals = [node for node in _own(function) if isinstance(node, ast.Raise) and _raises(node, "NotApplicable")]
+        refusals: list[ast.Raise | ast.Call] = [node for node in _own(function) if _is_refusal(node)]
+        refusals += [node for node in _own(function) if isinstance(node, ast.Call) and _name(node.func) in refusing]
         handlers = [node for node in _own(function) if isinstance(node, ast.ExceptHandler)]
         calls = [node for node in _own(function) if isinstance(node, ast.Call)]
         suspect = min((call.lineno for call in calls if _is_suspect_call(call, function)), default=None)
@@ -102,6 +108,10 @@ def _late_refusals(statement: ast.stmt) -> Iterator[ScriptWarning]:
             elif suspect is not None and refusal.lineno > suspect:
                 where = f"after the call in line {suspect}"
                 yield _warning(WarningCode.LATE_NOT_APPLICABLE, refusal.lineno, where)
+
+
+def _is_refusal(node: ast.AST) -> TypeGuard[ast.Raise]:
+    return isinstance(node, ast.Raise) and _raises(node, "NotApplicable")
 
 
 def _own(function: Function) -> Iterator[ast.AST]:
@@ -132,6 +142,12 @@ def _is_suspect_call(node: ast.Call, function: Function) -> bool:
         if isinstance(target, ast.Name)
     }
     return isinstance(node.func, ast.Name) and node.func.id in given | made
+
+
+def _switched(statement: ast.stmt) -> Iterator[ScriptWarning]:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and _SWITCHES.search(ast.unparse(node)):
+            yield _warning(WarningCode.PATH_SWITCH, node.lineno, ast.unparse(node))
 
 
 def _suppressed(script: Script, statements: Iterable[ast.stmt]) -> Iterator[ScriptWarning]:
@@ -191,26 +207,34 @@ def _docstrings(script: Script) -> Iterator[tuple[int, int]]:
             yield node.body[0].lineno, node.body[0].end_lineno or node.body[0].lineno
 
 
-def _uncompared(script: Script, outline: Outline, baseline: Sequence[ast.stmt]) -> Iterator[ScriptWarning]:
+def _uncompared(
+    script: Script, outline: Outline, baseline: Sequence[ast.stmt], control: Sequence[ast.stmt]
+) -> Iterator[ScriptWarning]:
     if BASELINE not in script.functions:
         return
-    nodes = [inner for statement in baseline for inner in ast.walk(statement)]
-    line = script.functions[BASELINE].lineno
-    raises = [node for node in nodes if isinstance(node, ast.Raise) and _raises(node, "WrongResult")]
-    if outline.kind is SignatureKind.WRONG_RESULT and not raises:
+    if outline.kind is SignatureKind.WRONG_RESULT and not _compares(baseline):
         words = "the baseline never gets to where WrongResult is raised"
-        yield _warning(WarningCode.NO_COMPARISON, line, words)
-    told = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
-    if told and all(_is_constant(one) for one in told):
-        words = "what the baseline reports is written into the script"
-        yield _warning(WarningCode.NO_COMPARISON, told[0].lineno, words)
+        yield _warning(WarningCode.NO_COMPARISON, script.functions[BASELINE].lineno, words)
+    for arm, statements in ((BASELINE, baseline), (CONTROL, control)):
+        nodes = (inner for statement in statements for inner in ast.walk(statement))
+        told = [node.value for node in nodes if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)]
+        if told and all(_is_constant(one) for one in told):
+            words = f"what the {arm} reports is written into the script"
+            yield _warning(WarningCode.NO_COMPARISON, told[0].lineno, words)
+
+
+def _compares(statements: Iterable[ast.stmt]) -> bool:
+    nodes = (inner for statement in statements for inner in ast.walk(statement))
+    return any(isinstance(node, ast.Raise) and _raises(node, "WrongResult") for node in nodes)
 
 
 def _is_constant(told: ast.expr) -> bool:
     return isinstance(told, ast.Dict) and all(isinstance(value, ast.Constant) for value in told.values)
 
 
-def _apart(script: Script, baseline: Sequence[ast.stmt], control: Sequence[ast.stmt]) -> Iterator[ScriptWarning]:
+def _apart(
+    script: Script, outline: Outline, baseline: Sequence[ast.stmt], control: Sequence[ast.stmt]
+) -> Iterator[ScriptWarning]:
     if not (baseline and control):
         return
     functions = script.functions
@@ -218,6 +242,12 @@ def _apart(script: Script, baseline: Sequence[ast.stmt], control: Sequence[ast.s
     shared = [node for node in baseline if node in control and isinstance(node, ast.FunctionDef | ast.ClassDef)]
     if not any(node.name not in _SAY for node in shared):
         yield _warning(WarningCode.CONTROL_APART, line, "control and baseline share no function of the script")
+    if outline.kind is SignatureKind.WRONG_RESULT and _compares(baseline) and not _compares(control):
+        words = "the baseline raises WrongResult where the control never gets to"
+        yield _warning(WarningCode.CONTROL_APART, line, words)
+    for call in (node for node in _own(functions[CONTROL]) if isinstance(node, ast.Call)):
+        if _COMPILERS.search(_name(call.func)):
+            yield _warning(WarningCode.COMPILED_CONTROL, call.lineno, ast.unparse(call.func))
     given, other = (_defaults(functions[arm]) for arm in (CONTROL, BASELINE))
     for name in sorted(given.keys() & other.keys()):
         if given[name] != other[name]:

@@ -12,7 +12,9 @@ from itertools import pairwise
 
 
 class Says(StrEnum):
-    """The statement about a release: the answer changes with it (and stays so), after it, or it fails or passes."""
+    """The statement about a release: the answer changes with it (and stays so), after it, or it fails or passes, or
+    nobody measured it.
+    """
 
     CHANGES_FROM = "another answer from {} on"
     CHANGES_AT = "another answer with {} than before"
@@ -20,6 +22,7 @@ class Says(StrEnum):
     CHANGES_WITHIN = "another answer between {} and {}"
     FAILS = "fails on {}"
     PASSES = "passes on {}"
+    UNMEASURED = "{} is not measured"
 
 
 Release = tuple[int, ...]
@@ -77,6 +80,7 @@ _WHO = "Who meets it"
 
 _BAD = re.compile(r"\b(?:fails?|failed|wrong|affected|broken|dies?|refused?|crash(?:es)?)\b")
 _GOOD = re.compile(r"\b(?:right|pass(?:es)?|correct|works?|compiles it)\b")
+_UNMEASURED = re.compile(r"\b(?:not|never|nobody) (?:been )?(?:measured|tried|run)\b")
 _NOT = re.compile(r"\b(?:not|no|neither|never|only|cannot|way|refused by)\b")
 
 _FORMS: tuple[tuple[re.Pattern[str], Says], ...] = (
@@ -105,6 +109,9 @@ def _of_sentence(words: str, *, is_of_users: bool) -> Iterator[VersionClaim]:
     parts = (part for part in _PART.split(_CODE.sub("code", words)) if "variant" not in part)
     for clause in (clause for part in parts for clause in _CLAUSE.split(part)):
         if _NO_STATEMENT.search(clause):
+            continue
+        if _UNMEASURED.search(clause):
+            yield from (VersionClaim(Says.UNMEASURED, _release(one), words) for one in re.findall(_V, clause))
             continue
         edges = [
             VersionClaim(says, _release(found["v"]), words) for form, says in _FORMS for found in form.finditer(clause)
@@ -144,6 +151,8 @@ def _holds(claim: VersionClaim, told: Sequence[tuple[Release, bool]]) -> bool | 
         case Says.FAILS | Says.PASSES:
             own = [fails for release, fails in told if _is_of(release, claim.release)]
             return (claim.says is Says.FAILS) in own if own else None
+        case Says.UNMEASURED:
+            return not any(_is_of(release, claim.release) for release, _ in told)
         case Says.CHANGES_WITHIN:
             return _changes_within(claim, told)
         case Says.CHANGES_AT | Says.CHANGES_FROM:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import dropwhile
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue, LinkKind, Status
+from knowngood.app.domain.issue import Device, Issue, LinkKind, Status
 from knowngood.app.domain.verdicts.claims import ANSWERS, NO_CURE, Standing, doubts_about, hold, named
 from knowngood.app.domain.verdicts.history import FAILING, History, in_words
 from knowngood.app.domain.verdicts.known import Known
@@ -68,7 +68,8 @@ def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
     found: list[Remark] = []
     for hardware, answered in by_class.items():
         history = known.history(issue.id, hardware)
-        found += _against_upstream(issue, hardware, history)
+        if hardware in _own_classes(issue, by_class):
+            found += _against_upstream(issue, hardware, history)
         found += _against_claims(issue, hardware, answered)
         found += _no_longer_needed(issue, hardware, history, answered)
     every = [pair for answered in by_class.values() for pair in answered]
@@ -77,6 +78,12 @@ def remarks_on(issue: Issue, known: Known) -> tuple[Remark, ...]:
     found += _never_failed(issue, every)
     order = list(MismatchKind)
     return tuple(sorted(found, key=lambda one: (order.index(one.trouble), one.hardware, one.about)))
+
+
+def _own_classes(issue: Issue, measured: Collection[str]) -> Collection[str]:
+    """The classes that are planned for an issue: one that is alike on every device is followed on the CPU alone."""
+    on_cpu = [hardware for hardware in measured if hardware.startswith("cpu-")]
+    return on_cpu if on_cpu and issue.requires.device is Device.ANY else measured
 
 
 def _against_upstream(issue: Issue, hardware: str, history: History) -> Iterable[Remark]:

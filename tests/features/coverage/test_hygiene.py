@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Claim, Issue, Link, LinkKind, Status
+from knowngood.app.domain.issue import Claim, Device, Issue, Link, LinkKind, Requires, Status
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.features.coverage.hygiene import MismatchKind, Remark, remarks_on
 from tests.domain.given_claims import known_of
@@ -98,6 +98,16 @@ def test_a_claim_that_speaks_against_a_fix_stands_in_the_remark() -> None:
     assert needless.sentence == (
         f"not needed from 2.2.0 on (2.3.0, 2.4.0 not run), fixed in (2.1.0, 2.2.0]: eager{doubt}"
     )
+
+
+@pytest.mark.parametrize(("device", "trouble"), [(Device.ANY, False), (Device.CPU, True)])
+def test_a_row_that_is_alike_on_every_device_is_followed_on_the_cpu_alone(device: Device, *, trouble: bool) -> None:
+    cells = line("xo")
+    (build, first), *_ = cells
+    assert first
+    on_gpu = replace(first, hardware="cuda-sm_90")
+    found = remarks(reported("closed", requires=Requires(device=device)), [*cells, (build, on_gpu)])
+    assert (MismatchKind.CLOSED_BUT_FAILS in troubles(found)) is trouble
 
 
 def test_a_limitation_is_closed_as_such_and_stays() -> None:
