@@ -11,6 +11,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import json
 import os
+import threading
 
 import torch
 
@@ -123,6 +124,27 @@ def _in_child():
     return _suspect(_number())
 
 
+def _in_thread():
+    thread = threading.Thread(target=lambda: _compiled(_suspect, _raising))
+    thread.start()
+    thread.join()
+    return _suspect(_number())
+
+
+class _Quiet:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        return True
+
+
+def _quietly():
+    with _Quiet():
+        return _compiled(_suspect, _raising)
+    return _suspect(_number())
+
+
 TRICKS = {
     "honest": _honest,
     "decoy": _decoy,
@@ -136,6 +158,8 @@ TRICKS = {
     "renamed": _renamed,
     "unwrapped": _unwrapped,
     "in_child": _in_child,
+    "in_thread": _in_thread,
+    "quietly": _quietly,
 }
 
 

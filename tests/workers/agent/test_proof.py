@@ -38,6 +38,8 @@ SAID = {
     "renamed": "nothing shows that _suspect ran compiled (seen: _helper)",
     "unwrapped": "nothing shows that _suspect ran compiled",
     "in-child": "nothing shows that _suspect ran compiled",
+    "in-thread": "nothing shows that _suspect ran compiled",
+    "quietly": "nothing shows that _suspect ran compiled",
 }
 
 
