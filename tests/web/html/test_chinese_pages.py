@@ -59,10 +59,12 @@ def english_in(html: str) -> set[str]:
 
 _MARK = re.compile(r".{0,12}[\u4e00-\u9fff）][.:;](?=\s|$).{0,8}")  # noqa: RUF001 - Chinese
 
+_UNSEEN = re.compile(rf' (?:{"|".join(_SAID)})="[^"]*"')
+
 
 def english_marks_in(html: str) -> set[str]:
-    """Sentences in Chinese that end as English ones do."""
-    root = html5lib.parse(html, namespaceHTMLElements=False)
+    """What is seen of sentences in Chinese that end as English ones do."""
+    root = html5lib.parse(_UNSEEN.sub("", html), namespaceHTMLElements=False)
     return {found for text in _texts(root) for found in _MARK.findall(" ".join(text.split()))}
 
 
