@@ -1,4 +1,5 @@
-"""`make pictures`: the pictures of the README, made anew from the shipped evidence by the pages as they are now.
+"""`make pictures`: the pictures of the README, made anew from the shipped evidence by the pages as they are now, and
+the one that other sites show beside a link.
 
 Needs a Chromium. The store is a new one in a temporary folder; the clock stands at the newest evidence, so that
 pictures made later differ only where pages or evidence do.
@@ -42,6 +43,25 @@ PICTURES = (
     Picture("upgrade", "/upgrade?from=torch-2.7.1%2Bcu126&component=Inductor", scheme="dark", height=760),
     Picture("compare", "/compare?a=2.7.1&b=2.8.0", height=760),
 )
+
+PREVIEW = ROOT / "app/web/static/preview.png"
+_MOST_PREVIEW_BYTES = 60_000
+_CARD = """<!doctype html><meta charset="utf-8"><style>
+body {{ margin: 0; width: 1200px; height: 630px; box-sizing: border-box; padding: 84px 96px; background: #fbfaf6; }}
+body {{ color: #1c1e21; font: 30px/1.5 sans-serif; }}
+header {{ display: flex; gap: 24px; align-items: center; font: 600 48px/1 serif; }}
+header svg {{ width: 60px; height: 60px; }}
+h1 {{ font: 600 66px/1.15 serif; margin: 52px 0 24px; }}
+p {{ margin: 0; color: #5a5e64; }}
+div {{ display: flex; gap: 10px; margin-top: 52px; }}
+i {{ width: 74px; height: 44px; border-radius: 4px; box-sizing: border-box; border: 2px solid #5f2ea8; }}
+.passes {{ background: #dcf1da; border-color: #1b6b38; }}
+.cure {{ background: #b99ee0; }}
+.fails {{ background: #5f2ea8; }}
+.notrun {{ border: 2px dashed #bdb9ad; }}
+</style><header>{icon}Known Good</header><h1>Which PyTorch build<br>is known good for you?</h1>
+<p>Bugs of torch.compile, Inductor and Triton, run on real builds,<br>
+with the workarounds that were measured to help.</p><div>{row}</div>"""
 
 _AS_WEBP = """async ([png, quality]) => {
   const image = await createImageBitmap(await (await fetch(`data:image/png;base64,${png}`)).blob());
@@ -88,6 +108,19 @@ def take(browser: Browser, site: str, picture: Picture) -> bytes:
     raise SystemExit(f"{picture.name} is larger than {MOST_BYTES} bytes at any quality")
 
 
+def preview(browser: Browser) -> bytes:
+    """It says no figure, so that it stays true."""
+    page = browser.new_page(viewport={"width": 1200, "height": 630})
+    signs = [*["passes"] * 4, "fails", "fails", "cure", "cure", "notrun", "cure", "passes", "passes"]
+    row = "".join(f'<i class="{sign}"></i>' for sign in signs)
+    page.set_content(_CARD.format(icon=(ROOT / "app/web/static/icon.svg").read_text(encoding="utf-8"), row=row))
+    made = page.screenshot()
+    page.close()
+    if len(made) > _MOST_PREVIEW_BYTES:
+        raise SystemExit(f"the preview is larger than {_MOST_PREVIEW_BYTES} bytes")
+    return made
+
+
 def main() -> None:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
@@ -96,6 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         engine = shipped(Path(folder))
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        PREVIEW.write_bytes(preview(browser))
         now = newest(engine)
         with served(create_app(engine, clock=lambda: now)) as site:
             for picture in PICTURES:

@@ -25,7 +25,7 @@ from knowngood.app.store.queries import (
     refuse_unreadable_build,
 )
 from knowngood.app.store.watch_lists import load_watch_list, load_watch_lists
-from knowngood.app.web.errors import NotFound, nearest
+from knowngood.app.web.errors import NotFound, Suggestion, nearest
 from knowngood.app.web.urls import MATRIX, build_address, issue_address, run_address, watch_list_address
 
 _RECENT_RUNS = 20
@@ -44,8 +44,13 @@ def find_issue(session: Session, id_: str) -> Issue:
         index = ThreadIndex(issues.values())
         thread = thread_named(f"#{id_}" if id_.isdecimal() else id_, index.projects)
         near = dict.fromkeys([*error.nearest, *(index.near(thread.number) if thread else ())])
-        named = [(f"{one}: {issues[one].title}" if one in issues else one, issue_address(one)) for one in near]
-        raise NotFound(error.problem, named, thread=thread) from None
+        raise NotFound(error.problem, [_named(one, issues.get(one)) for one in near], thread=thread) from None
+
+
+def _named(id_: str, issue: Issue | None) -> Suggestion:
+    if issue is None:
+        return Suggestion(id_, issue_address(id_))
+    return Suggestion(f"{id_}: {issue.title}", issue_address(id_), issue.title_zh and f"{id_}: {issue.title_zh}")
 
 
 def find_build(session: Session, text: str) -> tuple[Build, Mapping[str, Build]]:

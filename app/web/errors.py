@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -28,14 +28,22 @@ logger = structlog.get_logger(__name__)
 PROBLEM_MEDIA = "application/problem+json"
 
 
+class Suggestion(NamedTuple):
+    """An address that a reader may have meant; `chinese` where the text is none of the interface's own."""
+
+    text: str
+    address: str
+    chinese: str = ""
+
+
 class NotFound(KnownGoodError):
-    """The address names nothing we have; `nearest` are addresses that a reader may have meant, as (text, address).
-    `thread` is what an unknown issue is upstream.
+    """The address names nothing we have; `nearest` are the beginnings of Suggestion. `thread` is what an unknown issue
+    is upstream.
     """
 
-    def __init__(self, message: str, nearest: Iterable[tuple[str, str]] = (), thread: Thread | None = None) -> None:
+    def __init__(self, message: str, nearest: Iterable[Sequence[str]] = (), thread: Thread | None = None) -> None:
         super().__init__(message)
-        self.nearest = tuple(nearest)
+        self.nearest = tuple(Suggestion(*one) for one in nearest)
         self.thread = thread
 
 
@@ -173,7 +181,7 @@ class ErrorPage:
     status: int
     title: str
     detail: str
-    nearest: tuple[tuple[str, str], ...]
+    nearest: tuple[Suggestion, ...]
     faults: tuple[FieldFault, ...] = ()
     query: Marked | None = None
     thread: Thread | None = None
@@ -286,7 +294,7 @@ def _problem(request: Request, page: ErrorPage) -> Response:
         status=page.status,
         detail=_sendable(page.detail),
         instance=request.url.path,
-        suggestions=[address for _, address in page.nearest],
+        suggestions=[one.address for one in page.nearest],
         errors=[FieldFault(field=_sendable(one.field), detail=_sendable(one.detail)) for one in page.faults],
         request_id=request.scope.get(REQUEST_ID, ""),
     )

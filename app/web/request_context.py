@@ -7,6 +7,7 @@ for the next time.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
@@ -39,6 +40,7 @@ THEME_COOKIE = "theme"
 THEMES = ("light", "dark")
 
 FEEDS, BADGES = "/feeds/", "/badge/"
+_CODE_ALONE = re.compile(r"\s*```[^`]*```\s*")  # says the same in any language
 
 # Keep a copy, but ask before showing it again: the answer is a 304 after one query.
 _REVALIDATE = "no-cache"
@@ -214,6 +216,8 @@ class RequestContext:
             return english
         if chinese:
             return chinese
+        if _CODE_ALONE.fullmatch(english):
+            return english
         between = "\n\n" if "\n" in english.strip() else " "  # a fence of Markdown ends on a line of its own
         return f"{english.rstrip()}{between}{self.say('(not in Chinese yet)')}"
 

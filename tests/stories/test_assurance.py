@@ -167,7 +167,7 @@ def test_a_workaround_that_helps_in_part_names_the_variants(site: TestClient) ->
         StatusLabel.PARTIAL,
         ["eager"],
     )
-    counted = "1 fail without a workaround, 1 fail with a workaround that helps in part, 1 fail with a workaround"
+    counted = "1 fails without a workaround, 1 fails with a workaround that helps in part, 1 fails with a workaround"
     assert counted in words(site, f"/builds/{BAD.id}")
     body = told(site, cell_address(HALF.id, BAD.id))["workaround_findings"]["eager"]
     assert (body["verdict"], body["helped"], body["failed"], body["untried"]) == ("partial", ["big"], ["odd"], [])

@@ -119,13 +119,16 @@ def signed_in(context: BrowserContext, site: str, token: str) -> BrowserContext:
 _AXE = Path(axe.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 # Of what it found sound axe tells nothing, which is most of its work.
 _TELL = {"resultTypes": ["violations"], "selectors": False, "preload": False}
+# Off in axe unless asked for.
+_MORE_RULES = {"target-size": {"enabled": True}, "label-content-name-mismatch": {"enabled": True}}
 
 
 def kept_out_by(page: Page, **options: object) -> list[str]:
-    """What axe finds on the page as it stands, minor things included."""
+    """What axe finds on the page as it stands, minor things included; by all its rules unless `options` name some."""
     if not page.evaluate("'axe' in window"):
         page.evaluate(_AXE)
-    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", _TELL | options)
+    options = _TELL | {"rules": _MORE_RULES} | options if "runOnly" not in options else _TELL | options
+    violations = page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
     return [
         f"{one['id']} ({one['impact']}): {node['html'][:160]} {_colours(node)}"
         for one in violations

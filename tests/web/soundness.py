@@ -30,7 +30,7 @@ _OWN = {
     "a": {"href", "rel", "download", "hreflang", "type"},
     "base": {"target"},
     "link": {"rel", "href", "type", "hreflang"},
-    "meta": {"charset", "name", "content", "http-equiv"},
+    "meta": {"charset", "name", "content", "property", "http-equiv"},
     "script": {"src", "defer", "type"},
     "form": {"method", "action", "enctype", "autocomplete", "novalidate"},
     "input": {"type", "name", "value", "required", "maxlength", "minlength", "autocomplete", "placeholder", "checked"}

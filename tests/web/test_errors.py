@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from knowngood.app.store.engine import connect
+from knowngood.app.store.engine import Engine, connect
 from knowngood.app.web.errors import nearest
 from knowngood.app.web.urls import MATRIX
+from tests.make import make_issue
 from tests.web.asking import app_of, client_of
-from tests.web.given import BAD
+from tests.web.given import BAD, BUILDS, save
 
 PROBLEM = "application/problem+json"
 
@@ -36,6 +37,12 @@ def test_what_is_not_here_suggests_the_nearest(client: TestClient, address: str,
     problem = client.get(f"/api/v1{address}")
     assert problem.status_code == 404
     assert suggested in problem.json()["suggestions"]
+
+
+def test_a_reader_of_chinese_is_told_the_titles_of_the_nearest_in_chinese(own: TestClient, own_engine: Engine) -> None:
+    save(own_engine, [make_issue("pytorch-151290", title="A twin", title_zh="有中文")], BUILDS)
+    assert "pytorch-151290: 有中文</a>" in own.get("/issues/pytorch-15129?lang=zh").text
+    assert "pytorch-151290: A twin</a>" in own.get("/issues/pytorch-15129?lang=en").text
 
 
 def test_a_problem_has_the_shape_of_rfc_9457(client: TestClient) -> None:

@@ -104,6 +104,22 @@ def test_every_page_carries_the_headers_and_nothing_inline(
         assert response.text.count("<h1") == 1
 
 
+def test_every_page_names_a_picture_for_those_who_link_to_it(client: TestClient, addresses: dict[str, str]) -> None:
+    pictures = set()
+    for address in addresses.values():
+        told = dict(
+            re.findall(r'<meta (?:name|property)="((?:og|twitter):[\w:]+)" content="([^"]*)"', client.get(address).text)
+        )
+        assert told["og:title"], address
+        assert told["twitter:card"] == "summary_large_image", address
+        pictures.add(told["og:image"])
+    [picture] = pictures
+    assert picture.startswith("http://testserver/static/")
+    response = client.get(picture)
+    assert response.headers["content-type"] == "image/png"
+    assert len(response.content) < 60_000
+
+
 def test_every_page_has_its_json_twin_in_the_footer(client: TestClient, addresses: dict[str, str]) -> None:
     for name, address in addresses.items():
         if name in {"error.html", "pieces.html"}:  # these tell of nothing that is stored

@@ -243,11 +243,11 @@ def _row(context: RequestContext, one: Lifespan, count: int, *, has_cells: bool,
         address=issue_address(one.issue.id, hardware=one.hardware),
         is_silent=one.issue.silent and not by_class,
         sentence=" · ".join(context.say(words, **values) for words, values in one.said),
-        name="; ".join(f"{releases}: {standing}" for releases, standing in told),
+        name=context.say("; ").join(f"{releases}{context.say(': ')}{standing}" for releases, standing in told),
         stretches=tuple(_stretch(run, count) for run in one.runs if run.first.prospect is not Prospect.DOES_NOT_APPLY),
         cells=tuple(
             Place(
-                f"{segment.release}: {_standing(context, segment)}",
+                f"{segment.release}{context.say(': ')}{_standing(context, segment)}",
                 reached(context, cell_address(one.issue.id, segment.build, one.hardware)),
                 *place(at, count),
             )

@@ -290,7 +290,7 @@ def _change(context: RequestContext, news: CellNews) -> ChangeLine:
     return ChangeLine(
         news=news,
         workarounds=tuple(
-            f"{id_}: {context.say(WORKAROUNDS[now].word)}"
+            f"{id_}{context.say(': ')}{context.say(WORKAROUNDS[now].word)}"
             for id_, (_, now) in news.workarounds.items()
             if now is not None
         ),

@@ -122,7 +122,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         hardware=hardware,
         totals=tally(cells, stale),
         counts=counts,
-        said=tuple(context.say(words, n=counts[sign]) for sign, words in COUNT_WORDS.items() if counts[sign]),
+        said=tuple(_counted(context, sign, counts[sign]) for sign in COUNT_WORDS if counts[sign]),
         sections=tuple(_sections(context, build, lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
@@ -152,6 +152,18 @@ COUNT_WORDS = {
     StatusLabel.DIFFERENT: "{n} fail differently",
     StatusLabel.PASSES: "{n} pass",
 }
+ONE_COUNTED_WORDS = {
+    StatusLabel.FAILS: "{n} fails without a workaround",
+    StatusLabel.PARTIAL: "{n} fails with a workaround that helps in part",
+    StatusLabel.WORKAROUND: "{n} fails with a workaround",
+    StatusLabel.DIFFERENT: "{n} fails differently",
+    StatusLabel.PASSES: "{n} passes",
+}
+
+
+def _counted(context: RequestContext, sign: StatusLabel, n: int) -> str:
+    words = ONE_COUNTED_WORDS if n == 1 and sign in ONE_COUNTED_WORDS else COUNT_WORDS
+    return context.say(words[sign], n=n)
 
 
 def _sections(

@@ -367,7 +367,8 @@ def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLin
 def _silent(context: RequestContext, releases: Sequence[Release]) -> str:
     """`2.5.0, 2.9.0: not run; 2.6.0: fails differently`."""
     names = {answer: [one.name for one in releases if one.answer == answer] for answer in ANSWERS}
-    return "; ".join(f"{', '.join(of)}: {context.say(ANSWERS[answer].word)}" for answer, of in names.items() if of)
+    told = {", ".join(of): context.say(ANSWERS[answer].word) for answer, of in names.items() if of}
+    return context.say("; ").join(f"{releases}{context.say(': ')}{word}" for releases, word in told.items())
 
 
 HEAD_WORDS = {

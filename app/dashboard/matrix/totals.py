@@ -53,7 +53,7 @@ def _bar(counts: tuple[int, ...], language: Language) -> Markup:
     parts = [(PROSPECTS[prospect], count) for prospect, count in zip(COUNTED, counts, strict=True) if count]
     if not parts:
         return Markup()
-    told = ", ".join(f"{say(term.word, language)}: {count}" for term, count in parts)
+    told = say(", ", language).join(f"{say(term.word, language)}{say(': ', language)}{count}" for term, count in parts)
     starts = [sum(counts[:at]) for at, count in enumerate(counts) if count]
     pieces = "".join(
         f'<rect class="{term.label}" x="{start}" width="{count}" height="1"></rect>'

@@ -89,11 +89,13 @@ class Machine:
             ),
         )
 
-    @property
-    def in_words(self) -> str:
-        """One line for a person: `AMD EPYC 7B13, 2 cores, avx2, g++ 12.2.0, 2 x NVIDIA H100, driver 580.65`."""
+    def in_words(self, cores: str) -> str:
+        """One line for a person: `AMD EPYC 7B13, 2 cores, avx2, g++ 12.2.0, 2 x NVIDIA H100, driver 580.65`.
+
+        `cores` is how their number is said.
+        """
         names = Counter(gpu.name for gpu in self.gpus)
         cards = [f"{n} x {name}" if n > 1 else name for name, n in names.items()]
         driver = f"driver {self.driver}" if cards and self.driver else ""
-        parts = (self.cpu_model, f"{self.cores} cores", self.isa, self.compiler, *cards, driver)
+        parts = (self.cpu_model, cores, self.isa, self.compiler, *cards, driver)
         return ", ".join(part for part in parts if part)

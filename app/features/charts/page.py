@@ -187,7 +187,7 @@ def gains_chart(context: RequestContext, steps: Sequence[Step], hardware: str) -
     )
 
 
-AGE_WORDS = ("up to {n} days", "older than {n} days")
+AGE_WORDS = ("≤ {n} days", "> {n} days")  # short: five of them stand beside each other on a phone
 
 
 def ages_chart(context: RequestContext, counts: Sequence[int], hardware: str) -> BarChart:

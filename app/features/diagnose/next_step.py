@@ -15,10 +15,10 @@ class Step(StrEnum):
 
     MAKE_SURE = "Paste the whole traceback with the output of python -m torch.utils.collect_env, to be sure."
     LOOK_AT_THE_BUILD = "It passes on {build}: look which torch really runs (python -m torch.utils.collect_env)."
-    USE = 'Use the workaround "{workaround}", measured to help on {build}.'
-    USE_OR_UPGRADE = 'Use the workaround "{workaround}", measured to help on {build}, or upgrade to torch {release}.'
+    USE = "Use this workaround, measured to help on {build}: {workaround}."
+    USE_OR_UPGRADE = "Upgrade to torch {release}, or use this workaround, measured to help on {build}: {workaround}."
     UPGRADE = "Upgrade to torch {release}, where it passes."
-    TRY_IN_PART = 'Try the workaround "{workaround}", which helps in part on {build}.'
+    TRY_IN_PART = "Try this workaround, which helps in part on {build}: {workaround}."
     FOLLOW = "Nothing that was measured helps: leave this path out, and follow the thread upstream."
     MEASURE = "Measure it where you are: knowngood run --issues {issue} --builds {build}"
 

@@ -139,4 +139,6 @@ def _said(context: RequestContext, shown: WatchList) -> Iterator[tuple[str, str]
 
 
 def _in_short(context: RequestContext, one: WatchList) -> str:
-    return one.content.description or "; ".join(f"{label}: {text}" for label, text in _said(context, one))
+    return one.content.description or context.say("; ").join(
+        f"{label}{context.say(': ')}{text}" for label, text in _said(context, one)
+    )

@@ -33,7 +33,7 @@ def test_issues_are_sorted_by_what_a_reader_must_not_miss(client: TestClient) ->
 
 def test_the_first_line_counts(client: TestClient) -> None:
     text = " ".join(client.get(f"/builds/{BAD.id}").text.split())
-    assert "1 fail with a workaround, 1 flaky, 1 pass." in text
+    assert "1 fails with a workaround, 1 flaky, 1 passes." in text
     assert "3 of 3 issues measured" in text
 
 

@@ -89,7 +89,7 @@ def test_only_an_empty_store_says_that_nothing_is_measured(own: TestClient, own_
 def test_the_column_of_the_readers_own_build_is_marked(client: TestClient) -> None:
     own = TestClient(client.app, cookies={"build": "2.7.1"})
     page = own.get(MATRIX).text
-    assert f'aria-label="{BAD.id}, your build"' in page
+    assert f'aria-label="{BAD.id}, your build: ' in page
     assert page.count("your build") == 2  # its name and its title, of one column
     assert '<td class="own" data-label="2.7.1">' in page
     assert ", your build" not in client.get(MATRIX).text

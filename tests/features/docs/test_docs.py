@@ -32,6 +32,10 @@ def test_every_document_of_the_project_is_on_a_shelf(client: TestClient) -> None
     assert "/api/docs" in client.get("/docs").text
 
 
+def test_a_document_is_told_on_its_shelf_by_whole_sentences() -> None:
+    assert [document.name for document in library().values() if not document.lead.endswith((".", "?"))] == []
+
+
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_every_link_of_a_document_leads_somewhere(client: TestClient, name: str) -> None:
     response = client.get(f"/docs/{name}")

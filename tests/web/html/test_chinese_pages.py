@@ -57,6 +57,17 @@ def english_in(html: str) -> set[str]:
     return found
 
 
+_MARK = re.compile(r".{0,12}[\u4e00-\u9fff）][.:;](?=\s|$).{0,8}")  # noqa: RUF001 - Chinese
+
+_UNSEEN = re.compile(rf' (?:{"|".join(_SAID)})="[^"]*"')
+
+
+def english_marks_in(html: str) -> set[str]:
+    """What is seen of sentences in Chinese that end as English ones do."""
+    root = html5lib.parse(_UNSEEN.sub("", html), namespaceHTMLElements=False)
+    return {found for text in _texts(root) for found in _MARK.findall(" ".join(text.split()))}
+
+
 def _texts(element: Element) -> Iterator[str]:
     """By blocks, so that words of neighbouring cells do not count as one row of words."""
     parts: list[str] = []
@@ -126,6 +137,7 @@ def test_a_page_in_chinese_is_chinese(reader: TestClient, address: str) -> None:
     response = reader.get(address)
     assert '<html lang="zh"' in response.text
     assert english_in(response.text) == set()
+    assert english_marks_in(response.text) == set()
 
 
 PLANTED = """

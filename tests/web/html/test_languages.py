@@ -2,10 +2,12 @@
 
 import gettext
 import re
+from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.app.domain.issue import Workaround
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.html import i18n
 from knowngood.app.web.html.i18n import CATALOGUES, DOMAIN, Language, say
@@ -93,3 +95,14 @@ def test_a_row_without_chinese_text_says_so(own: TestClient, own_engine: Engine)
     assert "有中文</a>" in text
     assert NOT_YET not in own.get(f"{MATRIX}?lang=en").text
     assert f"Of one line. {NOT_YET}" in own.get("/issues/pytorch-1?lang=zh").text
+
+
+def test_code_alone_wants_no_chinese(own: TestClient, own_engine: Engine) -> None:
+    code, told = "```python\nmask = make()\n```", "Call it:\n\n```python\nmask = make()\n```"
+    for snippet, wanting in ((code, 0), (told, 1)):
+        workaround = Workaround("eager", "Eager", snippet, "slower", "不编译", "", "慢")
+        issue = replace(
+            make_issue("pytorch-1", title_zh="有", summary_zh="有", workarounds=("eager",)), workarounds=(workaround,)
+        )
+        given.save(own_engine, [issue], BUILDS)
+        assert own.get("/issues/pytorch-1?lang=zh").text.count(NOT_YET) == wanting, snippet

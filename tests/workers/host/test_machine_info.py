@@ -147,8 +147,11 @@ def test_a_driver_that_is_too_old_says_for_what() -> None:
 def test_a_machine_is_one_line_for_a_person_and_its_digest_has_not_changed() -> None:
     """Evidence refers to machines by digest."""
     cards = (Gpu(0, "NVIDIA H100", (9, 0), 1), Gpu(1, "NVIDIA H100", (9, 0), 1), Gpu(2, "NVIDIA L4", (8, 9), 1))
-    assert MACHINE.in_words == "cpu, 2 cores, avx2, g++"
-    assert replace(MACHINE, gpus=cards).in_words == "cpu, 2 cores, avx2, g++, 2 x NVIDIA H100, NVIDIA L4, driver 550.1"
+    assert MACHINE.in_words("2 cores") == "cpu, 2 cores, avx2, g++"
+    assert (
+        replace(MACHINE, gpus=cards).in_words("2 cores")
+        == "cpu, 2 cores, avx2, g++, 2 x NVIDIA H100, NVIDIA L4, driver 550.1"
+    )
     assert replace(MACHINE, gpus=cards).hardware == ("cpu-x86_64", "cuda-sm_89", "cuda-sm_90")
     assert MACHINE.digest == "b43faf9114465863333f79f464ba76c3"
 

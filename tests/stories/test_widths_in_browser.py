@@ -1,0 +1,60 @@
+"""Pages as wide as a telephone, a tablet and a desk, with all shipped evidence: texts as long as they are, and many."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from knowngood.app.store.engine import Engine, connect
+from tests.fixtures.databases import NewStore
+from tests.web.browsing import reading_with, served
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+BUILD = "torch-2.7.1%2Bcu126"
+PAGES = (
+    *("/", "/my-build", "/matrix", "/charts", "/coverage", "/hygiene", "/quality", "/workers", "/changes", "/docs"),
+    *("/issues/pytorch-151290", f"/builds/{BUILD}", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
+    *(f"/upgrade?from={BUILD}&component=Inductor", f"/errors?issue=pytorch-151290&build={BUILD}", "/api/docs"),
+)
+
+_FAULTS = """() => {
+  const found = [], wide = document.documentElement.scrollWidth;
+  if (wide > innerWidth) found.push(`${wide} wide`);
+  if (document.documentElement.scrollHeight > 40000) found.push("endless");
+  for (const one of document.querySelectorAll("main .scroller:has(> .list), main .chart.of-few .scroller"))
+    if (one.checkVisibility() && one.scrollWidth > one.clientWidth + 2) found.push(`cut off: ${one.ariaLabel}`);
+  for (const one of document.querySelectorAll("main .beside"))
+    if (one.getClientRects().length > 1) found.push(`broken in two: ${one.innerText}`);
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
+    engine: Engine = connect(new_store(shipped_store))
+    with served(engine) as address:
+        yield address
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("width", "language"),
+    [
+        (768, "en"),
+        *(
+            pytest.param(*one, marks=pytest.mark.system)
+            for one in ((360, "en"), (1440, "en"), (360, "zh"), (768, "zh"), (1440, "zh"))
+        ),
+    ],
+)
+def test_no_page_is_cut_off_or_wider_than_its_window(browser: Browser, site: str, width: int, language: str) -> None:
+    found: dict[str, list[str]] = {}
+    with reading_with(browser, viewport={"width": width, "height": 900}) as context:
+        page = context.new_page()
+        for address in PAGES:
+            page.goto(f"{site}{address}{'&' if '?' in address else '?'}lang={language}")
+            found[address] = page.evaluate(_FAULTS)
+    assert {address: faults for address, faults in found.items() if faults} == {}
