@@ -40,7 +40,7 @@ PICTURES = (
     Picture("front", "/?mine=2.7.1", height=900),
     Picture("matrix", "/matrix?mine=2.7.1"),
     Picture("issue", "/issues/pytorch-151290?build=torch-2.7.1%2Bcu126", height=760),
-    Picture("upgrade", "/upgrade?from=torch-2.7.1%2Bcu126&component=Inductor", scheme="dark", height=760),
+    Picture("upgrade", "/upgrade?from=torch-2.5.1%2Bcu124&hardware=cpu-x86_64", scheme="dark", height=760),
     Picture("compare", "/compare?a=2.7.1&b=2.8.0", height=760),
 )
 
