@@ -14,7 +14,8 @@ NEWEST = """
         UNION ALL
         SELECT (
             SELECT id FROM attempts WHERE counts_as <> 'env_error' AND finished_at < :before
-            AND (issue, arm, variant, finished_at) < (this.issue || '', this.arm || '', this.variant || '', '0001-01-01')
+            AND (issue, arm, variant, finished_at)
+              < (this.issue || '', this.arm || '', this.variant || '', '0001-01-01')
             ORDER BY issue DESC, arm DESC, variant DESC, finished_at DESC LIMIT 1
         ) FROM newest JOIN attempts AS this ON this.id = newest.id
     )
