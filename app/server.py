@@ -199,6 +199,8 @@ async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
 def _load_for_pages(app: FastAPI) -> None:
     load_templates(state_of(app).templates)
     load_lexers()
+    for route in app.routes:  # FastAPI makes each ready when somebody first asks for what stands behind it
+        route.matches({"type": "http", "method": "GET", "path": ""})
 
 
 def begin_to_stop(app: FastAPI) -> None:

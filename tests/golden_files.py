@@ -12,10 +12,10 @@ from pathlib import Path
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def assert_golden(name: str, told: object) -> None:
+def assert_golden(name: str, told: object, *, folder: Path = GOLDEN) -> None:
     """`told` is text, or what JSON can say. With KNOWNGOOD_ACCEPT=1 it is written instead of compared."""
     text = told if isinstance(told, str) else f"{json.dumps(told, indent=1, ensure_ascii=False)}\n"
-    path = GOLDEN / name
+    path = folder / name
     if os.environ.get("KNOWNGOOD_ACCEPT") == "1":
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -17,20 +17,13 @@ from knowngood.app.knowledge.lazy_cells import LazyCells
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.sqlite_file import open_to_read
 from knowngood.app.store.evidence.documents import CONTENT, flaky_places, parse_build, parse_issue, read_cell
+from knowngood.app.store.evidence.newest_attempts import NEWEST
 from knowngood.app.store.state.revisions import CATALOGUE_IN_META, RULES_IN_META, head, state_of
 from knowngood.app.store.unreadable import FAULTS
 
 _LISTS = """
     SELECT name, owner, version, at, actor, doc FROM watch_lists JOIN watch_list_versions USING (name, version)
     WHERE is_present ORDER BY name
-"""
-
-
-_NEWEST = """
-    SELECT issue, arm, variant, started_at, finished_at FROM attempts JOIN (
-        SELECT issue, arm, variant, max(finished_at) AS finished_at FROM attempts WHERE counts_as <> 'env_error'
-        GROUP BY issue, arm, variant
-    ) USING (issue, arm, variant, finished_at)
 """
 _MADE_S = """
     SELECT avg(data ->> 'seconds') FROM events WHERE kind = 'environment_ready' AND NOT data ->> 'reused'
@@ -52,7 +45,7 @@ def read_times(file: Path) -> tuple[dict[tuple[str, str, str], float], float | N
     with suppress(sqlite3.Error, *FAULTS), closing(open_to_read(file)) as db:
         took = {
             (issue, arm, variant): (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
-            for issue, arm, variant, begin, end in db.execute(_NEWEST)
+            for issue, arm, variant, begin, end in db.execute(NEWEST, {"before": "9999-12-31"})
         }
         return took, db.execute(_MADE_S).fetchone()[0]
     return None

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter, eq
 from typing import Any
 
@@ -21,6 +21,7 @@ from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import attempt_codec, documents
+from knowngood.app.store.evidence.newest_attempts import NEWEST
 from knowngood.app.store.evidence.voids import load_named_voids
 from knowngood.app.store.records import (
     ArmState,
@@ -38,6 +39,7 @@ from knowngood.app.store.records import (
 )
 from knowngood.app.store.statements import among, is_of, place_of
 from knowngood.app.store.tables import (
+    UtcDateTime,
     arms,
     attempts,
     builds,
@@ -422,15 +424,13 @@ def load_durations(s: Session, before: datetime | None = None) -> dict[tuple[str
     """Seconds that the newest attempt of each (issue, arm, variant) took, on whatever build. One that was never started
     took none: an environment that cannot be made says nothing of how long the arm takes.
     """
-    a = attempts.c
-    newest = (
-        sa.select(a.issue, a.arm, a.variant, sa.func.max(a.finished_at).label("at"))
-        .where(a.counts_as != Outcome.ENV_ERROR, *(() if before is None else (a.finished_at < before,)))
-        .group_by(a.issue, a.arm, a.variant)
-        .subquery()
-    )
-    same = sa.and_(
-        a.issue == newest.c.issue, a.arm == newest.c.arm, a.variant == newest.c.variant, a.finished_at == newest.c.at
-    )
-    rows = s.execute(sa.select(a.issue, a.arm, a.variant, a.started_at, a.finished_at).join(newest, same))
-    return {(row.issue, row.arm, row.variant): (row.finished_at - row.started_at).total_seconds() for row in rows}
+    rows = s.execute(_NEWEST, {"before": before or datetime.max.replace(tzinfo=UTC)})
+    return {(issue, arm, variant): (end - begin).total_seconds() for issue, arm, variant, begin, end in rows}
+
+
+_a = attempts.c
+_NEWEST = (
+    sa.text(NEWEST)
+    .bindparams(sa.bindparam("before", type_=UtcDateTime))
+    .columns(*(attempts.c[name] for name in ("issue", "arm", "variant", "started_at", "finished_at")))
+)

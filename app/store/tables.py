@@ -213,6 +213,13 @@ attempts = sa.Table(
     sa.Index(None, "issue", "build", "hardware", "finished_at"),
     # The newest of an issue, on whatever build, are shown on its page.
     sa.Index(None, "issue", "finished_at"),
+    # The newest of an arm, on whatever build, says how long it takes.
+    sa.Index(
+        "ix_attempts_newest",
+        *("issue", "arm", "variant", "finished_at"),
+        sqlite_where=sa.text("counts_as <> 'env_error'"),
+        postgresql_where=sa.text("counts_as <> 'env_error'"),
+    ),
     # All that is told of machines, so that no row is read for it.
     sa.Index("ix_attempts_by_machine", "machine", "hardware", "origin", "finished_at", "started_at", "issue", "build"),
     sa.Index(

@@ -37,10 +37,9 @@ def client_of(engine: Engine, rules: AccessPolicy | None = None, *, base: str = 
 def app_over(
     engine: Engine, rules: AccessPolicy | None = None, *, clock: Callable[[], datetime] = lambda: NOW
 ) -> FastAPI:
-    """The whole application, with routes, templates and a document that were made before."""
+    """The whole application, with routes and templates that were made before."""
     app = create_app(engine, clock=clock, rules=rules)
     app.router.routes = [*_first().router.routes]
-    app.openapi_schema = _first().openapi()
     app.state.state = replace(state_of(app), templates=state_of(_first()).templates)
     return app
 

@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry
@@ -12,6 +13,9 @@ from referencing.jsonschema import DRAFT202012
 from starlette.testclient import TestClient
 
 from knowngood.app.server import create_app
+from knowngood.app.store.engine import connect
+from knowngood.app.web.openapi import ROUTES
+from tests.golden_files import assert_golden
 from tests.web.asking import app_of
 from tests.web.given import NOW
 
@@ -90,6 +94,11 @@ def _absolute(schema: Any) -> Any:
     if isinstance(schema, dict):
         return {key: f"urn:document{value}" if key == "$ref" else _absolute(value) for key, value in schema.items()}
     return [_absolute(one) for one in schema] if isinstance(schema, list) else schema
+
+
+def test_what_is_kept_is_what_the_routes_say() -> None:
+    app = create_app(connect("sqlite://"), clock=lambda: NOW)
+    assert_golden(ROUTES.name, FastAPI.openapi(app), folder=ROUTES.parent)
 
 
 def test_it_is_openapi_3_1(document: dict[str, Any]) -> None:

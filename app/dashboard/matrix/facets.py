@@ -32,14 +32,12 @@ _FACET_WORDS = {
 
 @dataclass(frozen=True)
 class FacetChip:
-    """`query` is what the reader would have written. `count` is of the issues that are left there; None: not counted,
-    because the view is so large.
-    """
+    """`query` is what the reader would have written. `count` is of the issues that are left there."""
 
     word: str
     query: str
     address: str
-    count: int | None
+    count: int
     is_chosen: bool
 
 
@@ -52,7 +50,7 @@ class Facet:
 def facets_of(
     asked: Query,
     issues: Iterable[Issue],
-    count: Callable[[Query], int | None],
+    count: Callable[[Query], int],
     address_of: Callable[[str], str],
     language: Language,
 ) -> tuple[Facet, ...]:
@@ -78,7 +76,7 @@ def _chips(
     asked: Query,
     field: str,
     words: dict[str, str],
-    count: Callable[[Query], int | None],
+    count: Callable[[Query], int],
     address_of: Callable[[str], str],
     language: Language,
 ) -> Iterable[FacetChip]:
@@ -90,21 +88,19 @@ def _chips(
         is_chosen = has_term(asked, atom)
         narrowed = with_term(asked, atom)
         found = count(narrowed)
-        if found or found is None or is_chosen:
+        if found or is_chosen:
             text = written(without(asked, field) if is_chosen else narrowed)
             said = word if field == "component" else say(word, language)
             yield FacetChip(said, text, address_of(text), found, is_chosen)
 
 
-def counting(
-    issues: Iterable[Issue], by_cells: Callable[[Query], int | None], *, is_plain: bool
-) -> Callable[[Query], int | None]:
+def counting(issues: Iterable[Issue], by_cells: Callable[[Query], int], *, is_plain: bool) -> Callable[[Query], int]:
     """How many of the `issues` a query leaves. What asks for nothing but the issues themselves needs no cells; with
     `is_plain` nothing else narrows the view.
     """
     every = tuple(issues)
 
-    def count(query: Query) -> int | None:
+    def count(query: Query) -> int:
         if not is_plain or needs_cells(query):
             return by_cells(query)
         holds = of_issues(query)

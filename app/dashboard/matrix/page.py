@@ -268,7 +268,7 @@ def matrix_page(
     rows = [row for _, row in named]
     groups = _groups(query, [one for one in named if not one[1].is_elsewhere], len(heads), context)
     totals = total(row.tally for row in rows)
-    counts = _Counts(query, selection, measured, is_large=is_large)
+    counts = _Counts(query, selection, measured)
     cells = sum(len(group.rows) for group in groups) * len(heads)
     return MatrixPage(
         hardware=hardware,
@@ -504,7 +504,6 @@ class _Counts:
     query: MatrixPageQuery
     selection: Selection
     measured: Sequence[str]
-    is_large: bool
 
     def issues(self, asked: AskedQuery, hardware: str) -> int:
         selection, query = self.selection, self.query
@@ -536,8 +535,8 @@ def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Fa
     issues = selection.all_issues
     is_plain = not (query.issues or query.component or query.verdict)
 
-    def by_cells(asked: AskedQuery) -> int | None:
-        return None if counts.is_large else counts.issues(asked, hardware)
+    def by_cells(asked: AskedQuery) -> int:
+        return counts.issues(asked, hardware)
 
     count = counting(issues, by_cells, is_plain=is_plain)
     return facets_of(selection.asked, issues, count, lambda text: f"{MATRIX}{query.asking(q=text)}", context.language)

@@ -59,24 +59,27 @@ class Claims:
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The measured cell; else the inferred one; else not_applicable with its reason, or not_run."""
         key = (issue.id, build.id, hardware)
-        stored = self.stored(key)
-        if stored is not None and stored.verdict is not Verdict.NOT_RUN:
-            return stored
-        if key not in self._made:
-            self._made[key] = self._unmeasured(issue, build, hardware, stored)
-        return self._made[key]
+        made = self._made.get(key)
+        if made is None:
+            stored = self.stored(key)
+            if stored is None or stored.verdict is Verdict.NOT_RUN:
+                made = self._unmeasured(issue, build, hardware, stored)
+            else:
+                made = stored
+            self._made[key] = made
+        return made
 
     def stored(self, place: CellPlace) -> Cell | None:
         """The measured cell, as it may be claimed: of a flaky issue nothing is called cured by a single run."""
         cell = self.cells.get(place)
-        if cell is None or not rests_on_one_run(cell) or not self._is_flaky(place[0], place[2]):
+        row = (place[0], place[2])
+        if cell is None or (self.flaky is not None and row not in self._flaky_rows):
             return cell
-        return _beside_flaky(IdentityKey(cell))
+        return _beside_flaky(IdentityKey(cell)) if rests_on_one_run(cell) and self._is_flaky(row) else cell
 
-    def _is_flaky(self, issue: str, hardware: str) -> bool:
+    def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
-            return (issue, hardware) in self._flaky_rows
-        row = (issue, hardware)
+            return row in self._flaky_rows
         if row not in self._looked_at:
             self._looked_at[row] = any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
         return self._looked_at[row]

@@ -193,7 +193,7 @@ def _workaround(cell: Cell | None, workaround: str) -> WorkaroundVerdict:
 
 def workaround_turns(before: Cell | None, after: Cell | None) -> Mapping[str, WorkaroundTurn]:
     """All that is to be said of the workarounds of one issue, in the order in which the issue lists them."""
-    named = [*(before.workarounds if before else ()), *(after.workarounds if after else ())]
+    named = dict.fromkeys([*(before.workarounds if before else ()), *(after.workarounds if after else ())])
     turns = {id_: workaround_turn(before, after, id_) for id_ in named}
     return {id_: turn for id_, turn in turns.items() if turn is not None}
 
@@ -281,8 +281,9 @@ _GROUPS = {
 
 
 def _group(pair: IssuePair) -> Group:
-    if pair.transition in _GROUPS:
-        return _GROUPS[pair.transition]
+    group = _GROUPS.get(pair.transition)
+    if group is not None:
+        return group
     now = standing_of(pair.after)
     if now in _FAILS:
         return Group.NEW

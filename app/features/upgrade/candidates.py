@@ -194,7 +194,7 @@ class Candidate:
     why: Message = Message("")  # noqa: RUF009 - never changed
 
     def of(self, tally: Tally) -> tuple[Item, ...]:
-        return tuple(item for item in self.items if _COUNTED[tally](item))
+        return tuple(filter(_COUNTED[tally], self.items))
 
     @cached_property
     def counts(self) -> Mapping[Tally, int]:

@@ -21,6 +21,7 @@ from enum import StrEnum
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue, environment_request, variants_of
 from knowngood.app.domain.issue_selectors import SEVERITY_RANK
 from knowngood.app.domain.measuring.job import PlannedArm
@@ -296,18 +297,18 @@ class _Run:
 
 def _price(runs: Iterable[_Run], question: UpgradeQuestion) -> Price:
     """Of these arms with every variant, one after another: what `run --where-affected` begins with."""
-    jobs: dict[tuple[object, ...], PlannedJob] = {}
-    for run in runs:
-        request = environment_request(run.issue, run.build)
-        key = (run.hardware, request)
-        held = jobs.get(key, PlannedJob(run.build, run.hardware, request, ()))
-        arms = tuple(
-            PlannedArm(run.issue.id, arm, variant.id, 1, "")
-            for arm in run.arms
-            for variant in variants_of(run.issue, arm)
-        )
-        jobs[key] = replace(held, arms=(*held.arms, *arms))
-    return price_of(list(jobs.values()), question.durations, slots=1, environment_s=question.environment_s)
+    by_environment = grouped(runs, lambda run: (run.hardware, environment_request(run.issue, run.build)))
+    jobs = [
+        PlannedJob(alike[0].build, hardware, request, tuple(arm for run in alike for arm in _arms(run)))
+        for (hardware, request), alike in by_environment.items()
+    ]
+    return price_of(jobs, question.durations, slots=1, environment_s=question.environment_s)
+
+
+def _arms(run: _Run) -> Iterator[PlannedArm]:
+    for arm in run.arms:
+        for variant in variants_of(run.issue, arm):
+            yield PlannedArm(run.issue.id, arm, variant.id, 1, "")
 
 
 def _ranked(candidates: Sequence[Candidate], enough: float) -> list[Candidate]:

@@ -20,20 +20,27 @@ from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.statements import counted, is_of
 from knowngood.app.store.tables import attempts, events
 
-NEWEST = 5000
+NEWEST = 2000
 """Of so many attempts the records are read to tell where time went: a page must not grow with the years."""
 
 
 def load_trials(s: Session) -> tuple[Trial, ...]:
-    """Every control and baseline that counts, with the outcome it counts as and without its evidence.
+    """Every control and baseline that counts, with the outcome it counts as and without its evidence: of the cells of
+    which a variant was asked more than once, for the others have nothing to compare.
 
     Its seconds are those from start to finish as the worker saw them, not the record's own.
     """
     a = attempts.c
     columns = (a.issue, a.build, a.hardware, a.binding, a.lock_digest, a.ordinal)
     of_attempt = (a.id, a.arm, a.variant, a.counts_as, a.machine, a.started_at, a.finished_at)
-    query = sa.select(*columns, *of_attempt).where(a.counts_as.is_not(None), a.arm.in_([CONTROL, BASELINE]))
-    return tuple(map(_trial, s.execute(query.order_by(a.finished_at, a.id))))
+    cell = (a.issue, a.build, a.hardware)
+    again = sa.select(*cell).where(a.counts_as.is_not(None), a.arm == BASELINE)
+    again = again.group_by(*cell, a.variant).having(sa.func.count() > 1).distinct()
+    repeated = again.subquery()
+    same = sa.and_(*(column == repeated.c[column.name] for column in cell))
+    query = sa.select(*columns, *of_attempt).join(repeated, same)
+    query = query.where(a.counts_as.is_not(None), a.arm.in_([CONTROL, BASELINE])).order_by(a.finished_at, a.id)
+    return tuple(map(_trial, s.execute(query)))
 
 
 def _trial(row: Any) -> Trial:  # noqa: ANN401 - a row of the driver

@@ -33,6 +33,7 @@ def coloured(text: str, language: str) -> str:
     return _spans(text, _lexer(language))
 
 
+@lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer:
     try:
         return get_lexer_by_name(language or "text")
