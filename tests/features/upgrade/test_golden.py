@@ -24,7 +24,7 @@ THEN = datetime(2026, 11, 23, tzinfo=UTC)
 # driver with three issues, one with torchao beside torch, and one on a GPU with Python 3.12.
 QUESTIONS = {
     "cpu": UpgradeRequest(start="torch-2.5.1+cu124", hardware=("cpu-x86_64",)),
-    "cuda": UpgradeRequest(start="torch-2.5.1+cu124", hardware=("cuda-sm_90",)),
+    "cuda": UpgradeRequest(start="torch-2.4.1+cu121", hardware=("cuda-sm_90",)),
     "component": UpgradeRequest(start="2.5.1", component=("Inductor C++",)),
     "old-driver": UpgradeRequest(start="2.5.1", issues=("xla-8464", "pytorch-151290", "fla-160"), driver="550"),
     "torchao": UpgradeRequest(start="2.8.0", hardware=("cpu-x86_64",), packages={"torchao": "0.12.0"}),
@@ -76,11 +76,11 @@ def test_on_the_cpu_2_5_1_is_told_to_go_where_a_comparison_finds_most_gained(shi
     assert best.counts[Tally.GAINED] == max(one.counts[Tally.GAINED] for one in advice.candidates)
 
 
-def test_on_a_gpu_it_is_said_first_that_2_5_1_is_hardly_measured_there(shipped: Engine) -> None:
+def test_on_a_gpu_it_is_said_first_that_2_4_1_is_hardly_measured_there(shipped: Engine) -> None:
     advice = advised(shipped, "cuda")
     assert advice.decision is UpgradeDecision.CANNOT_SAY
-    assert str(advice.why[0]).startswith("torch-2.5.1+cu124 is hardly measured: ")
-    assert "--builds torch-2.5.1+cu124" in advice.find_out[0].commands[0]
+    assert str(advice.why[0]).startswith("torch-2.4.1+cu121 is hardly measured: ")
+    assert "--builds torch-2.4.1+cu121" in advice.find_out[0].commands[0]
 
 
 def test_the_same_question_has_the_same_answer(shipped: Engine) -> None:
