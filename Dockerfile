@@ -4,7 +4,8 @@
 # Both hold the same Python, to the patch version, and the same packages: Ray asks that of all who talk to each other.
 
 FROM python:3.11-bookworm AS made
-ENV UV_PYTHON_INSTALL_DIR=/opt/python UV_LINK_MODE=copy
+# Nobody may write there later: what is not compiled here is compiled at every start.
+ENV UV_PYTHON_INSTALL_DIR=/opt/python UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1
 WORKDIR /srv/knowngood
 COPY requirements.lock requirements-fleet.lock ./
 # uv is one of the locked packages, and makes the rest. Its Python runs on any glibc from 2.17 on, so on both bases below.
@@ -21,7 +22,8 @@ COPY app app
 COPY workers workers
 COPY repros repros
 COPY migrations migrations
-RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . ./repros/evidence
+RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . ./repros/evidence \
+ && cd / && /opt/knowngood/bin/python -c "from knowngood.app.web.html import static_files, templates; templates.load_templates(templates.make_templates(static_files.read_assets()))"
 
 FROM debian:bookworm-slim AS server
 COPY --from=made /opt/python /opt/python
