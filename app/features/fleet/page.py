@@ -107,7 +107,7 @@ def _worker(context: RequestContext, worker: Worker) -> WorkerLine:
         gpus=_gpus(machine) if machine else (),
         isolation=machine.isolation if machine else "",
         is_described=machine is not None,
-        origins=", ".join(origin for origin in worker.origins if origin != LOCAL),
+        origins=", ".join(f'"{origin}"' for origin in worker.origins if origin != LOCAL),
         busy=percent(worker.busy),
     )
 
