@@ -140,7 +140,7 @@ def test_the_page_shows_the_place_and_what_may_be_meant(client: TestClient) -> N
     assert response.status_code == 422
     text = " ".join(unescape(response.text).split())
     assert "<code>bmm <mark>satus</mark>:affected</code>" in text
-    assert 'Column 5: <span lang="en">there is no field "satus"</span>.' in text
+    assert 'Column 5: <span lang="en">there is no field "satus".</span>' in text
     assert 'name="q" value="bmm satus:affected"' in text
     assert 'aria-invalid="true" aria-describedby="query-fault"' in text
     assert "bmm status:affected</a>" in text
