@@ -57,11 +57,9 @@ ONE_FAULT = {"fla-160", "pytorch-136504"}
 
 # Whose own words are anybody's, so that they are sure only beside a traceback like the recorded ones.
 POSSIBLE = {
-    "pytorch-142399",
-    "fla-160",
-    "pytorch-136504",
     "deepmd-kit-wheel-strides",
-    "pytorch-146151",
+    "pytorch-133762",
+    "pytorch-142399",
 }
 
 
@@ -219,7 +217,7 @@ PASTES = [
     ("pytorch-106893", lambda text: text.replace("\n", "\r\n")),
     ("pytorch-131411", lambda text: each_line("2026-04-01T12:00:00.1234567Z ", text)),
     ("pytorch-132972", lambda text: f"```python-traceback\n{text}\n```\n\n<details>\n{ENVIRONMENT}</details>"),
-    ("pytorch-133762", in_json),
+    ("pytorch-192985", in_json),
     ("pytorch-138422", lambda text: each_line("(RayTrainWorker pid=31337, ip=10.0.0.7) ", text)),
     ("pytorch-140171", lambda text: "\x1b[31m" + text.replace("\n", "\x1b[0m\n\x1b[31m") + "\x1b[0m"),
     ("pytorch-151290", lambda text: each_line("worker-1  | ", text)),
