@@ -1,4 +1,4 @@
-"""Which rows concern an environment: those of a package concern whoever has it. Source: design 10, rule 7."""
+"""Which rows concern an environment: those of a package concern whoever has it. Source: DECISIONS 65."""
 
 from collections.abc import Iterable, Mapping
 

@@ -3,7 +3,7 @@
 Every sentence, number, colour and exit code of the product about a cell comes from here. A claim is a cell: what was
 measured stands as it is; where nothing was, another measured cell may stand in for it, by at most one of two rules, and
 the cell then names the rule and its ground (`basis`). Removing every ground of a claim makes it not known.
-Source: design 10, rules 1 to 3 and 8.
+Source: DECISIONS 57 and 58.
 """
 
 from collections import defaultdict

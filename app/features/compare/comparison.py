@@ -3,7 +3,7 @@
 Gained and lost are said only where both sides are known: measured, or inferred by one and the same rule. What nobody
 ran, what contradicts itself, what cannot exist and what cannot be built is never "fixed", and where nothing was known
 before nothing is "newly broken". What could not exist before is new, and no loss.
-Source: design 10, rule 6.
+Source: DECISIONS 33 and 63.
 """
 
 import re
@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
+from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue, environment_request
@@ -209,7 +211,6 @@ class IssuePair:
     after: Cell
     builds: tuple[Build, Build]
     transition: Transition
-    turns: Mapping[str, WorkaroundTurn]
     old: tuple[bool, bool] = (False, False)
 
     @property
@@ -218,7 +219,11 @@ class IssuePair:
         before, after = self.builds
         return environment_request(self.issue, before).packages, environment_request(self.issue, after).packages
 
-    @property
+    @cached_property
+    def turns(self) -> Mapping[str, WorkaroundTurn]:
+        return workaround_turns(self.before, self.after)
+
+    @cached_property
     def group(self) -> "Group":
         return _group(self)
 
@@ -331,7 +336,7 @@ def compare(
     issues: Iterable[Issue], before: Build, after: Build, hardware: str, known: Known, *, now: datetime | None = None
 ) -> Comparison:
     """Pair what is claimed of each issue on two builds. Without `now` nothing is called old."""
-    pairs = [_pair(issue, before, after, hardware, known) for issue in issues]
+    pairs = [pair_of(IssuePair, issue, before, after, hardware, known) for issue in issues]
     if now is not None:
         pairs = [
             replace(one, old=(is_stale(one.before, before, now), is_stale(one.after, after, now))) for one in pairs
@@ -356,16 +361,13 @@ def most_severe_first(pair: IssuePair) -> tuple[int, bool, bool, bool, int, str]
 _RANKS = {group: rank for rank, group in enumerate(Group)}
 
 
-def _pair(issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> IssuePair:
+_PairT = TypeVar("_PairT", bound=IssuePair)
+
+
+def pair_of(kind: type[_PairT], issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> _PairT:
+    """What is claimed of one issue on two builds."""
     cells = known.cell(issue, before, hardware), known.cell(issue, after, hardware)
-    return IssuePair(
-        issue=issue,
-        before=cells[0],
-        after=cells[1],
-        builds=(before, after),
-        transition=transition_of(*cells),
-        turns=workaround_turns(*cells),
-    )
+    return kind(issue, *cells, builds=(before, after), transition=transition_of(*cells))
 
 
 # For one, for several, and, where nothing is worth a word too, for none.

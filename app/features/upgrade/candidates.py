@@ -17,7 +17,7 @@ from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
 from knowngood.app.features.compare.comparison import Group, IssuePair
 
 CONFIRMED = 2
-"""Runs on both sides from which on a gain may be the ground of a recommendation (design 10, rule 10)."""
+"""Runs on both sides from which on a gain may be the ground of a recommendation (DECISIONS 37)."""
 
 
 class Message:

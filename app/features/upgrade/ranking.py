@@ -10,7 +10,7 @@ sort key that says the same. What holds of it, by properties:
   candidate, though it is no loss.
 - What can exist neither where one is nor there changes nothing.
 - Watched names, cells and builds in another order change nothing.
-Source: design 10, rules 6 and 10.
+Source: DECISIONS 37 and 63.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.status import Prospect
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.features.compare.comparison import Group, compare
+from knowngood.app.features.compare.comparison import Group, pair_of
 from knowngood.app.features.upgrade.candidates import (
     CONFIRMED,
     Candidate,
@@ -216,8 +216,8 @@ def _places(question: UpgradeQuestion, known: Known) -> _Places:
 def _candidate(build: Build, places: _Places, question: UpgradeQuestion, known: Known) -> Candidate:
     items: dict[str, Item] = {}
     for class_, issues in places:
-        for pair in compare(issues, question.start, build, class_, known).pairs:
-            found = Item(**vars(pair))
+        for issue in issues:
+            found = pair_of(Item, issue, question.start, build, class_, known)
             held = items.get(found.issue.id)
             if held is None or _weight(found) < _weight(held):
                 items[found.issue.id] = found
