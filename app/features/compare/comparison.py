@@ -365,7 +365,7 @@ _PairT = TypeVar("_PairT", bound=IssuePair)
 
 
 def pair_of(kind: type[_PairT], issue: Issue, before: Build, after: Build, hardware: str, known: Known) -> _PairT:
-    """What is claimed of one issue on two builds."""
+    """Pair the claims about one issue on two builds."""
     cells = known.cell(issue, before, hardware), known.cell(issue, after, hardware)
     return kind(issue, *cells, builds=(before, after), transition=transition_of(*cells))
 
