@@ -15,6 +15,7 @@ pytest_plugins = [
     "tests.fixtures.toys",
     "tests.fixtures.pages",
     "tests.fixtures.commands",
+    "tests.fixtures.schemas",
 ]
 
 settings.register_profile(

@@ -41,20 +41,23 @@ def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("width", "language"),
+    ("widths", "language"),
     [
-        (768, "en"),
-        *(
-            pytest.param(*one, marks=pytest.mark.system)
-            for one in ((360, "en"), (1440, "en"), (360, "zh"), (768, "zh"), (1440, "zh"))
-        ),
+        ([768], "en"),
+        *(pytest.param(*one, marks=pytest.mark.system) for one in (([360, 1440], "en"), ([360, 768, 1440], "zh"))),
     ],
 )
-def test_no_page_is_cut_off_or_wider_than_its_window(browser: Browser, site: str, width: int, language: str) -> None:
-    found: dict[str, list[str]] = {}
-    with reading_with(browser, viewport={"width": width, "height": 900}) as context:
+def test_no_page_is_cut_off_or_wider_than_its_window(
+    browser: Browser, site: str, widths: list[int], language: str
+) -> None:
+    """Each is loaded once and made wider: the server's part of it is most of what this takes."""
+    found: dict[tuple[str, int], list[str]] = {}
+    with reading_with(browser) as context:
         page = context.new_page()
         for address in PAGES:
+            page.set_viewport_size({"width": widths[0], "height": 900})
             page.goto(f"{site}{address}{'&' if '?' in address else '?'}lang={language}")
-            found[address] = page.evaluate(_FAULTS)
-    assert {address: faults for address, faults in found.items() if faults} == {}
+            for width in widths:
+                page.set_viewport_size({"width": width, "height": 900})
+                found[address, width] = page.evaluate(_FAULTS)
+    assert {at: faults for at, faults in found.items() if faults} == {}

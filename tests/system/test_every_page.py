@@ -7,7 +7,7 @@ Pages are found in the application, so that one which is added later is looked a
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from starlette.testclient import TestClient
@@ -39,6 +39,14 @@ class Opened:
     client: TestClient
     token: str
     addresses: dict[str, str]
+    _texts: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def text(self, path: str, language: str) -> str:
+        """The page at `path`, which is asked for once."""
+        if (path, language) not in self._texts:
+            self.client.cookies.set(LANGUAGE_COOKIE, language)
+            self._texts[path, language] = self.client.get(self.addresses[path]).text
+        return self._texts[path, language]
 
 
 @pytest.fixture(scope="module", params=NOTEBOOKS.values(), ids=list(NOTEBOOKS))
@@ -62,8 +70,7 @@ def _signed_in(engine: Engine, token: str) -> TestClient:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_page_is_sound_html(opened: Opened, language: str) -> None:
-    opened.client.cookies.set(LANGUAGE_COOKIE, language)
-    found = {path: faults(opened.client.get(address).text) for path, address in opened.addresses.items()}
+    found = {path: faults(opened.text(path, language)) for path in opened.addresses}
     assert not any(found.values()), "\n".join(f"{path}: {told}" for path, all_ in found.items() for told in all_)
 
 
@@ -93,9 +100,8 @@ def test_every_page_is_found(opened: Opened) -> None:
 def test_titles_name_the_thing(opened: Opened) -> None:
     """No two pages share a title: a tab, a bookmark or a line of a history names what it is."""
     titles: dict[str, list[str]] = {}
-    for path, address in opened.addresses.items():
-        text = opened.client.get(address).text
-        title = re.search(r"<title>(.*?) · Known Good</title>", text, re.DOTALL)
+    for path in opened.addresses:
+        title = re.search(r"<title>(.*?) · Known Good</title>", opened.text(path, "en"), re.DOTALL)
         assert title, path
         titles.setdefault(title[1], []).append(path)
     assert {title: paths for title, paths in titles.items() if len(paths) > 1} == {}

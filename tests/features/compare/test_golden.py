@@ -1,5 +1,6 @@
 """`compare` over builds of the shipped evidence. See tests/golden_files.py for how a difference is accepted."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,10 +37,20 @@ STEPS = {
 }
 
 
-def compared(engine: Engine, before: str, after: str, hardware: str) -> Comparison:
-    query = CompareQuery(a=before, b=after, hardware=hardware, issues=[])
-    with reading(engine) as s:
-        return comparison_of(load_known(s, THEN), load_options(s, hardware), query, THEN)
+Compare = Callable[[str, str, str], Comparison]
+
+
+@pytest.fixture(scope="module")
+def compared(shipped: Engine) -> Compare:
+    with reading(shipped) as s:
+        known = load_known(s, THEN)
+        options = {hardware: load_options(s, hardware) for hardware in load_hardware(s)}
+
+    def compare(before: str, after: str, hardware: str) -> Comparison:
+        query = CompareQuery(a=before, b=after, hardware=hardware, issues=[])
+        return comparison_of(known, options[hardware], query, THEN)
+
+    return compare
 
 
 def told(pair: IssuePair) -> dict[str, Any]:
@@ -65,17 +76,17 @@ def side(cell: Cell) -> str:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_step_between_builds_reads_as_it_was_accepted(shipped: Engine, step: str) -> None:
-    found = compared(shipped, *STEPS[step])
+def test_a_step_between_builds_reads_as_it_was_accepted(compared: Compare, step: str) -> None:
+    found = compared(*STEPS[step])
     groups: dict[str, Any] = {group: [told(pair) for pair in found.of(group)] for group in Group}
     assert_golden(f"compare-{step}.json", {"sentence": sentence(found), **groups})
 
 
-def test_the_markdown_reads_as_it_was_accepted(shipped: Engine) -> None:
-    assert_golden("compare-one-release.md", comparison_markdown(compared(shipped, *STEPS["one-release"])))
+def test_the_markdown_reads_as_it_was_accepted(compared: Compare) -> None:
+    assert_golden("compare-one-release.md", comparison_markdown(compared(*STEPS["one-release"])))
 
 
-def test_between_any_two_measured_builds_only_a_proven_pass_is_fixed(shipped: Engine) -> None:
+def test_between_any_two_measured_builds_only_a_proven_pass_is_fixed(shipped: Engine, compared: Compare) -> None:
     """And every issue is counted once, and the way back says the opposite."""
     with reading(shipped) as s:
         measured = {(cell.build, cell.hardware) for cell in load_cells(s)}
@@ -84,7 +95,7 @@ def test_between_any_two_measured_builds_only_a_proven_pass_is_fixed(shipped: En
     for hardware in classes:
         line = [build for build in builds if (build, hardware) in measured]
         for before, after in zip(line, line[1:] + line[:1], strict=True):
-            there, back = (compared(shipped, *pair, hardware) for pair in ((before, after), (after, before)))
+            there, back = (compared(*pair, hardware) for pair in ((before, after), (after, before)))
             for pair in there.of(Group.FIXED):
                 assert standing_of(pair.after) is SideStanding.PASSES
                 assert {cell.verdict for cell in (pair.before, pair.after)} <= CONCLUSIVE
@@ -93,8 +104,8 @@ def test_between_any_two_measured_builds_only_a_proven_pass_is_fixed(shipped: En
             assert sum(there.counts.values()) == len(there.pairs) == len(back.pairs)
 
 
-def test_xla_8464_is_fixed_between_2_5_1_and_2_6_0_with_the_package_that_goes_with_each(shipped: Engine) -> None:
+def test_xla_8464_is_fixed_between_2_5_1_and_2_6_0_with_the_package_that_goes_with_each(compared: Compare) -> None:
     """The founding issue of the catalogue: measured on both, so the answer is no guess."""
-    found = {pair.issue.id: pair for pair in compared(shipped, *STEPS["one-release"]).pairs}["xla-8464"]
+    found = {pair.issue.id: pair for pair in compared(*STEPS["one-release"]).pairs}["xla-8464"]
     assert found.transition is Transition.FIXED
     assert found.packages == (("torch_xla==2.5.1",), ("torch_xla==2.6.0",))
