@@ -77,5 +77,5 @@ def _refusal(text: str, error: BadQuery, name: str) -> BadRequest:
 
 
 def _width(text: str) -> int:
-    """Columns on a terminal, where Chinese signs take two."""
+    """Columns on a terminal, where Chinese characters take two."""
     return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)

@@ -211,7 +211,7 @@ def _shorten(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]}\n[... {len(text) - 2 * half} signs cut ...]\n{text[-half:]}"
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters cut ...]\n{text[-half:]}"
 
 
 def _as_text(observed: object) -> dict[str, str]:

@@ -112,7 +112,7 @@ _ALIKE = 0.8
 
 
 def plain(text: str) -> str:
-    """One line as it is read: full-width signs narrow, blanks single, quotes around it gone."""
+    """One line as it is read: full-width characters narrow, blanks single, quotes around it gone."""
     return one_line(unicodedata.normalize("NFKC", text)).strip(_AROUND).strip()
 
 
