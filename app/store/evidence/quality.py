@@ -20,7 +20,7 @@ from knowngood.app.store.evidence import attempt_codec
 from knowngood.app.store.statements import counted, is_of
 from knowngood.app.store.tables import attempts, events
 
-NEWEST = 2000
+NEWEST = 1500
 """Of so many attempts the records are read to tell where time went: a page must not grow with the years."""
 
 
