@@ -84,8 +84,10 @@ class News:
 @dataclass(frozen=True)
 class Yours:
     """Everything about one build. `from_cpu` are those of its answers that were measured on the CPU, for another class:
-    `/upgrade` counts them apart from what is measured there. `advice` is that of `/upgrade` on the same class, without the candidates that it does
-    not recommend; None where none can be given, as with a stored row that cannot be read: `/upgrade` says why.
+    `/upgrade` counts them apart from what is measured there.
+
+    `advice` is that of `/upgrade` on the same class, without the candidates that it does not recommend;
+    None where none can be given, as with a stored row that cannot be read: `/upgrade` says why.
 
     `watch_out` are issues of high or critical severity that give wrong numbers there without an error; `lifespans` are
     those of the `severe` ones.

@@ -488,8 +488,10 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
 
 _HARDLY_WORDS = (
     "{start} is hardly measured: {measured} of {applicable} have an answer there.",
-    "{start} is hardly measured: of what is run on a GPU, {measured} of {applicable} have an answer there; answers "
-    "from the CPU are not counted.",
+    (
+        "{start} is hardly measured: of what is run on a GPU, {measured} of {applicable} have an answer there; answers "
+        "from the CPU are not counted."
+    ),
 )
 
 

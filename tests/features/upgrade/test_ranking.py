@@ -478,7 +478,12 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             "27 gains 2, but 1 fail there that are not known before: each may be a loss.",
             ("On 25 without an answer: 1 (about 1 min)",),
         ),
-        ({"a": "xoo", "b": "xOO", "c": "-xx"}, gains(2, 1, AS_GOOD), "2 gained, none lost, 1 fails in new features", ()),
+        (
+            {"a": "xoo", "b": "xOO", "c": "-xx"},
+            gains(2, 1, AS_GOOD),
+            "2 gained, none lost, 1 fails in new features",
+            (),
+        ),
         ({"a": "x0o"}, gains(1, 1, "not enough measured: 1 have no answer"), "1 gained, none lost", ()),
         ({"a": "x-o"}, gains(1, 1, "nothing that you watch can exist there"), "1 gained, none lost", ()),
         ({"a": "xoo", "b": "xoo", "c": "occ"}, gains(2, 2, AS_GOOD), "2 gained, 1 lost (it has a workaround)", ()),
