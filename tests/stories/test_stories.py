@@ -76,7 +76,7 @@ def test_a_run_is_watched_as_it_fills_cells(
         given.begin(engine, spec, at)
         given.start(engine, spec, spec.arms[0], at)
         _look_again(page, has_scripts=has_scripts)
-        expect(page.locator("table").first).to_contain_text("running fla-160 control")
+        expect(page.locator("table").first).to_contain_text("fla-160 control")
         _finish(engine, spec, spec.arms)
         _look_again(page, has_scripts=has_scripts)
         expect(page.locator("h1")).to_contain_text("done · 2 of 2 attempts")
