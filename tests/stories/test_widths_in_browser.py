@@ -1,11 +1,15 @@
 """Pages as wide as a telephone, a tablet and a desk, with all shipped evidence: texts as long as they are, and many."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from knowngood.app.store.engine import Engine, connect
+from knowngood.app.domain.issue import Device
+from knowngood.app.store.engine import Engine, connect, reading
+from knowngood.app.store.queries import load_builds, load_issues
 from tests.fixtures.databases import NewStore
+from tests.web import given
 from tests.web.browsing import reading_with, served
 
 pytest.importorskip("playwright.sync_api")
@@ -16,6 +20,7 @@ pytestmark = pytest.mark.browser
 BUILD = "torch-2.7.1%2Bcu126"
 PAGES = (
     *("/", "/my-build", "/matrix", "/charts", "/coverage", "/hygiene", "/quality", "/workers", "/changes", "/docs"),
+    "/runs",
     *("/issues/pytorch-151290", f"/builds/{BUILD}", f"/cells/pytorch-151290/{BUILD}", "/compare?a=2.7.1&b=2.8.0"),
     *(f"/upgrade?from={BUILD}&component=Inductor", f"/errors?issue=pytorch-151290&build={BUILD}", "/api/docs"),
 )
@@ -34,7 +39,17 @@ _FAULTS = """() => {
 
 @pytest.fixture(scope="module")
 def site(shipped_store: str, new_store: NewStore) -> Iterator[str]:
+    """With a run in it, so that what moves is seen too."""
     engine: Engine = connect(new_store(shipped_store))
+    with reading(engine) as s:
+        builds = [build for build in load_builds(s) if build.build_id.release in {"2.6.0", "2.7.1", "2.8.0"}][:3]
+        issues = [issue for issue in load_issues(s) if issue.requires.device is not Device.CUDA][:3]
+    at = datetime.now(UTC) - timedelta(minutes=150)
+    given.queue(engine, given.Asked(builds, at, issues=issues))
+    spec = given.claim(engine, at)
+    assert spec is not None
+    given.begin(engine, spec, at)
+    given.start(engine, spec, spec.arms[0], at)
     with served(engine) as address:
         yield address
     engine.dispose()

@@ -88,7 +88,7 @@ def test_a_real_run_fills_cells_while_somebody_looks(
                 for page in (run, matrix):
                     page.evaluate("window.neverLoadedAgain = true")
             expect(run.locator("h1")).to_contain_text(
-                re.compile(r"done\s+(\d+) of \1 attempts done"), timeout=PATIENCE_MS
+                re.compile(r"done\s+·\s+(\d+) of \1 attempts"), timeout=PATIENCE_MS
             )
             assert process.wait(PATIENCE_S) == 0
         if not scripts:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Response
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.runs.runs_page import RunLine, run_line
 from knowngood.app.dashboard.runs.time_left import load_time_left
+from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.vocabulary import OUTCOMES, StatusLabel
 from knowngood.app.store.engine import Session
@@ -30,6 +31,14 @@ JOB_WORDS = {
     JobState.CANCELLED: "cancelled",
 }
 
+PHASE_WORDS = {
+    "resolve": "choosing packages",
+    "sync": "installing packages",
+    "compile": "compiling their Python files",
+    "probe": "trying the environment",
+    "wait": "waiting",
+}
+
 
 @dataclass(frozen=True)
 class JobLine:
@@ -44,11 +53,12 @@ class JobLine:
 
 @dataclass(frozen=True)
 class EventLine:
-    """One result as it came in."""
+    """One result as it came in. `what` names the issue, the arm and the build."""
 
     at: datetime
     sign: str
     word: str
+    title: str
     what: str
     address: str
     cell_address: str
@@ -71,23 +81,29 @@ class RunPage:
 
 @router.get("/runs/{run}")
 def run(context: Context, run: str) -> Response:
-    def load(session: Session) -> tuple[RunRow, tuple[EventRow, ...], int, float | None]:
+    def load(session: Session) -> tuple[RunRow, tuple[EventRow, ...], int, float | None, Mapping[str, Issue]]:
         found = find_run(session, run)
         last = load_last_event(session)
         recent = load_events(session, max(0, last - _SINCE_EVENTS), found.id, _SINCE_EVENTS)
-        return found, recent, last, load_time_left(session, found, context.now)
+        left_s = load_time_left(session, found, context.now)
+        return found, recent, last, left_s, context.known(session).issues
 
     return context.answer(load, lambda found: context.page("run.html", run_page(context, *found)))
 
 
 def run_page(
-    context: RequestContext, found: RunRow, recent: tuple[EventRow, ...], last: int, left_s: float | None
+    context: RequestContext,
+    found: RunRow,
+    recent: tuple[EventRow, ...],
+    last: int,
+    left_s: float | None,
+    issues: Mapping[str, Issue],
 ) -> RunPage:
     """`recent` are this run's newest events, oldest first; `last` is where the live stream goes on from."""
     line = run_line(context, found)
     is_over = found.finished_at is not None
-    doing = {str(event.data.get("job")): _doing(event) for event in recent}
-    results = [_result(context, event) for event in reversed(recent) if event.kind == "arm_finished"]
+    doing = {str(event.data.get("job")): _doing(context, event) for event in recent}
+    finished = [event for event in reversed(recent) if event.kind == "arm_finished"]
     return RunPage(
         line=line,
         run=found,
@@ -95,7 +111,7 @@ def run_page(
         share=100 * found.arms_done // found.arms_total if found.arms_total else 100,
         left_s=left_s,
         jobs=tuple(_job(context, job, doing.get(job.id, "")) for job in found.jobs),
-        results=tuple(results[:_SHOWN_EVENTS]),
+        results=tuple(_result(context, event, issues) for event in finished[:_SHOWN_EVENTS]),
         live_address="" if is_over else f"{API}/events?run={found.id}&after={last}",
         json_address=f"{API}{line.address}",
     )
@@ -103,45 +119,50 @@ def run_page(
 
 def _job(context: RequestContext, job: JobRow, doing: str) -> JobLine:
     ended = job.finished_at or context.now
+    begun = "" if job.arms_done else context.say("making the environment")
     return JobLine(
         job=job,
         word=context.say(JOB_WORDS[job.state]),
         address=build_address(job.build, job.hardware),
-        doing=doing if job.state is JobState.LEASED else "",
+        doing=(doing or begun) if job.state is JobState.LEASED else "",
         took_s=max(0.0, (ended - job.started_at).total_seconds()) if job.started_at else None,
     )
 
 
-def _doing(event: EventRow) -> str:
+def _doing(context: RequestContext, event: EventRow) -> str:
     """The state of an event's job from then on."""
     data = event.data
     match event.kind:
         case "provisioning":
-            return _provisioning(data)
+            return _provisioning(context, data)
         case "arm_started":
-            return f"running {data['issue']} {data['arm']}"
+            return f"{data['issue']} {data['arm']}"
         case "environment_ready":
-            return f"environment ready after {duration(float(str(data['seconds'])))}"
+            return context.say("environment ready after {time}", time=duration(float(str(data["seconds"]))))
         case _:
             return ""
 
 
-def _provisioning(data: Mapping[str, object]) -> str:
+def _provisioning(context: RequestContext, data: Mapping[str, object]) -> str:
+    """`installing packages: torch, 1.4 GB of 3.1 GB`. The detail is the agent's own."""
     done, total = int(str(data.get("done_bytes", 0))), int(str(data.get("total_bytes", 0)))
-    amount = f", {size(done)} of {size(total)}" if total else ""
-    detail = f": {data['detail']}" if data.get("detail") else ""
-    return f"environment, {data['phase']}{detail}{amount}"
+    amount = context.say("{done} of {all}", done=size(done), all=size(total)) if total else ""
+    phase = str(data["phase"])
+    told = context.say(", ").join(part for part in (str(data.get("detail") or ""), amount) if part)
+    return context.say(": ").join(part for part in (context.say(PHASE_WORDS.get(phase, phase)), told) if part)
 
 
-def _result(context: RequestContext, event: EventRow) -> EventLine:
+def _result(context: RequestContext, event: EventRow, issues: Mapping[str, Issue]) -> EventLine:
     data = {name: str(value) for name, value in event.data.items()}
     outcome = Outcome(data["outcome"]) if data.get("outcome", "None") != "None" else None
     variant = "" if data["variant"] == "default" else f" ({data['variant']})"
+    issue = issues.get(data["issue"])
     return EventLine(
         at=event.at,
         sign=OUTCOMES[outcome].label if outcome else StatusLabel.NOT_RUN,
         word=context.say(OUTCOMES[outcome].word) if outcome else context.say("superseded"),
-        what=f"{data['issue']} {data['arm']}{variant} on {data['build']}",
+        title=context.title_of(issue) if issue else data["issue"],
+        what=f"{data['issue']} · {data['arm']}{variant} · {data['build']}",
         address=attempt_address(data["attempt"]),
         cell_address=cell_address(data["issue"], data["build"], data["hardware"]),
     )

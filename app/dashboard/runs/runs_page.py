@@ -57,23 +57,30 @@ def run_line(context: RequestContext, run: RunRow) -> RunLine:
         run=run,
         address=run_address(run.id),
         word=context.say(STATE_WORDS[run.state]),
-        asked=_asked(run.request),
+        asked=_asked(context, run.request),
         problems=sum(1 for job in run.jobs if job.problem),
         took_s=_seconds(run.created_at, run.finished_at or context.now),
     )
 
 
-def _asked(request: Mapping[str, object]) -> str:
-    """`builds torch-2.7.1+cu126 · issues all`: lists longer than three are counted."""
+def _asked(context: RequestContext, request: Mapping[str, object]) -> str:
+    """`torch-2.7.1+cu126 · 12 issues · knowngood run`: lists longer than three are counted."""
     said = {name: value for name, value in request.items() if value not in (None, [], "", False)}
-    return " · ".join(f"{name} {_in_words(value)}" for name, value in said.items())
+    return " · ".join(_in_words(context, name, value) for name, value in said.items())
 
 
-def _in_words(value: object) -> str:
-    if isinstance(value, list | tuple):
-        listed = [str(one) for one in value]
-        return ", ".join(listed) if len(listed) <= 3 else str(len(listed))  # noqa: PLR2004 - three fit a line
-    return "yes" if value is True else str(value)
+_COUNTED_WORDS = {"builds": "{n} builds", "issues": "{n} issues", "cells": "cells drawn: {n}"}
+
+
+def _in_words(context: RequestContext, name: str, value: object) -> str:
+    if name == "by":
+        return f"knowngood {value}"
+    listed = [str(one) for one in value] if isinstance(value, list | tuple) else []
+    if 0 < len(listed) <= 3:  # noqa: PLR2004 - three fit a line
+        return ", ".join(listed)
+    if name in _COUNTED_WORDS:
+        return context.say(_COUNTED_WORDS[name], n=len(listed) or value)
+    return name if value is True else f"{name} {value}"
 
 
 def _seconds(since: datetime, until: datetime) -> float:

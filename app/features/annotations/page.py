@@ -46,6 +46,7 @@ class NotesPage:
     """`choices` is empty where the reader may only read; `reason` is what was typed in vain, `problem` why."""
 
     cell: Cell
+    title: str
     sign: StatusLabel
     word: str
     address: str
@@ -86,7 +87,8 @@ def _shown(
     context: RequestContext, issue: str, build: str, hardware: str, kind: str = "", reason: str = "", problem: str = ""
 ) -> Response:
     with reading(context.state.engine) as s:
-        cell = load_cell_evidence(s, context.known(s), issue, build, hardware).cell
+        evidence = load_cell_evidence(s, context.known(s), issue, build, hardware)
+        cell = evidence.cell
         said = load_notes(s, [cell.key])[cell.key]
     may_say = (
         bool(context.principal.session)
@@ -99,6 +101,7 @@ def _shown(
     address = notes_address(cell.issue, cell.build, cell.hardware)
     page = NotesPage(
         cell=cell,
+        title=context.title_of(evidence.issue),
         sign=status_of(cell),
         word=word_of(cell, context.language),
         address=address,

@@ -374,7 +374,7 @@ def pair_of(kind: type[_PairT], issue: Issue, before: Build, after: Build, hardw
 COUNTED_WORDS = {
     Group.NEWLY_BROKEN: ("{n} newly broken", "{n} newly broken", "none newly broken"),
     Group.FIXED: ("{n} fixed", "{n} fixed", "none fixed"),
-    Group.NEW: ("{n} new with what is new", "{n} new with what is new", ""),
+    Group.NEW: ("{n} fails in new features", "{n} fail in new features", ""),
     Group.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before", ""),
     Group.NOT_KNOWN_NOW: ("{n} not known there", "{n} not known there", ""),
     Group.FAILS_OTHERWISE: ("{n} fails in another way", "{n} fail in another way", ""),

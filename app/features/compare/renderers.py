@@ -25,7 +25,7 @@ from knowngood.app.serialization.marks import in_text
 HEADINGS = {
     Group.NEWLY_BROKEN: "Newly broken",
     Group.FIXED: "Fixed",
-    Group.NEW: "New with what is new",
+    Group.NEW: "Fails in new features",
     Group.NOT_KNOWN_BEFORE: "Not known before",
     Group.NOT_KNOWN_NOW: "Not known there",
     Group.FAILS_OTHERWISE: "Fails in another way",

@@ -64,7 +64,9 @@ class AdviceLine:
 
 @dataclass(frozen=True)
 class YoursView:
-    """The build that the page is about. `is_example` where the reader chose none that can be told of."""
+    """The build that the page is about. `is_example` where the reader chose none that can be told of; `from_cpu` of its
+    `answers` were measured on the CPU.
+    """
 
     build: Build
     hardware: str
@@ -73,6 +75,8 @@ class YoursView:
     helped: int
     passes: int
     not_known: int
+    answers: int
+    from_cpu: int
     matrix_address: str
     advice: AdviceLine | None
     upgrade_address: str
@@ -161,6 +165,8 @@ def _yours(context: RequestContext, yours: Yours, own: ReaderBuild) -> YoursView
         helped=counts[Prospect.NEEDS_WORKAROUND],
         passes=counts[Prospect.PASSES],
         not_known=counts[Prospect.NOT_KNOWN],
+        answers=standing.failing + counts[Prospect.PASSES],
+        from_cpu=yours.from_cpu,
         matrix_address=_column(standing),
         advice=_advice(context, yours.advice) if yours.advice else None,
         upgrade_address=_asking("/upgrade", **{"from": build.id, "hardware": hardware}),

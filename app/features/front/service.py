@@ -83,14 +83,18 @@ class News:
 
 @dataclass(frozen=True)
 class Yours:
-    """Everything about one build. `advice` is that of `/upgrade` on the same class, without the candidates that it does
-    not recommend; None where none can be given, as with a stored row that cannot be read: `/upgrade` says why.
+    """Everything about one build. `from_cpu` are those of its answers that were measured on the CPU, for another class:
+    `/upgrade` counts them apart from what is measured there.
+
+    `advice` is that of `/upgrade` on the same class, without the candidates that it does not recommend;
+    None where none can be given, as with a stored row that cannot be read: `/upgrade` says why.
 
     `watch_out` are issues of high or critical severity that give wrong numbers there without an error; `lifespans` are
     those of the `severe` ones.
     """
 
     standing: Standing
+    from_cpu: int
     advice: UpgradeAdvice | None
     watch_out: tuple[IssueStanding, ...]
     severe: tuple[IssueStanding, ...]
@@ -191,6 +195,7 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
     severe = tuple(_most_severe(rows, known, hardware))
     return Yours(
         standing=standing_of(build, hardware, known),
+        from_cpu=sum(row.prospect in _ANSWERS and _is_carried_over(row.cell) for row in rows),
         advice=advice,
         watch_out=tuple(_watch_out(rows)),
         severe=severe,
@@ -200,6 +205,14 @@ def _yours(build: Build, hardware: str, known: Known, advice: UpgradeAdvice | No
 
 def _row(issue: Issue, build: Build, hardware: str, known: Known) -> IssueStanding:
     return IssueStanding(issue, known.cell(issue, build, hardware), known.told(issue, hardware))
+
+
+_ANSWERS = FAILING_PROSPECTS | {Prospect.PASSES}
+
+
+def _is_carried_over(cell: Cell) -> bool:
+    """Whether it was measured on another hardware class."""
+    return cell.basis is not None and cell.basis.hardware != cell.hardware
 
 
 def _watch_out(rows: Iterable[IssueStanding]) -> list[IssueStanding]:

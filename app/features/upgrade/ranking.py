@@ -475,7 +475,7 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
         yield Message("Nothing that you watch can exist on {start}.", start=start)
         return
     yield Message(
-        "{start} is hardly measured: {measured} of {applicable} have an answer there.",
+        _HARDLY_WORDS[base.from_cpu > 0],
         start=start,
         measured=base.measured,
         applicable=base.applicable,
@@ -486,6 +486,15 @@ def _hardly_measured(base: Candidate) -> Iterator[Message]:
         )
 
 
+_HARDLY_WORDS = (
+    "{start} is hardly measured: {measured} of {applicable} have an answer there.",
+    (
+        "{start} is hardly measured: of what is run on a GPU, {measured} of {applicable} have an answer there; answers "
+        "from the CPU are not counted."
+    ),
+)
+
+
 def _praise(best: Candidate) -> Iterator[Message]:
     counts = best.counts
     yield Message("{n} gained", n=counts[Tally.GAINED])
@@ -493,17 +502,17 @@ def _praise(best: Candidate) -> Iterator[Message]:
         yield Message(_LOST_WORDS[counts[Tally.LOST] > 1], n=counts[Tally.LOST])
     else:
         yield Message("none lost")
-    for tally, words in _ALSO_WORDS.items():
+    for tally, (one, several) in _ALSO_WORDS.items():
         if counts[tally]:
-            yield Message(words, n=counts[tally])
+            yield Message(several if counts[tally] > 1 else one, n=counts[tally])
 
 
 _LOST_WORDS = ("{n} lost (it has a workaround)", "{n} lost (each has a workaround)")
 
 _ALSO_WORDS = {
-    Tally.NEW: "{n} new with what is new",
-    Tally.NOT_KNOWN_BEFORE: "{n} not known before",
-    Tally.NOT_KNOWN: "{n} not known there",
+    Tally.NEW: ("{n} fails in new features", "{n} fail in new features"),
+    Tally.NOT_KNOWN_BEFORE: ("{n} not known before", "{n} not known before"),
+    Tally.NOT_KNOWN: ("{n} not known there", "{n} not known there"),
 }
 
 

@@ -43,7 +43,7 @@ MEASURED_WORDS = ("measured", "{measured} of {applicable}", "{measured} of {appl
 SECTION_WORDS: Mapping[Tally, str] = {
     Tally.LOST: "Lost: passed, and fails there",
     Tally.GAINED: "Gained: failed, and passes there",
-    Tally.NEW: "New with what is new",
+    Tally.NEW: "Fails in new features",
     Tally.NOT_KNOWN_BEFORE: "Fails there, not known before",
     Tally.NOT_KNOWN: "Not known there",
     Tally.FAILS: "Still fails",

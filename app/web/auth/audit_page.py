@@ -1,7 +1,9 @@
 """`/audit`: who changed tokens, watch lists, webhooks, results or what people say of cells. For administrators."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,12 +13,15 @@ from knowngood.app.store.audit_log import AuditRow, load_audit
 from knowngood.app.store.engine import reading
 from knowngood.app.web.auth.principal import require
 from knowngood.app.web.auth.sign_in_page import led_to_sign_in
+from knowngood.app.web.html.i18n import exact
 from knowngood.app.web.request_context import Context, uncached
 from knowngood.app.web.urls import API
 
 router = APIRouter(include_in_schema=False)
 
 SHOWN = 100
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,15}\+00:00")
 
 
 @dataclass(frozen=True)
@@ -70,5 +75,7 @@ def _told(value: object) -> str:
             return ", ".join(f"{name} {told}" for name, part in value.items() if (told := _told(part)))
         case None:
             return ""
+        case str() if _TIME.fullmatch(value):
+            return exact(datetime.fromisoformat(value))
         case _:
             return str(value)

@@ -35,7 +35,7 @@ def test_runs_are_listed_newest_first_with_what_was_asked_for(client: TestClient
     page = shown(client, "/runs", RunsPage)
     assert len(page.lines) == 5
     assert page.lines[0].run.created_at > page.lines[-1].run.created_at
-    assert page.lines[0].asked == f"builds {BAD.id}"
+    assert page.lines[0].asked == BAD.id
     assert {line.run.state for line in page.lines} == {RunState.DONE}
 
 
@@ -62,11 +62,11 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     downloading = Provisioning(spec.job, spec.try_no, "sync", "torch", 1_400_000_000, 3_100_000_000)
     with unit_of_work(own_engine) as s:
         record_event(s, downloading, EARLIER)
-    assert run_page(own, run).jobs[0].doing == "environment, sync: torch, 1.4 GB of 3.1 GB"
+    assert run_page(own, run).jobs[0].doing == "installing packages: torch, 1.4 GB of 3.1 GB"
     given.begin(own_engine, spec, EARLIER)
     assert run_page(own, run).jobs[0].doing == "environment ready after 12 s"
     given.start(own_engine, spec, spec.arms[0], EARLIER)
-    assert run_page(own, run).jobs[0].doing == "running fla-160 control"
+    assert run_page(own, run).jobs[0].doing == "fla-160 control"
     given.finish(own_engine, spec, spec.arms[0], Outcome.PASS, EARLIER)
     page = run_page(own, run)
     with reading(own_engine) as s:
@@ -74,7 +74,9 @@ def test_a_running_job_says_what_it_does_now_and_the_run_what_is_left(own: TestC
     assert page.left_s
     assert own.get(f"/api/v1/runs/{run}").json()["left_s"] == page.left_s
     assert (page.share, page.run.state) == (25, RunState.RUNNING)
-    assert [(line.sign, line.what) for line in page.results] == [(StatusLabel.PASSES, f"fla-160 control on {BAD.id}")]
+    assert [(line.sign, line.title, line.what) for line in page.results] == [
+        (StatusLabel.PASSES, DYNAMO.title, f"fla-160 · control · {BAD.id}")
+    ]
 
 
 def test_a_finished_run_stands_still(client: TestClient) -> None:
@@ -104,11 +106,11 @@ def test_a_cancelled_run_says_so(own: TestClient, own_engine: Engine) -> None:
     assert run_page(own, run).run.state is RunState.CANCELLED
 
 
-def test_a_run_page_takes_five_queries(client: TestClient, notebook: Engine, count_statements: CountStatements) -> None:
+def test_a_run_page_takes_six_queries(client: TestClient, notebook: Engine, count_statements: CountStatements) -> None:
     run = client.get("/api/v1/runs").json()["runs"][0]["id"]
     with count_statements(notebook) as said:
         client.get(f"/runs/{run}")
-    assert len(said) == 5, said  # generation, the run, its jobs, the last event, its newest events
+    assert len(said) == 6, said  # generation, the run, its jobs, the last event, its newest events, what is known
 
 
 def test_the_list_of_runs_takes_three_queries(

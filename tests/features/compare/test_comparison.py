@@ -364,7 +364,7 @@ def test_the_first_sentence_is_the_answer() -> None:
     issues[2] = replace(issues[2], silent=True)
     assert sentence(_compared(*cells, issues=issues)) == (
         "From torch-2.5.1+cu124 to torch-2.6.0+cu124 on cpu-x86_64: 2 newly broken (1 gives wrong numbers without "
-        "an error, 1 has a workaround), 2 fixed, 1 new with what is new, 2 not known before, 2 not known there, "
+        "an error, 1 has a workaround), 2 fixed, 1 fails in new features, 2 not known before, 2 not known there, "
         "1 fails in another way, 3 still fail (2 have a workaround)"
     )
 

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Severity
+from knowngood.app.domain.issue import Device, Severity
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.status import Prospect
@@ -89,6 +89,20 @@ def test_the_page_says_the_numbers_of_its_twin(client: TestClient) -> None:
         tuple(str(one[name]) for name in ("passes", "needs_workaround", "fails", "not_known"))
         for one in told["releases"]
     ]
+
+
+@pytest.mark.parametrize("hardware", [HARDWARE, GPU_CLASS])
+def test_answers_from_the_cpu_are_said_to_be(own: TestClient, own_engine: Engine, hardware: str) -> None:
+    portable = replace(DYNAMO, requires=replace(DYNAMO.requires, device=Device.ANY))
+    given.save(own_engine, [portable, given.GPU_ONLY], given.BUILDS)
+    given.run(own_engine, Asked([GOOD], NOON, issues=[portable]))
+    given.run(own_engine, Asked([GOOD], NOON, hardware=GPU_CLASS, issues=[given.GPU_ONLY]))
+    address = f"/?mine={quote(GOOD.id)}&gpu={hardware}"
+    yours = shown(own, address, FrontPage).yours
+    assert yours is not None
+    is_gpu = hardware == GPU_CLASS
+    assert (yours.answers, yours.from_cpu) == ((2, 1) if is_gpu else (1, 0))
+    assert ("Of these 2 answers, 1 from the CPU" in own.get(address).text) is is_gpu
 
 
 @pytest.mark.parametrize("hardware", [HARDWARE, GPU_CLASS])

@@ -283,7 +283,7 @@ def test_the_best_is_recommended_in_one_sentence() -> None:
     advice = ask(world(rows))
     assert (advice.decision, advice.best and advice.best.build.id) == (UpgradeDecision.GO, TORCH_27.id)
     assert ", ".join(map(str, advice.why)) == (
-        "3 gained, 1 lost (it has a workaround), 1 new with what is new, 1 not known there"
+        "3 gained, 1 lost (it has a workaround), 1 fails in new features, 1 not known there"
     )
     assert [one.rating for one in advice.candidates] == [Rating.RECOMMENDED, Rating.ALSO_GOOD]
 
@@ -478,7 +478,12 @@ def gains(gained: int, confirmed: int, other: str) -> tuple[str, ...]:
             "27 gains 2, but 1 fail there that are not known before: each may be a loss.",
             ("On 25 without an answer: 1 (about 1 min)",),
         ),
-        ({"a": "xoo", "b": "xOO", "c": "-xx"}, gains(2, 1, AS_GOOD), "2 gained, none lost, 1 new with what is new", ()),
+        (
+            {"a": "xoo", "b": "xOO", "c": "-xx"},
+            gains(2, 1, AS_GOOD),
+            "2 gained, none lost, 1 fails in new features",
+            (),
+        ),
         ({"a": "x0o"}, gains(1, 1, "not enough measured: 1 have no answer"), "1 gained, none lost", ()),
         ({"a": "x-o"}, gains(1, 1, "nothing that you watch can exist there"), "1 gained, none lost", ()),
         ({"a": "xoo", "b": "xoo", "c": "occ"}, gains(2, 2, AS_GOOD), "2 gained, 1 lost (it has a workaround)", ()),
@@ -626,7 +631,10 @@ def test_what_is_the_same_on_every_device_does_not_make_a_gpu_look_measured() ->
     advice = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(GPU,)))
     assert advice.decision is UpgradeDecision.CANNOT_SAY
     assert (advice.base.measured, advice.base.applicable, advice.base.from_cpu) == (0, 4, 20)
-    assert str(advice.why[0]) == "torch-2.5.1+cu124 is hardly measured: 0 of 4 have an answer there."
+    assert str(advice.why[0]) == (
+        "torch-2.5.1+cu124 is hardly measured: of what is run on a GPU, 0 of 4 have an answer there; answers "
+        "from the CPU are not counted."
+    )
     assert advice.base.missing.to_run == tuple(f"gpu-{number}" for number in range(4))
     on_cpu = ask(gpu_world(" oo", "xoo"), constraints=Constraints(hardware=(HARDWARE,)))
     assert (on_cpu.decision, on_cpu.base.measured) == (UpgradeDecision.GO, 20)

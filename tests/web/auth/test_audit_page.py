@@ -9,6 +9,7 @@ from knowngood.app.store import audit_log
 from knowngood.app.store.engine import Engine, unit_of_work
 from knowngood.app.store.evidence.voids import void_results
 from knowngood.app.web.auth.audit_page import SHOWN, AuditPage
+from knowngood.app.web.html.i18n import exact
 from tests.make import NOON
 from tests.web.asking import bearer, client_of, shown
 from tests.web.given import make_token
@@ -88,7 +89,7 @@ def test_whatever_an_entry_holds_is_shown(boss: TestClient, own_engine: Engine) 
     with unit_of_work(own_engine) as s:
         void_results(s, VoidSpan("", "0123456789ab", None, NOON), "it overheats", by=Actor("lead"), now=NOON)
         audit_log.note(s, Actor("lead"), "x", "y", NOON, odd=[{"a": [1]}], none=None, empty={}, flag=False, number=0)
-    span = f"span: token 0123456789ab, clock measured, to {NOON.isoformat()}"
+    span = f"span: token 0123456789ab, clock measured, to {exact(NOON)}"
     assert [line.details for line in shown(boss, "/audit", AuditPage).lines[:2]] == [
         "odd: a 1; flag: False; number: 0",
         f"attempts: 0; cells: 0; changed: 0; reason: it overheats; {span}",
