@@ -1,0 +1,140 @@
+"""pytorch-197811: a closure over another Tensor method runs the graph that was compiled for the first.
+
+Two closures of one factory, over the methods of addition and of multiplication of Tensor, compiled one after the other.
+Each must compute its own: 6 + 3 and 6 * 3.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import torch
+
+SIGNATURE = r"expected the product 18, got the sum 9"
+
+_METHODS = {
+    "operator": (torch.Tensor.__add__, torch.Tensor.__mul__),
+    "method": (torch.Tensor.add, torch.Tensor.mul),
+}
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+def _closure(operation):
+    def _apply(x, y):
+        return operation(x, y)
+
+    return _apply
+
+
+def _observe(add, multiply):
+    x, y = torch.tensor([6.0, 0.5]), torch.tensor([3.0, 8.0])
+    sums, products = add(x, y).tolist(), multiply(x, y).tolist()
+    if sums == [9.0, 8.5] and products == sums:
+        raise WrongResult("expected the product 18, got the sum 9 (the graph of the first closure)")
+    if (sums, products) != ([9.0, 8.5], [18.0, 4.0]):
+        raise WrongResult("expected the sums 9 and 8.5 and the products 18 and 4, got {} and {}".format(sums, products))
+    return {"sums": sums, "products": products}
+
+
+def control(methods="operator"):
+    return _observe(*map(_closure, _METHODS[methods]))
+
+
+def baseline(methods="operator"):
+    add, multiply = map(_closure, _METHODS[methods])
+    return _observe(torch.compile(add, dynamic=True), torch.compile(multiply, dynamic=True))
+
+
+def functions(methods="operator"):
+    """A captured function of torch is guarded."""
+    add, multiply = _closure(torch.add), _closure(torch.mul)
+    return _observe(torch.compile(add, dynamic=True), torch.compile(multiply, dynamic=True))
+
+
+def _add(x, y, methods="operator"):
+    return _METHODS[methods][0](x, y)
+
+
+def _multiply(x, y, methods="operator"):
+    return _METHODS[methods][1](x, y)
+
+
+def own_code(methods="operator"):
+    """Kept graphs are found by code object: functions with a code of their own share none."""
+    add, multiply = torch.compile(_add, dynamic=True), torch.compile(_multiply, dynamic=True)
+    return _observe(lambda x, y: add(x, y, methods), lambda x, y: multiply(x, y, methods))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())
