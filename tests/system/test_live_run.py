@@ -96,7 +96,7 @@ def test_a_real_run_fills_cells_while_somebody_looks(
         for sign, name in (("passes", "toy-passes-1"), ("fails", "toy-fixed-1")):
             cell = matrix.get_by_role("link", name=re.compile(f"^{sign}.*{name} on {re.escape(BUILD)}"))
             expect(cell.first).to_be_visible(timeout=PATIENCE_MS)
-        expect(run.locator(".results")).to_contain_text("toy-passes-1 baseline")
+        expect(run.locator(".results")).to_contain_text("toy-passes-1 · baseline")
         if scripts:
             assert all(page.evaluate("window.neverLoadedAgain") for page in (run, matrix))
         matrix.goto(f"{site}/workers")
