@@ -345,7 +345,7 @@ def test_a_very_large_matrix_has_characters_for_drawings(own: TestClient, own_en
     builds = [make_build(f"2.{minor}.0+cu124") for minor in range(1, 41)]
     given.save(own_engine, issues, builds)
     large, small = own.get(MATRIX), own.get(f"{MATRIX}?issues=toy-1")
-    assert '<table class="matrix plain"' in large.text
+    assert '<table class="matrix plain many"' in large.text
     assert '"><svg><use href="#s-notrun"/></svg></a>' not in large.text
     assert '"><svg><use href="#s-notrun"/></svg></a>' in small.text
 
