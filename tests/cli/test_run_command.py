@@ -42,6 +42,9 @@ def test_one_command_tries_workarounds_only_where_their_issue_is_seen(
 ) -> None:
     fresh = make_installation(tmp_path, wheels, store=new_setting())
     where = ("--builds", "torch-0.0.1+mini,torch-0.0.2+mini", "--issues", "toy-fixed-1")
+    for cell in fresh.answer("run", *where, "--no-workarounds", "--json")["cells"]:
+        assert cell["verdict"] in {"affected", "not_affected"}
+        assert set(cell["workarounds"].values()) == {"unverified"}
     first, second = fresh.answer("run", *where, "--where-affected", "--json")["cells"]
     assert (first["verdict"], second["verdict"]) == ("affected", "not_affected")
     assert "unverified" not in first["workarounds"].values()

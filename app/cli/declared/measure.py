@@ -44,6 +44,7 @@ RUN = command(
         "--where-affected",
         help_="Workarounds only on the builds where their issue is seen: a fraction of the arms.",
     ),
+    flag("--no-workarounds", help_="Controls and baselines alone: whether the issue is there."),
     flag("--next", "next_up", help_="What `next` says is worth most, in that order."),
     option("--minutes", type=_MINUTES, default=60, help="With --next: how long it may take."),
     DRY_RUN,

@@ -47,6 +47,7 @@ def run(
     confirm: bool,
     force: bool,
     where_affected: bool,
+    no_workarounds: bool,
     next_up: bool,
     minutes: float,
     dry_run: bool,
@@ -58,7 +59,8 @@ def run(
     fail_on: Names,
 ) -> Exit:
     failing = verdicts(fail_on)
-    if next_up and (builds or issues or pack or python or repeat > 1 or confirm or force or where_affected):
+    others = (builds, issues, pack, python, repeat > 1, confirm, force, where_affected, no_workarounds)
+    if next_up and any(others):
         raise BadRequest("--next chooses what to run; of the others it takes --minutes, --hardware and --dry-run")
     settings = read_settings()
     configure(settings.log_format, settings.log_level or "warning")
@@ -67,7 +69,14 @@ def run(
     engine = opened_with_catalogue(settings)
     work = Work(settings, unpacked, _adopt(engine, python))
     chosen = _chosen_for(engine, work, builds, issues, hardware)
-    wanted = PlanRequest(repeat=repeat, confirm=confirm, force=force, where_affected=where_affected, now=now())
+    wanted = PlanRequest(
+        repeat=repeat,
+        confirm=confirm,
+        force=force,
+        where_affected=where_affected,
+        workarounds=not no_workarounds,
+        now=now(),
+    )
     if next_up:
         planned, chosen = _proposed(engine, settings, chosen, minutes)
     else:
