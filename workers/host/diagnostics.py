@@ -125,7 +125,7 @@ def _complaint(command: list[str], environ: Mapping[str, str], within: Sequence[
         return f"took over {_TRY_S} s"
     if ran.returncode == 0:
         return None
-    if ran.returncode == -signal.SIGKILL:
+    if _was_killed(ran):
         return "was killed (SIGKILL), twice"
     lines = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ran.stderr.splitlines()
     return lines[0].rpartition(": ")[2] if lines else f"exit {ran.returncode}"
@@ -214,7 +214,14 @@ def _sandboxed(
 def _run(command: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Once more where it was killed from outside, as by a kernel short of memory: that answers nothing."""
     ran = _run_once(command, environ)
-    return _run_once(command, environ) if ran.returncode == -signal.SIGKILL else ran
+    return _run_once(command, environ) if _was_killed(ran) else ran
+
+
+def _was_killed(ran: subprocess.CompletedProcess[str]) -> bool:
+    """It or a program it ran: GCC's driver ends with an exit code of its own where its compiler proper was killed."""
+    return ran.returncode == -signal.SIGKILL or (
+        ran.returncode > 0 and "Killed signal terminated program" in ran.stderr
+    )
 
 
 def _run_once(command: list[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

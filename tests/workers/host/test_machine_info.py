@@ -213,6 +213,19 @@ def test_a_compiler_that_makes_nothing_that_runs_is_no_compiler(tmp_path: Path) 
     assert "No such file" in trouble.sentence
 
 
+KILLED = "echo 'g++: fatal error: Killed signal terminated program cc1plus' >&2; exit 1"
+
+
+@needs_compiler
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_compiler_killed_once_is_asked_again_and_killed_twice_is_said_to_be(tmp_path: Path, times: int) -> None:
+    count = f'echo >> {tmp_path}/asked; [ "$(wc -l < {tmp_path}/asked)" -gt {times} ]'
+    program(tmp_path, "g++", f'{count} && exec /usr/bin/g++ "$@"; {KILLED}')
+    trouble = host_trouble(None, tmp_path, (), {"PATH": f"{tmp_path}:/usr/bin:/bin"})
+    assert (trouble is None) is (times == 1)
+    assert trouble is None or "was killed (SIGKILL), twice" in trouble.sentence
+
+
 def test_an_attempt_that_compiles_nothing_needs_no_compiler(tmp_path: Path) -> None:
     assert host_trouble(None, tmp_path, ("eager", "xla_compile"), {"PATH": str(tmp_path)}) is None
 
