@@ -181,6 +181,7 @@ FrameName = Annotated[
     _Form(r"^[A-Za-z_<][A-Za-z0-9_<>.]*$", 'the name of a function, a kernel or a class, such as "Model.forward"'),
 ]
 FunctionName = Annotated[str, _Form(r"^[a-z][a-z0-9_]*$", "the name of a function (lower case, digits, underscores)")]
+VectorIsa = Annotated[str, _Form(r"^(avx2|avx512)$", 'a vector ISA, "avx2" or "avx512"')]
 Capability = Annotated[str, _Form(r"^\d{1,2}\.\d$", 'a compute capability such as "7.0"')]
 PythonVersion = Annotated[str, _Form(r"^3\.\d{1,2}$", 'a version of Python such as "3.11"')]
 GitRevision = Annotated[str, _Form(r"^[0-9a-f]{40}$", "a git revision of 40 hexadecimal digits")]

@@ -155,6 +155,7 @@ def _requires(table: RequiresTable) -> Requires:
         python=table.python,
         compute_capability=capability,
         package=table.package,
+        vector_isas=tuple(table.vector_isas),
     )
 
 

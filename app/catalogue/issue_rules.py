@@ -193,6 +193,8 @@ def _device(requires: Mapping[str, Any], outline: Outline) -> Iterator[Finding]:
     device = requires.get("device", "cpu")
     if "compute_capability" in requires and device != "cuda":
         yield ("requires", "compute_capability"), '"compute_capability" has no meaning without device = "cuda"'
+    if requires.get("vector_isas") and device != Device.CPU:
+        yield ("requires", "vector_isas"), '"vector_isas" has no meaning without device = "cpu"'
     own = next((probe for probe in outline.exercises if probe.startswith(_DEVICES_OWN)), None)
     if device == Device.ANY and own:
         words = f'device = "any" is refused: the baseline exercises "{own}", which is another path on each device'

@@ -34,6 +34,7 @@ from knowngood.app.catalogue.field_types import (
     Summary,
     Text,
     Url,
+    VectorIsa,
     VersionText,
 )
 from knowngood.app.catalogue.warnings.codes import WarningCode
@@ -102,6 +103,8 @@ class RequiresTable(_Table):
     """The least compute capability of the GPU, such as "7.0"."""
     package: PackageName = ""
     """The package that the issue concerns, such as "torchao": an environment without it does not have the issue."""
+    vector_isas: list[VectorIsa] = []
+    """The vector ISAs of the CPU that its result depends on, "avx2" and "avx512": it is measured with each."""
 
 
 class ReleasePackagesTable(_Table):

@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.hardware_classes import isa_classes, isa_of, whole_class
 
 
 class Culprit(StrEnum):
@@ -220,7 +221,8 @@ class Workaround:
 class Requires:
     """Where the issue can exist at all. `torch` is a specifier; `python` likewise; `compute_capability` a minimum.
 
-    `package` names the one that it concerns (canonical, PEP 503): whoever does not have it has not the issue.
+    `package` names the one that it concerns (canonical, PEP 503): whoever does not have it has not the issue. On
+    `vector_isas` its result depends: it is measured with each of them.
     """
 
     device: Device = Device.CPU
@@ -228,6 +230,7 @@ class Requires:
     python: str = ""
     compute_capability: tuple[int, int] | None = None
     package: str = ""
+    vector_isas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -401,6 +404,8 @@ def unmet(requires: Requires, build: Build, hardware: str) -> str | None:
         return f"applies to torch {requires.torch}; this is {build.torch}"
     if not is_for_python(requires, build.python):
         return f"applies to Python {requires.python}; this is {build.python}"
+    if isa_of(hardware) and not _has_isa_classes(requires, build, isa_of(hardware)):
+        return f"has no answer of its own with {isa_of(hardware)}: see {whole_class(hardware)}"
     if requires.device is Device.CUDA:
         return _no_cuda(requires, build, hardware)
     if requires.device is Device.CPU and not hardware.startswith("cpu-"):
@@ -421,6 +426,22 @@ def is_measured_on(issue: Issue, build: Build, hardware: str) -> bool:
     if issue.requires.device is Device.ANY and not hardware.startswith("cpu-"):
         return False
     return inapplicable(issue, build, hardware) is None
+
+
+def is_asked_on(issue: Issue, build: Build, hardware: str) -> bool:
+    """Whether a cell is measured by itself. What depends on the vector ISA is asked with each one of its own, and its
+    cell of the whole CPU class says what these say.
+    """
+    if any(_has_isa_classes(issue.requires, build, isa_of(one)) for one in isa_classes(hardware)):
+        return False
+    return is_measured_on(issue, build, hardware)
+
+
+_FIRST_WITH_ISA = Version("2.6")  # before it nothing outside of a process chooses the ISA that Inductor takes
+
+
+def _has_isa_classes(requires: Requires, build: Build, isa: str) -> bool:
+    return isa in requires.vector_isas and build.build_id.version >= _FIRST_WITH_ISA
 
 
 def is_for_python(requires: Requires, python: str) -> bool:

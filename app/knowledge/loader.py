@@ -7,6 +7,7 @@ from sys import intern
 
 import sqlalchemy as sa
 
+from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace
@@ -57,7 +58,7 @@ def load_knowledge(
         issues=known_issues,
         builds={build.id: build for build in readable},
         cells=found,
-        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        hardware=whole_classes(hardware for _, _, hardware in found),
         as_of=now,
         flaky=flaky,
     )
@@ -122,7 +123,7 @@ def load_known_at(s: Session, at: datetime, **wanted: Collection[str] | None) ->
         issues={issue.id: issue for issue in load_issues(s)},
         builds={build.id: build for build in load_builds(s)},
         cells=found,
-        hardware=tuple(sorted({hardware for _, _, hardware in found})),
+        hardware=whole_classes(hardware for _, _, hardware in found),
         as_of=at,
         infers=False,
     )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from sys import intern
 
+from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import RULES
 from knowngood.app.domain.watch_list import WatchList
@@ -76,7 +77,7 @@ def _knowledge(db: sqlite3.Connection, now: datetime, source: bytes | None) -> K
         issues={id_: parse_issue(doc) for id_, doc in issues},
         builds={build.id: build for build in in_order},
         cells=LazyCells(read_cell, cells),
-        hardware=tuple(sorted({hardware for _, _, hardware in cells})),
+        hardware=whole_classes(hardware for _, _, hardware in cells),
         as_of=now,
         flaky=flaky_places(cells),
     )

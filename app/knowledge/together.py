@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import (
@@ -41,7 +42,7 @@ def together(own: Knowledge, other: Knowledge) -> Knowledge:
         issues=dict(sorted({**other.known.issues, **own.known.issues}.items())),
         builds={build.id: build for build in sorted(builds.values(), key=lambda one: one.build_id)},
         cells=cells,
-        hardware=tuple(sorted({hardware for _, _, hardware in cells})),
+        hardware=whole_classes(hardware for _, _, hardware in cells),
         as_of=own.known.as_of,
         flaky=_flaky(own.known, other.known, cells),
     )

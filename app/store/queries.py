@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
 from knowngood.app.domain.measuring.machine import Machine
@@ -153,8 +154,8 @@ def load_cells(
 
 
 def load_hardware(s: Session) -> tuple[str, ...]:
-    """The hardware classes that any cell was measured on."""
-    return tuple(sorted(s.execute(sa.select(cells.c.hardware).distinct()).scalars()))
+    """The hardware classes that any cell was measured on, those of vector ISAs under the class that they divide."""
+    return whole_classes(s.execute(sa.select(cells.c.hardware).distinct()).scalars())
 
 
 def load_measured_builds(s: Session, hardware: str) -> frozenset[str]:

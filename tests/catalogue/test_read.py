@@ -119,6 +119,18 @@ DOCUMENTS = {
     "no specifier": ('torch = ">=2.1"', 'torch = "newer"', '"newer"', "no version specifier"),
     "a capability for a CPU": (REQUIRES, '[requires]\ncompute_capability = "7.0"\n', "compute_c", 'device = "cuda"'),
     "a capability that is none": (REQUIRES, '[requires]\ncompute_capability = "sm_70"\n', "sm_70", 'such as "7.0"'),
+    "a vector ISA that is none": (
+        REQUIRES,
+        '[requires]\nvector_isas = ["sse2"]\n',
+        "vector_isas",
+        '"avx2" or "avx512"',
+    ),
+    "a vector ISA of a GPU": (
+        REQUIRES,
+        '[requires]\ndevice = "cuda"\nvector_isas = ["avx2"]\n',
+        "vec",
+        'device = "cpu"',
+    ),
     "a date in a text": ("dated = 2026-07-28", 'dated = "2026-07-28"', "dated", "valid date"),
     "an expression that is none": (PATTERN, '"(unclosed"', "pattern =", "no regular expression"),
     "an expression for everything": (PATTERN, '"x?"', "pattern =", "matches the empty text"),
@@ -584,6 +596,14 @@ def test_an_issue_is_one_of_whoever_has_a_package(packages: str, example: Exampl
     (issue,) = read_catalogue([changed.write(tmp_path)]).issues
 
     assert issue.requires.package == "torch-xla"
+
+
+def test_the_vector_isas_that_a_result_depends_on_are_read(example: Example, tmp_path: Path) -> None:
+    document = (REQUIRES, '[requires]\nvector_isas = ["avx2", "avx512"]\n')
+
+    (issue,) = read_catalogue([example.changed(document=document).write(tmp_path)]).issues
+
+    assert issue.requires.vector_isas == ("avx2", "avx512")
 
 
 def test_a_needed_capability_is_a_pair_of_numbers(example: Example, tmp_path: Path) -> None:

@@ -68,7 +68,13 @@ from knowngood.workers.agent.sandbox_policy import (
 )
 from knowngood.workers.host.diagnostics import kernel_trouble
 from knowngood.workers.host.gpu_lock import Gpus, HeldGpu, open_gpus
-from knowngood.workers.host.machine_info import code_trouble, describe_machine, driver_trouble
+from knowngood.workers.host.machine_info import (
+    code_trouble,
+    describe_machine,
+    driver_trouble,
+    isa_trouble,
+    other_isa_trouble,
+)
 from knowngood.workers.provision.provisioner import (
     Cancelled,
     Environment,
@@ -184,7 +190,9 @@ class _Job:
 
     def _work(self) -> str:
         self._require_isolation(self._host.level, self._host.why_not)
-        trouble = self._no_gpu() or driver_trouble(self._spec.build, self._machine, self._spec.hardware)
+        spec = self._spec
+        trouble = self._no_gpu() or driver_trouble(spec.build, self._machine, spec.hardware)
+        trouble = trouble or isa_trouble(self._machine, spec.hardware)
         if trouble:
             self._finish_unstarted(trouble, lock_digest="")
             return ""
@@ -360,6 +368,8 @@ class _Job:
                     is_cancelled=self.stop.is_set,
                 )
                 done = replace(done, record=self._with_trouble(done.record, arm, environment, place, scratch))
+            other_isa = other_isa_trouble(self._spec.hardware, arm.env, done.record.imported)
+            done = replace(done, record=replace(done.record, trouble=other_isa)) if other_isa else done
         except OSError as failure:
             done = Execution(_not_placed(failure, environment, self._config.root), log="")
         return _TimedExecution(done, started_at, datetime.now(UTC))

@@ -385,6 +385,7 @@ _OBSERVATION_FIELDS: Mapping[str, Mapping[str, type]] = {
     "started": {},
     "probe": {"name": str},
     "probes": {"counts": dict, "paths": list},
+    "used": {"versions": dict},
     "returned": {"observed": dict},
     "raised": {"kind": str, "message": str, "text": str, "marked": str},
     "left": {"code": str},
@@ -486,7 +487,7 @@ def _record(report: Mapping[str, Any], observations: Sequence[Mapping[str, Any]]
         if "raised" in saw
         else None,
         trouble=_trouble(report, saw, foreign),
-        imported=imported.get("versions", {}),
+        imported={**imported.get("versions", {}), **saw.get("used", {}).get("versions", {})},
         wall_s=round(report["wall_s"], 3),
         own_s=round(own_s, 3),
         peak_bytes=report["peak_bytes"],

@@ -23,6 +23,7 @@ from uuid import uuid4
 import structlog
 
 from knowngood.app.domain.errors import KnownGoodError, StoreUnusable
+from knowngood.app.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.app.domain.measuring.job import Event, JobEnded, JobSpec, Provisioning
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, reading, unit_of_work
@@ -84,8 +85,10 @@ class DispatchOptions:
     def room_now(self) -> Mapping[str, int]:
         """How many jobs of each class may be under way."""
         if self.room is not None:
-            return self.room()
-        return {class_: self.cuda_jobs if class_.startswith("cuda-") else self.jobs for class_ in self.hardware}
+            room = self.room()
+        else:
+            room = {one: self.cuda_jobs if one.startswith("cuda-") else self.jobs for one in self.hardware}
+        return {one: room[whole_class(one)] for one in with_isa_classes(room)}
 
 
 def process_of(holder: str) -> str:
@@ -345,8 +348,8 @@ class _Dispatcher:
         return claimed
 
     def _classes_with_room(self) -> tuple[str, ...]:
-        busy = Counter(active.spec.hardware for active in self._active.values())
-        return tuple(class_ for class_, jobs in self._how.room_now().items() if busy[class_] < jobs)
+        busy = Counter(whole_class(active.spec.hardware) for active in self._active.values())
+        return tuple(class_ for class_, jobs in self._how.room_now().items() if busy[whole_class(class_)] < jobs)
 
     def _start(self, spec: JobSpec) -> bool:
         """False where nobody is there to take it, other than was thought."""

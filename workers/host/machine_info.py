@@ -16,6 +16,7 @@ import psutil
 import pynvml
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.hardware_classes import has_isa, isa_environment, isa_of
 from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import read_any
@@ -156,6 +157,30 @@ def driver_trouble(build: Build, machine: Machine, hardware: str) -> Trouble | N
         f"driver {machine.driver} supports CUDA up to {machine.driver_cuda} and the build needs {build.cuda}; "
         "update the driver, or measure this build on another machine",
     )
+
+
+def isa_trouble(machine: Machine, hardware: str) -> Trouble | None:
+    """Say that this host's processor lacks the vector ISA of a class; None where it has it, or the class names none."""
+    isa = isa_of(hardware)
+    if not isa or has_isa(machine.isa, isa):
+        return None
+    return Trouble(
+        TroubleCode.NO_VECTOR_ISA,
+        f"this processor has no {isa} (its widest vector ISA: {machine.isa}); measure it on a machine that has",
+    )
+
+
+def other_isa_trouble(hardware: str, env: Mapping[str, str], imported: Mapping[str, str]) -> Trouble | None:
+    """Say that a process used another vector ISA than its class names; None where it did not, or an arm's own variable
+    (`env`) asked for another. `imported` is what the process said of itself.
+    """
+    if isa_environment(hardware).items() - env.items():
+        return None
+    told = [imported[name] for name in ("vector_isa", "vector_isa_inductor") if name in imported]
+    others = [one for one in told if isa_of(hardware) and not one.startswith(isa_of(hardware))]
+    if not others:
+        return None
+    return Trouble(TroubleCode.HARNESS, f"ran with {', '.join(others)} where {isa_of(hardware)} was asked for")
 
 
 def code_trouble(hardware: str, compiled_for: str) -> Trouble | None:

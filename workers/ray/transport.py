@@ -21,6 +21,7 @@ import orjson
 import structlog
 
 from knowngood.app.domain.errors import FleetUnusable
+from knowngood.app.domain.hardware_classes import whole_class
 from knowngood.app.domain.measuring.job import EnvironmentReady, Event, JobEnded, JobSpec, Provisioning
 from knowngood.app.domain.measuring.placement import (
     RELEASE,
@@ -137,13 +138,14 @@ class RayTransport(AbstractContextManager["RayTransport"]):
             number = str(next(self._numbers))
             handle = RayJobHandle(self, number, spec)
             self._handles[number] = handle
-            self._placements[number] = _Placement(spec.hardware, choice.best, key)
+            self._placements[number] = _Placement(whole_class(spec.hardware), choice.best, key)
         body = {"spec": codec.dump_spec(spec).decode(), "options": _options(spec, choice)}
         self.send("start", number, body)
         return handle
 
     def _choose(self, spec: JobSpec, key: str) -> Placement | None:
-        busy = Counter(place.node for place in self._placements.values() if place.hardware == spec.hardware)
+        class_ = whole_class(spec.hardware)
+        busy = Counter(place.node for place in self._placements.values() if place.hardware == class_)
         return choose(
             self.members,
             spec.hardware,

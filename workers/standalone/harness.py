@@ -9,7 +9,8 @@ Standard library only, Python 3.9 and newer, torch 2.1 and newer. Two ways in, o
 
 Each observation is one line of JSON with `saw`, the monotonic time `at` and the attempt's `nonce`, which stands neither
 in the arm's variables nor in its arguments: the agent refuses lines without it. Lines written before a process dies
-remain: `imported`, `started`, `probe` (first time), `probes` (final counts, and the `paths` that were gone), then
+remain: `imported`, `started`, `probe` (first time), `probes` (final counts, and the `paths` that were gone), `used`
+(the vector ISAs, where one is asked for), then
 `returned`, `raised` or `left` (SystemExit).
 Not here: limits and clean-up (supervisor), and what any of it means (the domain).
 """
@@ -111,7 +112,10 @@ def run_arm(arm: Mapping[str, Any], tell: _Tell) -> int:
         function = getattr(_load_script(arm["script"]), arm["function"])
         with _probes(arm["exercises"], tell):
             tell("started")
-            observed = function(**arm["params"])
+            try:
+                observed = function(**arm["params"])
+            finally:
+                _tell_vector_isas(torch, tell)
     except SystemExit as left:
         tell("left", code=str(left.code))
         raise
@@ -122,6 +126,20 @@ def run_arm(arm: Mapping[str, Any], tell: _Tell) -> int:
         return 1
     tell("returned", observed=_as_text(observed))
     return 0
+
+
+def _tell_vector_isas(torch: ModuleType, tell: _Tell) -> None:
+    """Which ISAs were used, where the worker asked for one: by torch's own kernels, and by Inductor if it had to choose
+    (asking it first would compile something).
+    """
+    if "ATEN_CPU_CAPABILITY" not in os.environ:
+        return
+    with contextlib.suppress(Exception):
+        used = {"vector_isa": str(torch.backends.cpu.get_cpu_capability()).lower()}
+        inductor = sys.modules.get("torch._inductor.cpu_vec_isa")
+        if inductor is not None and inductor.valid_vec_isa_list.cache_info().currsize:
+            used["vector_isa_inductor"] = str(inductor.pick_vec_isa())
+        tell("used", versions=used)
 
 
 def _prepare_process(arm: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ ATTEMPTS_SHOWN = 100
 issue's attempts (`/api/v1/attempts`) has them all, in parts.
 """
 
-_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}(-[a-z0-9]{1,10})?|cuda-sm_[0-9]{2,4}[a-z]?")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def load_cell_evidence(
     build, _ = find_build(session, build_id)
     if at is not None:
         known = known_then(session, at, issues=[issue.id], builds=[build.id])
-    measured = tuple(one for one in known.hardware if (issue.id, build.id, one) in known.cells)
+    measured = tuple(one for one in known.classes_of(issue.id) if (issue.id, build.id, one) in known.cells)
     class_ = _class(hardware, measured)
     cell = known.cell(issue, build, class_)
     attempts = load_attempts(session, issue.id, build.id, class_, None if at else ATTEMPTS_SHOWN)

@@ -42,7 +42,7 @@ class CellSections:
 def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Collection[WorkaroundView]) -> CellSections:
     """`shown` are the workarounds whose text the page has."""
     newest_first = told_builds(known)[::-1]
-    cells = [known.cell(issue, build, hardware) for hardware in known.hardware for build in newest_first]
+    cells = [known.cell(issue, build, hardware) for hardware in known.classes_of(issue.id) for build in newest_first]
     measured = tuple(_page(context, issue, known, cell) for cell in cells if cell.measured_at)
     named = {one.id for one in shown}
     texts = {view.id: view for one in measured for view in one.workarounds if view.id not in named}

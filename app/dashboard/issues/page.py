@@ -33,6 +33,7 @@ from knowngood.app.domain.verdicts.matrix import (
     telling_class,
 )
 from knowngood.app.domain.verdicts.status import status_of
+from knowngood.app.domain.verdicts.vector_isa import isa_difference
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
 from knowngood.app.domain.vocabulary import ANSWERS, SEVERITY, StatusLabel
@@ -154,6 +155,7 @@ class IssuePage:
     title: str
     summary: Markup
     strips: tuple[Strip, ...]
+    isas: str
     lifespans: LifespanChart
     spans: tuple[SpanLine, ...]
     build: Build
@@ -272,6 +274,7 @@ def issue_page(
         title=context.title_of(issue),
         summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
+        isas=isa_difference(issue, telling.known),
         lifespans=lifespan_chart(
             context, lifespans_by_class(issue, telling.known, measured or (hardware,)), build=build.id, by_class=True
         ),

@@ -66,6 +66,7 @@ class RequiresBody(Body):
     python: str
     compute_capability: Annotated[str, BeforeValidator(lambda parts: ".".join(map(str, parts or ())))]
     package: str
+    vector_isas: list[str]
 
 
 class PackagesBody(Body):

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.hardware_classes import has_isa, isa_of, whole_class
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
 
 # Names of labels. Letters, digits and - _ . are all that Ray and Kubernetes allow in their values.
@@ -80,7 +81,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on a label: exactly `value`, or (`at_least`) a number or version that is not below it."""
+    """A condition on a label: exactly `value`, or (`at_least`) a number, version or vector ISA that is not below it."""
 
     label: str
     value: str
@@ -92,6 +93,8 @@ class Condition:
             return False
         if not self.at_least:
             return told == self.value
+        if self.label == ISA:
+            return has_isa(told, self.value)
         have, want = _numbers(told), _numbers(self.value)
         return have is not None and want is not None and have >= want
 
@@ -116,7 +119,7 @@ def able(members: Iterable[Member], hardware: str, conditions: Sequence[Conditio
     return tuple(
         member
         for member in members
-        if hardware in member.room and all(condition.holds(member.labels) for condition in conditions)
+        if whole_class(hardware) in member.room and all(condition.holds(member.labels) for condition in conditions)
     )
 
 
@@ -130,7 +133,11 @@ def room_of(members: Iterable[Member], conditions: Sequence[Condition]) -> dict[
 
 
 def needs_of(build: Build, hardware: str) -> tuple[Condition, ...]:
-    """A build's conditions on its machine: a driver for its CUDA's major version, as `driver_trouble` does."""
+    """A job's conditions on its machine: a driver for its build's major version of CUDA, as `driver_trouble` does, and
+    the vector ISA of its class.
+    """
+    if isa_of(hardware):
+        return (Condition(ISA, isa_of(hardware), at_least=True),)
     if not hardware.startswith("cuda-") or build.cuda is None:
         return ()
     return (Condition(DRIVER_CUDA, build.cuda.split(".")[0], at_least=True),)
@@ -166,12 +173,12 @@ def choose(
     found = able(found, hardware, kept)
     if not found:
         return None
-    label = CUDA if hardware.startswith("cuda-") else CPU
-    selector: dict[str, tuple[str, ...]] = {label: (hardware,)}
+    label, class_ = CUDA if hardware.startswith("cuda-") else CPU, whole_class(hardware)
+    selector: dict[str, tuple[str, ...]] = {label: (class_,)}
     for condition in (*conditions, *kept):
         told = {member.labels[condition.label] for member in found}
         selector[condition.label] = tuple(sorted(told & set(selector.get(condition.label, told))))
-    free = [one for one in found if one.id in holders and busy.get(one.id, 0) < one.room[hardware]]
+    free = [one for one in found if one.id in holders and busy.get(one.id, 0) < one.room[class_]]
     best = min(free, key=lambda one: (busy.get(one.id, 0), one.id), default=None)
     return Placement(selector, best.id if best else "")
 

@@ -9,6 +9,7 @@ from math import ceil
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
 from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -20,7 +21,7 @@ from knowngood.app.domain.issue import (
     binding,
     digest,
     environment_request,
-    is_measured_on,
+    is_asked_on,
     variants_of,
 )
 from knowngood.app.domain.measuring.job import PlannedArm
@@ -143,9 +144,10 @@ def plan_jobs(
     Outcomes that say nothing (infrastructure, cancelled) are never counted as done, so the same question asks again.
     Controls run before baselines and these before workarounds, so that an interrupted job has said what matters most.
     Changes are looked for along `line`, in release order; without it among `builds`. So are answers in doubt: such a
-    cell gets up to three attempts without being asked for more than one.
+    cell gets up to three attempts without being asked for more than one. Rows that depend on the vector ISA are asked
+    with each one, where the CPU's class is wanted.
     """
-    issues = tuple(issues)
+    issues, hardware = tuple(issues), with_isa_classes(hardware)
     doubts = find_doubts(issues, line or builds, hardware, known)
     changes = find_changes(issues, line or builds, hardware, known) if wanted.confirm else frozenset[_Finding]()
     jobs = []
@@ -153,7 +155,7 @@ def plan_jobs(
         for class_ in hardware:
             grouped: _Grouped = {}
             for issue in issues:
-                if is_measured_on(issue, build, class_):
+                if is_asked_on(issue, build, class_):
                     arms = missing_arms(issue, build, class_, known, wanted, changes, doubts)
                     grouped.setdefault(_shared(issue, build), []).extend(arms)
             jobs += _in_jobs(build, class_, grouped)
@@ -194,12 +196,17 @@ def recheck_cells(
     asked, only builds that exist with it count, and only issues that name no Python of their own.
     """
     twins = twins_of(builds, sample.python)
-    ids = {issue.id for issue in issues if not (sample.python and issue.requires.python)}
+    rows = {issue.id: issue for issue in issues if not (sample.python and issue.requires.python)}
+    classes = with_isa_classes(hardware)
     columns = {build for build, twin in twins.items() if not sample.python or twin.python != DEFAULT_PYTHON}
     steady = [
         cell
         for key, cell in known.cells.items()
-        if cell.verdict in STEADY and key[0] in ids and key[1] in columns and key[2] in hardware
+        if cell.verdict in STEADY
+        and key[0] in rows
+        and key[1] in columns
+        and key[2] in classes
+        and is_asked_on(rows[key[0]], twins[key[1]], key[2])
     ]
     drawn = sorted(steady, key=lambda cell: digest(f"{sample.seed} {cell.issue} {cell.build} {cell.hardware}"))
     return tuple(drawn[: sample.cells])

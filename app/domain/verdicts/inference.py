@@ -14,6 +14,7 @@ from itertools import combinations
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.hardware_classes import isa_of
 from knowngood.app.domain.identity_key import IdentityKey
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -178,6 +179,8 @@ class Claims:
         places: dict[tuple[str, BuildId, str | None, str], list[str]] = defaultdict(list)
         for issue, build, hardware in self.cells:
             known, row = self.builds.get(build), self.issues.get(issue)
+            if isa_of(hardware):  # what it says is in the cell of the whole class
+                continue
             if known is not None and row is not None and not row.requires.python and not row.is_smoke:
                 places[issue, known.build_id.apart_from_python, known.triton, hardware].append(build)
         return tuple(

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.issue_selectors import Names, names_of
 from knowngood.app.domain.measuring.machine import CPU_CLASS
@@ -70,7 +71,12 @@ class Known:
 
     def stored(self, issue: str) -> tuple[Cell, ...]:
         """Every stored cell of an issue, one class after the other, in release order."""
-        return tuple(cell for class_ in self.hardware for _, cell in self.measured(issue, class_))
+        return tuple(cell for class_ in self.classes_of(issue) for _, cell in self.measured(issue, class_))
+
+    def classes_of(self, issue: str) -> tuple[str, ...]:
+        """The measured classes; of a row that depends on the vector ISA also those of its ISAs."""
+        depends = issue in self.issues and self.issues[issue].requires.vector_isas
+        return with_isa_classes(self.hardware) if depends else self.hardware
 
     def was_measured(self, issue: str, hardware: str) -> bool:
         """Whether any build has more than "not run" and "does not apply" of an issue on a hardware class."""

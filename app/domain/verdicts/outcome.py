@@ -64,6 +64,7 @@ class TroubleCode(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     DRIVER_TOO_OLD = "driver_too_old"
     NO_CODE_FOR_CARD = "no_code_for_card"
+    NO_VECTOR_ISA = "no_vector_isa"
     GPU_LOST = "gpu_lost"
     GPU_BUSY = "gpu_busy"
     HARNESS = "harness"

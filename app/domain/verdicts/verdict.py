@@ -245,6 +245,9 @@ class Cell(OfCell):
         return min(own) if self.verdict is Verdict.NOT_AFFECTED else max(own)
 
 
+_UNSERVED = frozenset({TroubleCode.DRIVER_TOO_OLD, TroubleCode.NO_VECTOR_ISA})
+
+
 def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched | None = None) -> Judged:
     """Classify a stored attempt with today's rules and today's signature; `kept` is what looking for one came to."""
     judgement = classify(attempt.record, issue, attempt.arm, build, log, kept)
@@ -260,7 +263,7 @@ def judge(attempt: Attempt, issue: Issue, build: Build, log: str, kept: Searched
         wall_s=attempt.record.wall_s,
         no_build=trouble is not None and trouble.code is TroubleCode.NO_BUILD,
         marked=raised.marked if raised else "",
-        unserved=trouble is not None and trouble.code is TroubleCode.DRIVER_TOO_OLD,
+        unserved=trouble is not None and trouble.code in _UNSERVED,
         machine=attempt.machine,
         observed=attempt.record.observed,
         proof=attempt.record.proof,
@@ -293,7 +296,7 @@ def derive_cell(
         judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
         for variant in variants_of(issue, BASELINE)
     )
-    verdict, reason = _over_variants(findings)
+    verdict, reason = over_variants(findings)
     reason = _beside_the_report(issue, verdict, reason, findings)
     telling = _telling(baseline or attempts, verdict)
     refused = [one for one in made if one.unserved]
@@ -546,7 +549,7 @@ def _attempts(n: int) -> str:
 _MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
 
 
-def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
+def over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
     """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
     for verdict in _MOST_TELLING:
         found = [one for one in findings if one.verdict is verdict]

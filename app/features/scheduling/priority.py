@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build
-from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_measured_on
+from knowngood.app.domain.hardware_classes import with_isa_classes
+from knowngood.app.domain.issue import EnvironmentRequest, Issue, environment_request, is_asked_on
 from knowngood.app.domain.issue_selectors import is_all, meant_by, names_of, watched_issues
 from knowngood.app.domain.measuring.job import PlannedArm
 from knowngood.app.domain.measuring.planning import (
@@ -170,7 +171,7 @@ def _jobs(scheduling_state: SchedulingState) -> Iterator[ProposedJob]:
     groups: dict[_Group, list[PendingCell]] = defaultdict(list)
     lists: dict[_Group, set[str]] = defaultdict(set)
     builds: dict[EnvironmentRequest, Build] = {}
-    for class_ in scheduling_state.hardware:
+    for class_ in with_isa_classes(scheduling_state.hardware):
         news = _new_builds(scheduling_state, class_)
         for issue in scheduling_state.issues:
             watchers = scheduling_state.watched.get((issue.id, class_), ())
@@ -196,7 +197,7 @@ def _row(
     missing: dict[str, list[PlannedArm]] = {}
     for build in scheduling_state.builds:
         is_waiting = (issue.id, build.id, hardware) in scheduling_state.waiting
-        if not is_waiting and is_measured_on(issue, build, hardware):
+        if not is_waiting and is_asked_on(issue, build, hardware):
             arms = missing_arms(issue, build, hardware, scheduling_state.known, wanted)
             missing |= {build.id: arms} if arms else {}
     halving = _halving(scheduling_state, issue.id, hardware, missing)

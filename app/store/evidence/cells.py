@@ -10,8 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.hardware_classes import isa_classes, whole_class
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void, voided
+from knowngood.app.domain.verdicts.vector_isa import over_isas
 from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge
 from knowngood.app.serialization import codec
 from knowngood.app.store import bulk_insert, unreadable
@@ -140,12 +142,35 @@ def rederive(
     and whoever stored it has marked and counted it.
     """
     catalogue = catalogue or StoredCatalogue(s)
-    known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
     changes: list[CellChange] = []
-    for some in pieces(known, _WRITTEN_AT_ONCE):
-        changes += _rederive_some(s, catalogue, some, arrived or {})
+    for known in _in_turn(catalogue, keys):
+        for some in pieces(known, _WRITTEN_AT_ONCE):
+            changes += _rederive_some(s, catalogue, some, arrived or {})
     _announce_changes(s, changes, now, run)
     return tuple(changes)
+
+
+def _in_turn(catalogue: StoredCatalogue, keys: Iterable[CellKey]) -> tuple[list[CellKey], list[CellKey]]:
+    """The cells of known issues and builds, and after them those that rest on cells of vector ISAs beside attempts of
+    their own: whatever changes one of these changes them too.
+    """
+    wanted = set(keys)
+    wanted |= {key._replace(hardware=whole_class(key.hardware)) for key in wanted}
+    known = [key for key in sorted(wanted) if catalogue.find(key) is not None]
+    resting = [key for key in known if _isa_keys(catalogue, key)]
+    return [key for key in known if key not in set(resting)], resting
+
+
+def _load_of_isas(s: Session, keys: Mapping[CellKey, Sequence[CellKey]]) -> Mapping[CellKey, Sequence[Cell]]:
+    wanted = [one for of in keys.values() for one in of]
+    docs = _load_docs(s, wanted) if wanted else {}
+    return {key: [documents.read_cell(one, docs[one]) for one in of if one in docs] for key, of in keys.items()}
+
+
+def _isa_keys(catalogue: StoredCatalogue, key: CellKey) -> list[CellKey]:
+    place = catalogue.find(key)
+    depends = place is not None and place.issue.requires.vector_isas
+    return [key._replace(hardware=one) for one in isa_classes(key.hardware)] if depends else []
 
 
 def _rederive_some(
@@ -170,14 +195,15 @@ def _derive_each(
     s: Session, catalogue: StoredCatalogue, keys: Sequence[CellKey], arrived: Mapping[CellKey, IncomingForCell]
 ) -> Iterator[tuple[CellKey, "_Derived"]]:
     said = load_notes(s, keys)
+    of_isas = _load_of_isas(s, {key: _isa_keys(catalogue, key) for key in keys})
     numbers = _load_numbers(s, [key for key in keys if key in arrived])
     whole = {key for key, number in numbers.items() if number == len(arrived[key].ids)}
     for key in whole:
-        yield key, _derive(catalogue, key, _Held(), said[key], arrived[key])
+        yield key, _derive(catalogue, key, _Held(), said[key], arrived[key], of_isas[key])
     for some in pieces([key for key in keys if key not in whole], _READ_AT_ONCE):
         held = _load_held(s, catalogue, some, arrived=arrived)
         for key in some:
-            yield key, _derive(catalogue, key, held[key], said[key], arrived.get(key, _NOTHING_ARRIVED))
+            yield key, _derive(catalogue, key, held[key], said[key], arrived.get(key, _NOTHING_ARRIVED), of_isas[key])
 
 
 def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[Cell, ...]:
@@ -185,14 +211,18 @@ def derive_until(s: Session, keys: Iterable[CellKey], until: datetime) -> tuple[
     that have none. Nothing is stored; the cost grows with the number of those attempts.
     """
     catalogue = StoredCatalogue(s)
-    known = [key for key in sorted(set(keys)) if catalogue.find(key) is not None]
-    found: list[Cell] = []
-    for some in pieces(known, _READ_AT_ONCE):
-        held = _load_held(s, catalogue, some, until=until)
-        said = load_notes(s, some, until)
-        derived = (_derive(catalogue, key, held[key], said[key], _NOTHING_ARRIVED).cell for key in some)
-        found += [cell for cell in derived if cell is not None]
-    return tuple(found)
+    keys = set(keys)
+    first, resting = _in_turn(catalogue, {*keys, *(one for key in keys for one in _isa_keys(catalogue, key))})
+    found: dict[CellKey, Cell] = {}
+    for known in (first, resting):
+        for some in pieces(known, _READ_AT_ONCE):
+            held = _load_held(s, catalogue, some, until=until)
+            said = load_notes(s, some, until)
+            for key in some:
+                of_isas = [found[one] for one in _isa_keys(catalogue, key) if one in found]
+                derived = _derive(catalogue, key, held[key], said[key], _NOTHING_ARRIVED, of_isas).cell
+                found |= {key: derived} if derived is not None else {}
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)
@@ -229,15 +259,21 @@ class _Derived:
 
 
 def _derive(
-    catalogue: StoredCatalogue, key: CellKey, held: _Held, said: Sequence[Note], arrived: IncomingForCell
+    catalogue: StoredCatalogue,
+    key: CellKey,
+    held: _Held,
+    said: Sequence[Note],
+    arrived: IncomingForCell,
+    of_isas: Sequence[Cell],
 ) -> _Derived:
     place = catalogue.find(key)
-    if place is None or not (held.listed or arrived.ids):
+    is_measured = bool(held.listed or arrived.ids)
+    if place is None or not (is_measured or of_isas):
         return _Derived(None, None, ())
     judged = [judge(one.attempt, place.issue, place.build, one.log, one.searched) for one in held.counted]
     outcomes = {one.attempt: one.outcome.value for one in judged}
     not_counted = sum(one.void is not None for one in held.listed)
-    cell = derive_cell(
+    own = derive_cell(
         place.issue,
         place.build,
         key.hardware,
@@ -245,6 +281,7 @@ def _derive(
         superseded=len(held.listed) - len(judged) - not_counted + arrived.superseded,
         voided=not_counted + arrived.voided,
     )
+    cell = over_isas(place.issue, own if is_measured else None, of_isas) or own
     void = standing_void(said)
     cell = voided(cell, void) if void else cell
     return _Derived(

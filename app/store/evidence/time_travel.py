@@ -13,6 +13,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from knowngood.app.domain.errors import BadRequest
+from knowngood.app.domain.hardware_classes import whole_class, with_isa_classes
 from knowngood.app.domain.verdicts.verdict import Cell, CellKey
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import derive_until
@@ -38,15 +39,17 @@ def load_cells_at(
     Only cells with a later attempt are derived anew. Raises BadRequest where that would take MOST_ATTEMPTS or more.
     """
     live = load_cells(s, issues=issues, builds=builds, hardware=hardware)
-    moved = _moved_since(s, at, among(*zip(place_of(cells), (issues, builds, hardware), strict=True)))
+    classes = None if hardware is None else with_isa_classes(hardware)
+    moved = _moved_since(s, at, among(*zip(place_of(cells), (issues, builds, classes), strict=True)))
     cost = sum(moved.values())
     if cost > MOST_ATTEMPTS:
         raise BadRequest(
             f"{cost:,} attempts would have to be judged anew, more than {MOST_ATTEMPTS:,}; "
             "ask for fewer issues, builds or hardware classes"
         )
-    past = {cell.key: cell for cell in derive_until(s, [key for key, n in moved.items() if n], at)}
-    found = (past.get(cell.key) if cell.key in moved else cell for cell in live)
+    resting = {key._replace(hardware=whole_class(key.hardware)) for key in moved} - moved.keys()
+    past = {cell.key: cell for cell in derive_until(s, {*resting, *(key for key, n in moved.items() if n)}, at)}
+    found = (past.get(cell.key) if cell.key in moved or cell.key in resting else cell for cell in live)
     return tuple(cell for cell in found if cell is not None)
 
 

@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 from starlette.testclient import TestClient
 
+from knowngood.app.dashboard.evidence.cell_page import CellPage
 from knowngood.app.dashboard.issues.page import IssuePage
-from knowngood.app.domain.issue import Claim, Workaround
+from knowngood.app.domain.issue import Claim, Requires, Workaround
+from knowngood.app.domain.measuring.job import ArmSpec, JobSpec
 from knowngood.app.domain.verdicts.claims import Standing
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import WorkaroundVerdict
@@ -324,3 +326,32 @@ def test_a_build_or_class_we_do_not_have_is_refused_with_words(client: TestClien
     response = client.get(address)
     assert response.status_code == 422
     assert "torch-9.9.9" in response.text or "known" in response.text or "names no build" in response.text
+
+
+def test_a_row_that_depends_on_the_vector_isa_says_how_the_classes_differ(own: TestClient, own_engine: Engine) -> None:
+    issue = replace(MASK, requires=Requires(vector_isas=("avx2", "avx512")))
+    given.save(own_engine, [issue], [BAD, GOOD])
+
+    def fails_with_avx2(spec: JobSpec, arm: ArmSpec) -> Outcome:
+        fails = arm.arm == "baseline" and spec.hardware.endswith("avx2") and spec.build == BAD
+        return Outcome.MATCH if fails else Outcome.PASS
+
+    given.run(own_engine, Asked([BAD, GOOD], NOON, issues=[issue]), tell=fails_with_avx2)
+    avx2, avx512 = f"{HARDWARE}-avx2", f"{HARDWARE}-avx512"
+    page = page_of(own)
+    assert [strip.hardware for strip in page.strips] == [HARDWARE, avx2, avx512]
+    assert page.cell.reason.startswith("on avx2: with every variant (2): 1 of 1")
+    text = " ".join(own.get(ADDRESS).text.split())
+    assert "By the vector ISA of the CPU: avx2 fails and avx512 passes on 2.7.1." in text
+    assert f"{avx512}: passes on all 2 measured." in text
+    chinese = own.get(ADDRESS, headers={"Accept-Language": "zh"}).text
+    assert "按 CPU 的向量指令集：avx2 失败，avx512 通过（2.7.1）。" in chinese  # noqa: RUF001 - Chinese
+    cell = f"/cells/{MASK.id}/{BAD.id.replace('+', '%2B')}"
+    assert shown(own, f"{cell}?hardware={avx512}", CellPage).cell.verdict == "not_affected"
+    # The matrix has the whole class alone, with the worst of the two.
+    matrix = own.get("/api/v1/matrix").json()
+    assert {one["hardware"]: one["verdict"] for one in matrix["cells"] if one["build"] == BAD.id} == {
+        HARDWARE: "affected"
+    }
+    told = own.get(f"/api/v1{ADDRESS}").json()
+    assert [one["hardware"] for one in told["history"]] == [HARDWARE, avx2, avx512]

@@ -8,6 +8,7 @@ from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.measuring.placement import (
     CUDA,
     DRIVER_CUDA,
+    ISA,
     MEMORY,
     RELEASE,
     Condition,
@@ -171,6 +172,24 @@ NEW = (Condition(DRIVER_CUDA, "13", at_least=True),)
             {},
             Placement({CUDA: (GPU,), RELEASE: ("1.0",)}),
             id="no such driver: the machine says so itself",
+        ),
+        pytest.param(
+            [member("a", replace(HOST, isa="avx2")), member("b")],
+            f"{CPU}-avx512",
+            needs_of(make_build(), f"{CPU}-avx512"),
+            (),
+            {},
+            Placement({"knowngood-cpu": (CPU,), RELEASE: ("1.0",), ISA: ("avx512",)}),
+            id="a vector ISA that the class names",
+        ),
+        pytest.param(
+            [member("a", replace(HOST, isa="avx2")), member("b")],
+            f"{CPU}-avx2",
+            needs_of(make_build(), f"{CPU}-avx2"),
+            ("b",),
+            {},
+            Placement({"knowngood-cpu": (CPU,), RELEASE: ("1.0",), ISA: ("avx2", "avx512")}, "b"),
+            id="whoever has a wider one has it too",
         ),
     ],
 )

@@ -456,3 +456,19 @@ def test_a_first_answer_in_doubt_is_repeated(
     jobs = plan_jobs([ISSUE], builds, [HARDWARE], state, ONCE, line=BUILDS)
     found = Counter((BUILDS.index(job.build), arm.arm) for job in jobs for arm in job.arms)
     assert found == Counter(again)
+
+
+def test_a_row_that_depends_on_the_vector_isa_is_asked_with_each_in_place_of_the_class() -> None:
+    depending = make_issue("toy-2", requires=Requires(vector_isas=("avx2", "avx512")))
+    old = make_build("2.5.1+cu124")
+
+    def asked(*hardware: str) -> set[tuple[str, str, str]]:
+        jobs = plan_jobs([ISSUE, depending], [old, BUILDS[0]], hardware, KnownAttempts(), ONCE)
+        return {(arm.issue, job.build.torch, job.hardware) for job in jobs for arm in job.arms}
+
+    of_isas = {(depending.id, "2.6.0+cu124", f"{HARDWARE}-{isa}") for isa in ("avx2", "avx512")}
+    # Before torch 2.6 nothing chooses the ISA that Inductor takes.
+    as_ever = {(ISSUE.id, "2.5.1+cu124", HARDWARE), (ISSUE.id, "2.6.0+cu124", HARDWARE)}
+    assert asked(HARDWARE) == {*as_ever, (depending.id, "2.5.1+cu124", HARDWARE), *of_isas}
+    assert asked(HARDWARE, f"{HARDWARE}-avx2") == asked(HARDWARE)
+    assert asked(f"{HARDWARE}-avx512") == {one for one in of_isas if one[2].endswith("avx512")}

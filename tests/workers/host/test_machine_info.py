@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from knowngood.app.domain.hardware_classes import isa_environment
 from knowngood.app.domain.measuring.isolation import Isolation
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
@@ -28,6 +29,8 @@ from knowngood.workers.host.machine_info import (
     describe_machine,
     driver_trouble,
     find_compiler,
+    isa_trouble,
+    other_isa_trouble,
     parse_cpuinfo,
     read_cgroup_limits,
 )
@@ -142,6 +145,41 @@ def test_a_driver_that_is_too_old_says_for_what() -> None:
     trouble = driver_trouble(make_build(cuda="13.0"), MACHINE, "cuda-sm_90")
     assert trouble is not None
     assert trouble.sentence.startswith("driver 550.1 supports CUDA up to 12.4 and the build needs 13.0; ")
+
+
+@pytest.mark.parametrize(
+    ("isa", "hardware", "fits"),
+    [
+        ("avx512", "cpu-x86_64-avx512", True),
+        ("avx512", "cpu-x86_64-avx2", True),
+        ("avx2", "cpu-x86_64-avx512", False),
+        ("none", "cpu-x86_64-avx2", False),
+        ("none", "cpu-x86_64", True),
+    ],
+)
+def test_a_machine_serves_the_vector_isas_that_it_has(isa: str, hardware: str, *, fits: bool) -> None:
+    trouble = isa_trouble(replace(MACHINE, isa=isa), hardware)
+    assert code_of(trouble) is (None if fits else TroubleCode.NO_VECTOR_ISA)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "env", "told", "sentence"),
+    [
+        ("cpu-x86_64-avx2", {}, {"vector_isa": "avx2", "vector_isa_inductor": "avx2"}, ""),
+        ("cpu-x86_64-avx512", {}, {"vector_isa": "avx512", "vector_isa_inductor": "avx512 amx_tile"}, ""),
+        ("cpu-x86_64-avx2", {}, {"vector_isa": "avx2", "vector_isa_inductor": "avx512"}, "ran with avx512 where avx2"),
+        ("cpu-x86_64-avx512", {}, {"vector_isa": "default"}, "ran with default where avx512"),
+        ("cpu-x86_64-avx512", {"ATEN_CPU_CAPABILITY": "default"}, {"vector_isa": "default"}, ""),
+        ("cpu-x86_64-avx2", {}, {}, ""),
+        ("cpu-x86_64", {}, {"vector_isa": "avx512"}, ""),
+    ],
+)
+def test_what_ran_with_another_vector_isa_than_its_class_proves_nothing(
+    hardware: str, env: dict[str, str], told: dict[str, str], sentence: str
+) -> None:
+    trouble = other_isa_trouble(hardware, {**isa_environment(hardware), **env}, told)
+    assert (trouble.sentence if trouble else "").startswith(sentence)
+    assert (trouble is None) is not bool(sentence)
 
 
 def test_a_machine_is_one_line_for_a_person_and_its_digest_has_not_changed() -> None:

@@ -1,0 +1,43 @@
+"""The classes that the CPU's is divided into for rows that depend on the vector ISA."""
+
+import pytest
+
+from knowngood.app.domain.hardware_classes import (
+    has_isa,
+    isa_environment,
+    isa_of,
+    whole_class,
+    whole_classes,
+    with_isa_classes,
+)
+
+CPU, AVX2, AVX512, GPU = "cpu-x86_64", "cpu-x86_64-avx2", "cpu-x86_64-avx512", "cuda-sm_90"
+
+
+@pytest.mark.parametrize(
+    ("class_", "isa", "whole", "environment"),
+    [
+        (CPU, "", CPU, {}),
+        (AVX2, "avx2", CPU, {"ATEN_CPU_CAPABILITY": "avx2"}),
+        (AVX512, "avx512", CPU, {"ATEN_CPU_CAPABILITY": "avx512"}),
+        (GPU, "", GPU, {}),
+        ("cpu-aarch64", "", "cpu-aarch64", {}),
+    ],
+)
+def test_a_class_names_a_vector_isa_or_none(class_: str, isa: str, whole: str, environment: dict[str, str]) -> None:
+    assert (isa_of(class_), whole_class(class_), isa_environment(class_)) == (isa, whole, environment)
+
+
+def test_the_cpu_is_divided_and_each_class_named_once() -> None:
+    assert with_isa_classes([CPU, GPU]) == (CPU, GPU, AVX2, AVX512)
+    assert with_isa_classes([AVX2]) == (AVX2,)
+    assert with_isa_classes([CPU, AVX2]) == (CPU, AVX2, AVX512)
+    assert whole_classes([GPU, AVX512, AVX2]) == (CPU, GPU)
+
+
+@pytest.mark.parametrize(
+    ("widest", "isa", "is_there"),
+    [("avx512", "avx2", True), ("avx512", "avx512", True), ("avx2", "avx512", False), ("none", "avx2", False)],
+)
+def test_a_machine_has_every_isa_up_to_its_widest(widest: str, isa: str, *, is_there: bool) -> None:
+    assert has_isa(widest, isa) is is_there
