@@ -21,6 +21,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from knowngood.app.domain.hardware_classes import isa_environment
 from knowngood.app.domain.issue import CONTROL
 from knowngood.app.domain.measuring.isolation import Isolation, isolation_of, too_little
 from knowngood.app.domain.measuring.job import (
@@ -296,7 +297,16 @@ class _Job:
 
     def _run_location(self, environment: Environment, gpu: str, sandbox_spec: SandboxSpec = OPEN) -> RunLocation:
         pins, limits = tuple(self._spec.request.pins), self._config.limits
-        return RunLocation(environment.python, pins, limits, gpu, sandbox_spec, environment.interpreter, self._groups)
+        return RunLocation(
+            environment.python,
+            pins,
+            limits,
+            gpu,
+            sandbox_spec,
+            environment.interpreter,
+            self._groups,
+            isa_environment(self._spec.hardware),
+        )
 
     def _open_gpus(self) -> contextlib.AbstractContextManager[Gpus | None]:
         if not self._needs_gpu:

@@ -101,8 +101,8 @@ class Limits:
 @dataclass(frozen=True)
 class RunLocation:
     """Where attempts run: the interpreter of the build, the packages to report on, the GPU (empty: none is shown), what
-    shuts them off from the host, the interpreter that an environment of ours was made of, and the control group below
-    which each gets one of its own (empty: the kernel limits none).
+    shuts them off from the host, the interpreter that an environment of ours was made of, the control group below which
+    each gets one of its own (empty: the kernel limits none), and the variables of their hardware class.
     """
 
     python: Path
@@ -112,6 +112,7 @@ class RunLocation:
     sandbox_spec: SandboxSpec = field(default_factory=SandboxSpec)
     interpreter: Path | None = None
     groups: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -169,6 +170,7 @@ def arm_environment(place: RunLocation, scratch: Path, own: Mapping[str, str]) -
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of NVML, by which the worker names GPUs
         "CUDA_VISIBLE_DEVICES": place.gpu,
         **{name: str(scratch / folder) for name, folder in _FRESH.items()},
+        **place.env,
         **own,
     }
 

@@ -16,7 +16,7 @@ import psutil
 import pynvml
 
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.hardware_classes import has_isa, isa_environment, isa_of
+from knowngood.app.domain.hardware_classes import VECTOR_ISA_VARIABLE, has_isa, isa_of
 from knowngood.app.domain.measuring.machine import Gpu, Machine
 from knowngood.app.domain.verdicts.outcome import Trouble, TroubleCode
 from knowngood.workers.common.atomic_write import read_any
@@ -174,7 +174,7 @@ def other_isa_trouble(hardware: str, env: Mapping[str, str], imported: Mapping[s
     """Say that a process used another vector ISA than its class names; None where it did not, or an arm's own variable
     (`env`) asked for another. `imported` is what the process said of itself.
     """
-    if isa_environment(hardware).items() - env.items():
+    if VECTOR_ISA_VARIABLE in env:
         return None
     told = [imported[name] for name in ("vector_isa", "vector_isa_inductor") if name in imported]
     others = [one for one in told if isa_of(hardware) and not one.startswith(isa_of(hardware))]

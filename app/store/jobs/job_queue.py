@@ -14,7 +14,6 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from knowngood.app.domain.errors import UnknownBuild, UnknownIssue
-from knowngood.app.domain.hardware_classes import isa_environment
 from knowngood.app.domain.issue import Issue, digest
 from knowngood.app.domain.measuring.job import ArmSpec, JobSpec, PlannedArm
 from knowngood.app.domain.measuring.planning import PlannedJob
@@ -197,7 +196,7 @@ def _spec(s: Session, id_: str) -> JobSpec:
     for row in left:
         issue = documents.parse_issue(row.doc)
         scripts[digest(issue.script)] = issue.script
-        specs.append(_arm_spec(row, issue, job.hardware))
+        specs.append(_arm_spec(row, issue))
     return JobSpec(
         job=id_,
         try_no=job.try_no,
@@ -209,7 +208,7 @@ def _spec(s: Session, id_: str) -> JobSpec:
     )
 
 
-def _arm_spec(row: Any, issue: Issue, hardware: str) -> ArmSpec:  # noqa: ANN401 - a row of the driver
+def _arm_spec(row: Any, issue: Issue) -> ArmSpec:  # noqa: ANN401 - a row of the driver
     arm = issue.arm(row.arm)
     params = {variant.id: variant.params for variant in issue.variants}
     return ArmSpec(
@@ -221,7 +220,7 @@ def _arm_spec(row: Any, issue: Issue, hardware: str) -> ArmSpec:  # noqa: ANN401
         binding=row.binding,
         script=digest(issue.script),
         params=params.get(row.variant, {}),
-        env={**isa_environment(hardware), **arm.env},
+        env=arm.env,
         exercises=arm.exercises,
         timeout_s=issue.timeout_s,
     )

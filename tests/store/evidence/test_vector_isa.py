@@ -23,8 +23,6 @@ LATER, LAST = NOON + timedelta(hours=1), NOON + timedelta(hours=2)
 
 
 def fails_with_avx2(spec: JobSpec, arm: ArmSpec) -> Outcome:
-    asked = {"ATEN_CPU_CAPABILITY": spec.hardware.removeprefix(f"{HARDWARE}-")} if spec.hardware != HARDWARE else {}
-    assert arm.env == asked
     return Outcome.MATCH if spec.hardware == AVX2 and arm.arm == "baseline" else Outcome.PASS
 
 
