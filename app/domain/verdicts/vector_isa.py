@@ -62,15 +62,22 @@ def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell |
 
 
 def _worst_finding(workaround: str, told: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
-    """How it does where the issue is; that it does harm anywhere outranks that."""
+    """How it does where the issue is; that it does harm anywhere outranks that. Where it was not tried with an ISA,
+    what was found on the class as a whole stands.
+    """
     asked = [one for one in told if one.verdict in FAILING] or worst
-    found = [
-        one.workarounds[workaround]
+    found = {
+        one.hardware: one.workarounds[workaround]
         for one in told
         if workaround in one.workarounds
         and (one in asked or one.workarounds[workaround].verdict is WorkaroundVerdict.HARMFUL)
-    ]
-    return min(found, key=lambda one: _WORST_FIRST.index(one.verdict))
+    }
+    whole = [one for class_, one in found.items() if not isa_of(class_) and one.verdict is not _UNTRIED]
+    tried = [one for one in found.values() if one.verdict is not _UNTRIED] if whole else found.values()
+    return min(tried, key=lambda one: _WORST_FIRST.index(one.verdict))
+
+
+_UNTRIED = WorkaroundVerdict.UNVERIFIED
 
 
 def isa_difference(issue: Issue, known: Known) -> str:

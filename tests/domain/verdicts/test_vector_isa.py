@@ -91,6 +91,17 @@ def test_a_workaround_has_to_work_with_every_isa_that_fails_and_harm_no_other(
     assert found.workarounds["aot_eager"].verdict == said
 
 
+@pytest.mark.parametrize(("own", "said"), [("effective", "effective"), ("unverified", "unverified")])
+def test_what_helped_on_the_whole_class_stands_until_it_is_tried_with_an_isa(own: str, said: str) -> None:
+    cells = [
+        made(ROW.id, BUILD, "x", class_, workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict(verdict))})
+        for class_, verdict in ((HARDWARE, own), (AVX2, "unverified"), (AVX512, "effective"))
+    ]
+    found = over_isas(ROW, cells[0], cells[1:])
+    assert found is not None
+    assert found.workarounds["aot_eager"].verdict == said
+
+
 @pytest.mark.parametrize(
     ("avx2", "avx512", "said"),
     [

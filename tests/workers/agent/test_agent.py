@@ -39,6 +39,7 @@ from knowngood.workers.agent.arm_runner import Limits
 from knowngood.workers.agent.process_guard import settle
 from knowngood.workers.agent.sandbox_policy import OPEN, SandboxCapability, probe_cgroups, probe_host_sandbox
 from knowngood.workers.common.host_lock import take_lock
+from knowngood.workers.host.machine_info import describe_machine
 from knowngood.workers.standalone.cgroup import CGROUP
 from tests.make import HARDWARE
 from tests.make_wheels import make_wheels
@@ -156,6 +157,17 @@ def test_a_job_tells_its_story_in_order_and_every_arm_ends_once(worker_config: W
     endings = {event.attempt: event.record.ending for event in finished(events)}
     assert endings["toy-variants-1.baseline.small"] is Ending.RETURNED
     assert endings["toy-variants-1.baseline.large"] is Ending.RAISED
+
+
+@pytest.mark.skipif(describe_machine().isa == "none", reason="no vector ISA to choose")
+def test_arms_of_an_isa_class_are_told_their_isa_and_those_of_the_whole_class_none(worker_config: WorkerConfig) -> None:
+    script = "import os\n\ndef control():\n    return {'isa': os.environ.get('ATEN_CPU_CAPABILITY', 'its own')}\n"
+    issue = replace(ISSUES["toy-passes-1"], script=script)
+    for hardware, isa in ((HARDWARE, "its own"), (f"{HARDWARE}-avx2", "avx2")):
+        spec = make_spec(issue, hardware=hardware)
+        spec = replace(spec, arms=tuple(arm for arm in spec.arms if arm.arm == "control"))
+        (event,) = finished(list(run_job(spec, worker_config, never)))
+        assert event.record.observed == {"isa": isa}
 
 
 def test_an_arm_is_bound_to_the_machine_and_the_lock_it_ran_with(worker_config: WorkerConfig) -> None:
