@@ -9,6 +9,7 @@ from pydantic import Field
 from knowngood.app.dashboard.evidence.attempt_schemas import AttemptBody, AttemptListedBody, AttemptsBody
 from knowngood.app.dashboard.lookups import find_attempt, find_issue
 from knowngood.app.dashboard.matrix.selection import Names, Several, Words, known_classes, named_builds
+from knowngood.app.domain.hardware_classes import with_isa_classes
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import AttemptRow, load_builds, load_hardware, load_recent_attempts
@@ -34,7 +35,7 @@ def attempts(context: Context, query: Annotated[AttemptsQuery, Query()]) -> Resp
     def load(session: Session) -> Sequence[AttemptRow]:
         issue = find_issue(session, query.issue)
         builds = [build.id for build in named_builds(load_builds(session), query.builds)] if query.builds else None
-        classes = known_classes(query.hardware, load_hardware(session)) if query.hardware else None
+        classes = known_classes(query.hardware, with_isa_classes(load_hardware(session))) if query.hardware else None
         return load_recent_attempts(
             session,
             issue.id,

@@ -353,5 +353,7 @@ def test_a_row_that_depends_on_the_vector_isa_says_how_the_classes_differ(own: T
     assert {one["hardware"]: one["verdict"] for one in matrix["cells"] if one["build"] == BAD.id} == {
         HARDWARE: "affected"
     }
+    attempts = own.get("/api/v1/attempts", params={"issue": MASK.id, "hardware": avx512}).json()["attempts"]
+    assert {one["hardware"] for one in attempts} == {avx512}
     told = own.get(f"/api/v1{ADDRESS}").json()
     assert [one["hardware"] for one in told["history"]] == [HARDWARE, avx2, avx512]
