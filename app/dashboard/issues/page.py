@@ -27,13 +27,13 @@ from knowngood.app.domain.verdicts.matrix import (
     Columns,
     choose_columns,
     fold,
+    isa_difference,
     rows_of,
     stale_cells,
     telling_build,
     telling_class,
 )
 from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.vector_isa import isa_difference
 from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundVerdict, is_stale
 from knowngood.app.domain.verdicts.workaround_cost import Cost
 from knowngood.app.domain.vocabulary import ANSWERS, SEVERITY, StatusLabel

@@ -13,11 +13,14 @@ from functools import lru_cache
 
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.hardware_classes import VECTOR_ISA_CLASSES
 from knowngood.app.domain.issue import CPU_PATH, Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
+from knowngood.app.domain.verdicts.claims import named
 from knowngood.app.domain.verdicts.history import FAILING, is_release
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, CellPlace, Verdict, stale_before, stays_fresh
+from knowngood.app.domain.vocabulary import VERDICTS
 
 
 class Columns(StrEnum):
@@ -291,3 +294,26 @@ def _prominence(build: Build) -> tuple[bool, BuildId, bool, BuildId]:
     """Releases before other wheels, newer ones before older, the default Python before its twins."""
     name = build.build_id
     return is_release(build), name.apart_from_python, build.python == DEFAULT_PYTHON, name
+
+
+def isa_difference(issue: Issue, known: Known) -> str:
+    """How the ISAs that a row depends on differ, in a sentence: `avx2 fails and avx512 passes on 2.7.0`. Empty where no
+    build has an answer with each.
+    """
+    of_isas = {
+        isa: {build.id: cell.verdict for build, cell in known.measured(issue.id, class_) if cell.verdict in CONCLUSIVE}
+        for class_, isa in VECTOR_ISA_CLASSES.items()
+        if isa in issue.requires.vector_isas
+    }
+    builds = [known.builds[id_] for id_ in known.tested if of_isas and all(id_ in of for of in of_isas.values())]
+    said = grouped(
+        sorted(builds, key=lambda build: build.build_id),
+        lambda build: tuple(VERDICTS[of[build.id]].as_clause for of in of_isas.values()),
+    )
+    differing = [
+        f"{' and '.join(f'{isa} {clause}' for isa, clause in zip(of_isas, clauses, strict=True))} on {named(found)}"
+        for clauses, found in said.items()
+        if len(set(clauses)) > 1
+    ]
+    alike = f"{' and '.join(of_isas)} say the same on {named(builds)}" if builds else ""
+    return "; ".join(differing) or alike

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.hardware_classes import isa_of, whole_class
 from knowngood.app.domain.issue import (
     BASELINE,
     CONTROL,
@@ -296,7 +297,7 @@ def derive_cell(
         judge_variant(issue, variant.id, [one for one in baseline if one.variant == variant.id], control)
         for variant in variants_of(issue, BASELINE)
     )
-    verdict, reason = over_variants(findings)
+    verdict, reason = _over_variants(findings)
     reason = _beside_the_report(issue, verdict, reason, findings)
     telling = _telling(baseline or attempts, verdict)
     refused = [one for one in made if one.unserved]
@@ -549,7 +550,7 @@ def _attempts(n: int) -> str:
 _MOST_TELLING = (Verdict.AFFECTED, Verdict.FLAKY, Verdict.DIFFERENT_FAILURE, Verdict.INCONCLUSIVE)
 
 
-def over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
+def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
     """A cell is affected if any variant is; it is not_affected only where every applicable variant is."""
     for verdict in _MOST_TELLING:
         found = [one for one in findings if one.verdict is verdict]
@@ -727,6 +728,60 @@ def _still_failing(issue: Issue, baseline: VariantFinding, failing: Judged) -> _
     if quiet and failing.marked != "wrong_result":
         return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, f"makes it loud: {failing.reason}")
     return _Trial(baseline, WorkaroundVerdict.INEFFECTIVE, failing.line or failing.reason)
+
+
+_WORST_FIRST = (
+    WorkaroundVerdict.HARMFUL,
+    WorkaroundVerdict.INEFFECTIVE,
+    WorkaroundVerdict.UNVERIFIED,
+    WorkaroundVerdict.PARTIAL,
+    WorkaroundVerdict.EFFECTIVE,
+    WorkaroundVerdict.UNNECESSARY,
+)
+
+
+def over_isas(issue: Issue, own: Cell | None, of_isas: Sequence[Cell]) -> Cell | None:
+    """The cell of the whole class: the worst of what was measured with each ISA (`of_isas`) and with whatever a machine
+    had (`own`), as of several variants. A pass with one ISA alone says nothing of the others.
+    """
+    if not of_isas:
+        return own
+    told = [one for one in (*of_isas, own) if one is not None and one.verdict is not Verdict.NOT_RUN]
+    if told == [own]:
+        return own
+    if not told:
+        return replace(of_isas[0], hardware=whole_class(of_isas[0].hardware))
+    findings = [VariantFinding(isa_of(one.hardware), one.verdict, one.reason) for one in told]
+    if own is None or own.verdict not in CONCLUSIVE:
+        lacking = set(issue.requires.vector_isas) - {isa_of(one.hardware) for one in told}
+        findings += [VariantFinding(isa, Verdict.NOT_RUN, "") for isa in sorted(lacking)]
+    verdict, reason = _over_variants(findings)
+    hardware = whole_class(of_isas[0].hardware)
+    worst = [one for one in told if one.verdict is verdict]
+    isas = [isa_of(one.hardware) for one in worst if isa_of(one.hardware)]
+    if not worst:  # no answer, as one ISA passes and another was not run
+        return replace(told[0], hardware=hardware, verdict=verdict, reason=reason)
+    return replace(
+        worst[0],
+        hardware=hardware,
+        reason=f"on {', '.join(isas)}: {worst[0].reason}" if isas else worst[0].reason,
+        workarounds={id_: _worst_finding(id_, told, worst) for id_ in worst[0].workarounds},
+        superseded=own.superseded if own else 0,
+        voided=own.voided if own else 0,
+    )
+
+
+def _worst_finding(workaround: str, told: Iterable[Cell], worst: Sequence[Cell]) -> WorkaroundFinding:
+    """How it does where the issue is; that it does harm anywhere outranks that. Where it was not tried with an ISA,
+    what was found on the class as a whole stands.
+    """
+    asked = [one for one in told if one.verdict in _SEEN] or worst
+    untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
+    pairs = [(one, one.workarounds[workaround]) for one in told if workaround in one.workarounds]
+    found = [(one, finding) for one, finding in pairs if one in asked or finding.verdict is harmful]
+    if any(not isa_of(one.hardware) and finding.verdict is not untried for one, finding in found):
+        found = [(one, finding) for one, finding in found if finding.verdict is not untried]
+    return min((finding for _, finding in found), key=lambda one: _WORST_FIRST.index(one.verdict))
 
 
 def is_silent(issue: Issue, cell: Cell) -> bool:

@@ -13,8 +13,7 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.hardware_classes import isa_classes, whole_class
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.notes import Note, NoteKind, standing_void, voided
-from knowngood.app.domain.verdicts.vector_isa import over_isas
-from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge
+from knowngood.app.domain.verdicts.verdict import Cell, CellKey, Judged, derive_cell, judge, over_isas
 from knowngood.app.serialization import codec
 from knowngood.app.store import bulk_insert, unreadable
 from knowngood.app.store.counters import attempt_counter, count
