@@ -8,6 +8,7 @@ from datetime import datetime
 from knowngood.app.dashboard.lookups import find_build, find_issue
 from knowngood.app.dashboard.matrix.selection import known_classes, known_then
 from knowngood.app.domain.builds.build import Build, parse_build_id
+from knowngood.app.domain.hardware_classes import whole_class
 from knowngood.app.domain.issue import BASELINE, OPERATOR_PROBE, Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS, Machine
 from knowngood.app.domain.verdicts.history import FAILING
@@ -31,7 +32,7 @@ ATTEMPTS_SHOWN = 100
 issue's attempts (`/api/v1/attempts`) has them all, in parts.
 """
 
-_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}(-[a-z0-9]{1,10})?|cuda-sm_[0-9]{2,4}[a-z]?")
+_CLASS = re.compile(r"cpu-[a-z0-9_]{1,20}|cuda-sm_[0-9]{2,4}[a-z]?")
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _telling(session: Session, cell: Cell) -> AttemptDetail | None:
 
 def _class(asked: str, measured: Sequence[str]) -> str:
     """The class asked for may be unmeasured here: its cell then says not_run. Only its form is checked."""
-    if _CLASS.fullmatch(asked):
+    if _CLASS.fullmatch(whole_class(asked)):
         return asked
     return known_classes([asked], measured)[0] if asked else next(iter(measured), CPU_CLASS)
 

@@ -777,11 +777,18 @@ def _worst_finding(workaround: str, told: Iterable[Cell], worst: Sequence[Cell])
     """
     asked = [one for one in told if one.verdict in _SEEN] or worst
     untried, harmful = WorkaroundVerdict.UNVERIFIED, WorkaroundVerdict.HARMFUL
-    pairs = [(one, one.workarounds[workaround]) for one in told if workaround in one.workarounds]
-    found = [(one, finding) for one, finding in pairs if one in asked or finding.verdict is harmful]
-    if any(not isa_of(one.hardware) and finding.verdict is not untried for one, finding in found):
-        found = [(one, finding) for one, finding in found if finding.verdict is not untried]
-    return min((finding for _, finding in found), key=lambda one: _WORST_FIRST.index(one.verdict))
+    trying = [one for one in told if workaround in one.workarounds]
+    pairs = [(isa_of(one.hardware), one in asked, one.workarounds[workaround]) for one in trying]
+    found = [(isa, finding) for isa, is_asked, finding in pairs if is_asked or finding.verdict is harmful]
+    whole = [finding for isa, finding in found if not isa and finding.verdict is not untried]
+    tried = [finding for isa, finding in found if isa and not _lacks_trials(finding)]
+    counted = [*whole, *tried] if whole else [finding for _, finding in found]
+    return min(counted, key=lambda one: _WORST_FIRST.index(one.verdict))
+
+
+def _lacks_trials(finding: WorkaroundFinding) -> bool:
+    """Whether nothing is known against it, and it was not tried with every variant that fails."""
+    return finding.verdict is WorkaroundVerdict.UNVERIFIED or (bool(finding.untried) and not finding.failed)
 
 
 def is_silent(issue: Issue, cell: Cell) -> bool:

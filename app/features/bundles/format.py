@@ -29,6 +29,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from knowngood.app.domain.builds.build import parse_build_id
 from knowngood.app.domain.errors import BadBundle, StoreUnusable, UnknownBuild
+from knowngood.app.domain.hardware_classes import whole_class
 from knowngood.app.domain.issue import digest
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
@@ -517,7 +518,7 @@ def _place_problem(issue: str, arm: str, variant: str, hardware: str, build: str
     for what, name in (("issue", issue), ("arm", arm), ("variant", variant)):
         if not _NAME.match(name):
             return f'{what} "{name[:40]}" is no name'
-    if not _HARDWARE.match(hardware):
+    if not _HARDWARE.match(whole_class(hardware)):
         return f'hardware "{hardware[:40]}" is no hardware class'
     return _build_problem(build)
 

@@ -91,12 +91,26 @@ def test_a_workaround_has_to_work_with_every_isa_that_fails_and_harm_no_other(
     assert found.workarounds["aot_eager"].verdict == said
 
 
-@pytest.mark.parametrize(("own", "said"), [("effective", "effective"), ("unverified", "unverified")])
+def test_what_was_tried_where_nothing_fails_says_nothing_of_where_it_fails() -> None:
+    cells = [
+        made(ROW.id, BUILD, letter, class_, workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict(verdict))})
+        for letter, class_, verdict in (("x", HARDWARE, "unverified"), ("o", AVX2, "unnecessary"))
+    ]
+    found = over_isas(ROW, cells[0], [cells[1], Cell(ROW.id, BUILD.id, AVX512, Verdict.NOT_APPLICABLE, "not here")])
+    assert found is not None
+    assert found.workarounds["aot_eager"].verdict == "unverified"
+
+
+@pytest.mark.parametrize(
+    ("own", "said"), [("effective", "effective"), ("partial", "partial"), ("unverified", "unverified")]
+)
 def test_what_helped_on_the_whole_class_stands_until_it_is_tried_with_an_isa(own: str, said: str) -> None:
     cells = [
         made(ROW.id, BUILD, "x", class_, workarounds={"aot_eager": WorkaroundFinding(WorkaroundVerdict(verdict))})
         for class_, verdict in ((HARDWARE, own), (AVX2, "unverified"), (AVX512, "effective"))
     ]
+    half_tried = WorkaroundFinding(WorkaroundVerdict.PARTIAL, helped=("a",), untried=("b",))
+    cells.append(replace(cells[2], workarounds={"aot_eager": half_tried}))
     found = over_isas(ROW, cells[0], cells[1:])
     assert found is not None
     assert found.workarounds["aot_eager"].verdict == said

@@ -210,6 +210,7 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("a build that does not parse", "attempt", {"build": "2.6.0"}, 'does not start with "torch-"'),
     ("a build written otherwise", "attempt", {"build": "torch-2.6.0+CU124"}, "is written"),
     ("a hardware class that is none", "attempt", {"hardware": "quantum"}, "is no hardware class"),
+    ("a vector ISA that is none", "attempt", {"hardware": "cpu-x86_64-sse2"}, "is no hardware class"),
     ("a digest that is none", "attempt", {"machine": "xyz"}, "is no digest"),
     ("a binding that is none", "attempt", {"binding": ""}, "origin or binding"),
     ("an origin with a line end", "attempt", {"origin": "a\nb"}, "origin or binding"),
