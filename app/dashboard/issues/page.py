@@ -19,6 +19,7 @@ from knowngood.app.dashboard.issues.workarounds import Elsewhere, WorkaroundView
 from knowngood.app.dashboard.lookups import find_issue
 from knowngood.app.dashboard.matrix.selection import Words, named_builds, one_class
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.hardware_classes import isa_of, whole_classes
 from knowngood.app.domain.issue import Issue, Link, LinkKind
 from knowngood.app.domain.verdicts.claims import MeasuredClaim, Standing, doubts_about, held_claims
 from knowngood.app.domain.verdicts.history import History, Release
@@ -155,6 +156,7 @@ class IssuePage:
     title: str
     summary: Markup
     strips: tuple[Strip, ...]
+    leading: tuple[Strip, ...]
     isas: str
     lifespans: LifespanChart
     spans: tuple[SpanLine, ...]
@@ -269,16 +271,18 @@ def issue_page(
     workarounds = workarounds_of(issue, build, cell, context, telling.costs)
     claims = held_claims(issue, [(builds[one.build], one) for one in cells])
     strips = _strips(context, issue, releases, measured or (hardware,), cells, telling.known)
+    leading = tuple(strip for strip in strips if not isa_of(strip.hardware)) or strips
     return IssuePage(
         issue=issue,
         title=context.title_of(issue),
         summary=markdown(context.in_language(issue.summary, issue.summary_zh)),
         strips=strips,
+        leading=leading,
         isas=isa_difference(issue, telling.known),
         lifespans=lifespan_chart(
             context, lifespans_by_class(issue, telling.known, measured or (hardware,)), build=build.id, by_class=True
         ),
-        spans=tuple(_spans(context, strips)),
+        spans=tuple(_spans(context, leading)),
         build=build,
         is_remembered=telling.chosen.is_remembered,
         builds=tuple(
@@ -339,7 +343,7 @@ def _strips(
         squares = squares_of(row, heads, stale_cells(row, known.builds, context.now))
         history = known.history(issue.id, hardware)
         sentence = "; ".join([history.sentence, *doubts_about(issue, history)])
-        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(classes)), squares))
+        strips.append(Strip(hardware, history, _lead(sentence, hardware, len(whole_classes(classes))), squares))
     return tuple(strips)
 
 
