@@ -7,14 +7,19 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
 
+from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.domain.issue import environment_request
 from knowngood.app.domain.measuring.isolation import Isolation
 from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
+from knowngood.workers.pack.builder import PackRequest, make_pack, open_pack
+from knowngood.workers.provision.uv_cli import Installer
 from tests.fixtures.databases import NewStore
 from tests.given_toys import ROOT, TOYS, Installation, make_installation, make_python
 
@@ -83,6 +88,34 @@ def test_what_a_pack_measured_without_network_counts_at_home_once(home: Installa
         "toy-aborts-1": "affected",
         "toy-missing-package-1": "inconclusive",
     }
+
+
+def test_a_catalogue_that_is_edited_while_a_pack_is_made_is_in_it_as_it_was_at_first(
+    home: Installation, tmp_path: Path
+) -> None:
+    folder = copytree(TOYS, tmp_path / "catalogue")
+    catalogue = read_catalogue([folder])
+    build = next(one for one in catalogue.builds if one.id == BUILD)
+    issue = next(one for one in catalogue.issues if one.id == "toy-passes-1")
+    words = (folder / issue.id / "issue.toml").read_text(encoding="utf-8")
+    wanted = PackRequest(
+        pairs=[(build, environment_request(issue, build))],
+        builds=[build.id],
+        issues=[issue.id],
+        folders=[folder],
+        python=build.python,
+        platform="manylinux_2_28_x86_64",
+        part_bytes=1 << 23,
+    )
+
+    def edit(_: str) -> None:
+        (folder / issue.id / "issue.toml").write_text(f"{words}\n# a later thought\n", encoding="utf-8")
+
+    installer = Installer(tmp_path / "cache", tmp_path, environ=home.environment)
+    make_pack(tmp_path / "pack", wanted, installer, now=datetime.now(UTC), tell=edit)
+
+    (place,) = open_pack(tmp_path / "pack", tmp_path / "there", tell=lambda _: None).catalogue
+    assert (place / issue.id / "issue.toml").read_text(encoding="utf-8") == words
 
 
 def test_a_second_run_of_a_pack_measures_nothing_again(pack: Path, there: Path) -> None:

@@ -131,10 +131,14 @@ class PackResult:
 
 
 def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: datetime, tell: Tell) -> PackResult:
-    """Make or extend the pack in `folder`. Raises BadPack; what was packed until then is kept and gone on with."""
+    """Make or extend the pack in `folder`. Raises BadPack; what was packed until then is kept and gone on with.
+
+    The catalogue is read once, first: somebody may edit it during the minutes that the wheels take.
+    """
     platform = _PLATFORMS.get(wanted.platform)
     if platform is None:
         raise BadPack(f"--platform {wanted.platform} is not known; known: {', '.join(_PLATFORMS)}")
+    catalogue = _catalogue_files(wanted.folders)
     with tempfile.TemporaryDirectory(prefix="knowngood-") as scratch:
         locks, left_out = _resolve(wanted, Resolver(Path(scratch) / "locks", installer, platform), tell)
         if not locks:
@@ -144,10 +148,10 @@ def make_pack(folder: Path, wanted: PackRequest, installer: Installer, *, now: d
     there = [wheel for wheel in distinct if (wheel.name, wheel.version) in wanted.excluded]
     wheels = [*(("worker", wheel) for wheel in own.wheels), *(("wheels", one) for one in distinct if one not in there)]
     with PartWriter(folder, wanted.part_bytes, _new_manifest(wanted, now)) as writer:
-        for path, content in _small_files(wanted, locks):
+        for path, content in (*_small_files(locks), *catalogue):
             writer.put(path, content)
         _put_wheels(writer, wheels, Fetcher(installer.variables()), tell)
-        writer.finish(_final_manifest(writer.said, wanted, there, left_out))
+        writer.finish(_final_manifest(writer.said, wanted, [path for path, _ in catalogue], there, left_out))
         return PackResult(folder, len(writer.parts), writer.added_files, writer.added_bytes, left_out)
 
 
@@ -173,15 +177,22 @@ def _new_manifest(wanted: PackRequest, now: datetime) -> dict[str, Any]:
 
 
 def _final_manifest(
-    earlier: Mapping[str, Any], wanted: PackRequest, there: Sequence[Wheel], left_out: Mapping[str, str]
+    earlier: Mapping[str, Any],
+    wanted: PackRequest,
+    catalogue: Sequence[str],
+    there: Sequence[Wheel],
+    left_out: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The manifest's fields besides parts and files; an extended pack is for all that it was ever made for."""
+    """The manifest's fields besides parts and files; an extended pack is for all that it was ever made for.
+
+    `catalogue` are the paths of the catalogue's files in the pack.
+    """
     expected = {*map(tuple, earlier.get("expected", ())), *((wheel.name, wheel.version) for wheel in there)}
     return {
         "made_by": distribution(PRODUCT).version,
         "builds": sorted({*earlier.get("builds", ()), *wanted.builds}),
         "issues": sorted({*earlier.get("issues", ()), *wanted.issues}),
-        "catalogue": sorted({"/".join(path.split("/")[:3]) for path, _ in _catalogue_files(wanted.folders)}),
+        "catalogue": sorted({"/".join(path.split("/")[:3]) for path in catalogue}),
         "expected": sorted(map(list, expected)),
         "left_out": {**earlier.get("left_out", {}), **left_out},
     }
@@ -224,12 +235,11 @@ def _resolve_worker(wanted: PackRequest, installer: Installer, platform: str, sc
     return read_lock(target.read_text(encoding="utf-8"))
 
 
-def _small_files(wanted: PackRequest, locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
-    """The files that fit into memory: the worker's own wheel, the locks without addresses, the catalogue."""
+def _small_files(locks: Mapping[str, Lock]) -> Iterator[tuple[str, bytes]]:
+    """The files that fit into memory: the worker's own wheel, the locks without addresses."""
     yield _own_wheel()
     for key, lock in locks.items():
         yield f"locks/{key}.toml", without_addresses(lock.text).encode()
-    yield from _catalogue_files(wanted.folders)
 
 
 def _catalogue_files(folders: Sequence[Path]) -> list[tuple[str, bytes]]:
