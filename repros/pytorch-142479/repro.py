@@ -1,0 +1,155 @@
+"""pytorch-142479: a compiled transposed convolution takes a float16 input with float32 weights.
+
+The weight is 2, the bias 1. Each arm first asks for a float32 input of 3, which must come out as 7, and then for the
+same in float16, which must be refused.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import re
+
+import torch
+
+SIGNATURE = r"expected a float16 input with float32 weights to be refused, got a torch\.float\d+"
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+class _Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convts = torch.nn.ConvTranspose1d(1, 1, kernel_size=1)
+        with torch.no_grad():
+            self.convts.weight.fill_(2.0)
+            self.convts.bias.fill_(1.0)
+
+    def forward(self, x):
+        return torch.relu(self.convts(x))
+
+
+class _Checked(_Model):
+    def forward(self, x):
+        if x.dtype != self.convts.weight.dtype:
+            raise TypeError("the input should be the same scalar type as the weight")
+        return torch.relu(self.convts(x))
+
+
+def _observe(function):
+    x = torch.full((1, 1, 1), 3.0)
+    plain = function(x)
+    if plain.dtype != torch.float32 or float(plain) != 7.0:
+        raise WrongResult("expected 7 in float32, got {} in {}".format(float(plain), plain.dtype))
+    try:
+        got = function(x.half())
+    except Exception as refusal:
+        if not re.search(r"scalar type|should be the same", str(refusal)):
+            raise
+        return {"plain": float(plain), "refused": "the two dtypes"}
+    raise WrongResult("expected a float16 input with float32 weights to be refused, got a {} with {}".format(got.dtype, float(got)))
+
+
+def control():
+    return _observe(_Model())
+
+
+def baseline():
+    return _observe(torch.compile(_Model()))
+
+
+def check_before():
+    """The caller looks at the dtypes before the compiled model sees them."""
+    model = _Model()
+    compiled = torch.compile(model)
+
+    def guarded(x):
+        if x.dtype != model.convts.weight.dtype:
+            raise TypeError("the input should be the same scalar type as the weight")
+        return compiled(x)
+
+    return _observe(guarded)
+
+
+def check_inside():
+    """Dtypes are known while the graph is traced."""
+    return _observe(torch.compile(_Checked()))
+
+
+def aot_eager():
+    """The kernel of plain torch runs, and refuses."""
+    return _observe(torch.compile(_Model(), backend="aot_eager"))
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

@@ -1,0 +1,165 @@
+"""pytorch-154820: in-place updates of forward and backward of an autograd.Function change places once compiled.
+
+The report's function adds 1 to a tensor in its forward and 1 in its backward. It must be 1 after the forward and 2 after
+the backward.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import torch
+
+SIGNATURE = r"expected 1 after the forward and 2 after the backward, got \[[02]\.0, [02]\.0\] and \[2\.0, 2\.0\]"
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+class _Count(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, counter, attach):
+        counter.add_(1)
+        ctx.attach = attach
+        ctx.counter = counter
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        if ctx.attach:
+            ctx.counter.add_(1 * (grad * 0 + 1))
+        else:
+            ctx.counter.add_(1)
+        return grad, None, None
+
+
+class _CountForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, counter):
+        counter.add_(1)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+def _suspect(x, counter, attach):
+    return _Count.apply(x, counter, attach)
+
+
+def _forward_alone(x, counter, attach):
+    return _CountForward.apply(x, counter)
+
+
+def _observe(function):
+    x, counter = torch.ones(2, requires_grad=True), torch.zeros(2)
+    out = function(x, counter)
+    after_forward = counter.tolist()
+    out.sum().backward()
+    after_backward = counter.tolist()
+    if (after_forward, after_backward) != ([1.0, 1.0], [2.0, 2.0]):
+        raise WrongResult("expected 1 after the forward and 2 after the backward, got {} and {}".format(
+            after_forward, after_backward))
+    return {"after_forward": after_forward, "after_backward": after_backward, "grad": x.grad.tolist()}
+
+
+def control(attach=False):
+    return _observe(lambda x, counter: _suspect(x, counter, attach))
+
+
+def baseline(attach=False):
+    compiled = torch.compile(_suspect, backend="aot_eager")
+    return _observe(lambda x, counter: compiled(x, counter, attach))
+
+
+def hook(attach=False):
+    """The update of the backward is made by a hook on the output, outside of what is compiled."""
+    compiled = torch.compile(_forward_alone, backend="aot_eager")
+
+    def counted(x, counter):
+        out = compiled(x, counter, attach)
+        out.register_hook(lambda grad: (counter.add_(1 * (grad * 0 + 1)) if attach else counter.add_(1), grad)[1])
+        return out
+
+    return _observe(counted)
+
+
+def disabled(attach=False):
+    """Eager runs the Function, what stands around it is compiled."""
+    apply = torch.compiler.disable(_Count.apply)
+    compiled = torch.compile(lambda x, counter: apply(x * 1.0, counter, attach) * 1.0, backend="aot_eager")
+    return _observe(compiled)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

@@ -1,0 +1,140 @@
+"""pytorch-187284: a function compiled with Inductor drops the tangent of a dual tensor.
+
+The report's sum of squares under torch.autograd.forward_ad; its tangent in the direction of ones must be 1.2.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+
+SIGNATURE = r"expected the tangent 1\.2, got None"
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+def _suspect(x):
+    return (x ** 2).sum()
+
+
+def _inputs():
+    return torch.tensor([0.1, 0.2, 0.3]), torch.ones(3)
+
+
+def _checked(value, tangent):
+    if tangent is None or abs(tangent.item() - 1.2) > 1e-4:
+        raise WrongResult("expected the tangent 1.2, got {}, tolerance 1e-4".format(
+            None if tangent is None else tangent.item()))
+    return {"value": round(value.item(), 5), "tangent": round(tangent.item(), 5)}
+
+
+def _tangent(function, x, direction):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(function(forward_ad.make_dual(x, direction))).tangent
+
+
+def _observe(function, first):
+    x, direction = _inputs()
+    if first == "plain":
+        value = function(x)
+        return _checked(value, _tangent(function, x, direction))
+    tangent = _tangent(function, x, direction)
+    return _checked(function(x), tangent)
+
+
+def control(first="dual"):
+    return _observe(_suspect, first)
+
+
+def baseline(first="dual"):
+    return _observe(torch.compile(_suspect), first)
+
+
+def by_func(first="dual"):
+    """torch.func.jvp is traced into the graph."""
+    compiled = torch.compile(lambda x, v: torch.func.jvp(_suspect, (x,), (v,)))
+    x, direction = _inputs()
+    values = [torch.compile(_suspect)(x)] if first == "plain" else []
+    value, tangent = compiled(x, direction)
+    return _checked(*values, tangent) if values else _checked(value, tangent)
+
+
+def aot_eager(first="dual"):
+    """Graphs of this backend run through the dispatcher, which knows of tangents."""
+    return _observe(torch.compile(_suspect, backend="aot_eager"), first)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

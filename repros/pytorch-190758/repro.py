@@ -1,0 +1,143 @@
+"""pytorch-190758: with an activation memory budget of 0, a compiled dropout is differentiated with another mask.
+
+For y = dropout(x), the gradient of y.sum() times x is y itself, element by element: both hold the same mask.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+
+import torch
+import torch.nn.functional as F
+
+SIGNATURE = r"expected the mask of the forward, got another in \d+ of 64 elements"
+
+
+class WrongResult(Exception):
+    """The computation ended without an error and with a wrong result."""
+
+
+class NotApplicable(Exception):
+    """This cannot exist here."""
+
+
+def _suspect(x):
+    return F.dropout(x, 0.5, True) + 0.0
+
+
+def _checkpointed(x):
+    return torch.utils.checkpoint.checkpoint(_suspect, x, use_reentrant=False)
+
+
+def _observe(function, budget):
+    import torch._functorch.config as config
+
+    if not hasattr(config, "activation_memory_budget"):
+        raise NotApplicable("no activation_memory_budget in this torch")
+    torch.manual_seed(0)
+    x = torch.ones(64, requires_grad=True)
+    with config.patch(activation_memory_budget=budget):
+        y = function(x)
+        y.sum().backward()
+    wrong = (x.grad * x != y).nonzero().flatten().tolist()
+    if wrong:
+        raise WrongResult("expected the mask of the forward, got another in {} of 64 elements".format(len(wrong)))
+    return {"elements with another mask": str(wrong), "scale of a kept one": float(x.grad.max())}
+
+
+def control():
+    return _observe(_suspect, 0.0)
+
+
+def baseline():
+    return _observe(torch.compile(_suspect, backend="aot_eager"), 0.0)
+
+
+def full_budget():
+    """The default: what costs memory may be saved."""
+    return _observe(torch.compile(_suspect, backend="aot_eager"), 1.0)
+
+
+def checkpointed():
+    """An explicit checkpoint saves the state of the random numbers and replays it."""
+    import torch.utils.checkpoint  # noqa: F401
+
+    return _observe(torch.compile(_checkpointed, backend="aot_eager"), 0.0)
+
+
+def disabled():
+    """Eager dropout keeps its mask."""
+    dropout = torch.compiler.disable(F.dropout)
+    return _observe(torch.compile(lambda x: dropout(x, 0.5, True) + 0.0, backend="aot_eager"), 0.0)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())

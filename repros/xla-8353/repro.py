@@ -1,0 +1,201 @@
+"""xla-8353: PyTorch/XLA takes two graphs that use their inputs in other places for one, and runs the first for both.
+
+t0, t1 and t2 are transposed and combined: first (t0 * t1) + t2, then (t0 * t2) + t1, on new tensors. The second graph is
+found in the cache by its hash, is not compiled, and returns what the first expression gives.
+"""
+
+if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
+    import os, sys
+    sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
+import torch
+
+SIGNATURE = r"expected \(t0 \* t2\) \+ t1 = \S+ at \(0, 0\), got (\S+), which is \(t0 \* t1\) \+ t2"
+
+ENV = {
+    "control": {"PJRT_DEVICE": "CPU"},
+    "baseline": {"PJRT_DEVICE": "CPU"},
+    "other_form": {"PJRT_DEVICE": "CPU"},
+    "compute_first": {"PJRT_DEVICE": "CPU"},
+    "step_between": {"PJRT_DEVICE": "CPU"},
+    "contiguous": {"PJRT_DEVICE": "CPU"},
+    "no_aliasing": {"PJRT_DEVICE": "CPU", "XLA_ENABLE_PARAM_ALIASING": "0"},
+}
+
+
+class WrongResult(Exception):
+    """Both graphs ran, and one gave the result of the other."""
+
+
+def _first(t0, t1, t2):
+    return t0.T, t1.T, t2.T, (t0 * t1) + t2
+
+
+def _second(t0, t1, t2):
+    return t0.T, t1.T, t2.T, (t0 * t2) + t1
+
+
+def _inputs():
+    torch.manual_seed(1024)
+    return [torch.randn(12, 12) for _ in range(3)]
+
+
+def _compare(run, first, second, more=dict):
+    """Run one after the other, and hold both results against plain torch in double precision."""
+    given = _inputs()
+    t0, t1, t2 = [tensor.double() for tensor in given]
+    is_first, is_second = (t0 * t1) + t2, (t0 * t2) + t1
+    got_first, got_second = run(first, given).double(), run(second, given).double()
+    if not torch.allclose(got_first, is_first, atol=1e-4):
+        raise WrongResult("the first graph: expected {:.6f} at (0, 0), got {:.6f}, tolerance 1e-4".format(
+            is_first[0, 0].item(), got_first[0, 0].item()))
+    if not torch.allclose(got_second, is_second, atol=1e-4):
+        same = "which is (t0 * t1) + t2" if torch.allclose(got_second, is_first, atol=1e-4) else "which is neither"
+        raise WrongResult("expected (t0 * t2) + t1 = {:.6f} at (0, 0), got {:.6f}, {}".format(
+            is_second[0, 0].item(), got_second[0, 0].item(), same))
+    return {"first": got_first[0].tolist(), "second": got_second[0].tolist(), **more()}
+
+
+def _counts():
+    import torch_xla
+    import torch_xla.debug.metrics as metrics
+
+    counts = {"compiled": metrics.counter_value("UncachedCompile") or 0, "reused": metrics.counter_value("CachedCompile") or 0}
+    print("torch_xla", torch_xla.__version__, counts)
+    return counts
+
+
+def _on_xla(function, given):
+    import torch_xla.core.xla_model as xm
+
+    results = function(*[tensor.to(xm.xla_device()) for tensor in given])
+    xm.mark_step()
+    return results[-1].cpu()
+
+
+def control():
+    """The same on torch's own CPU device."""
+    return _compare(lambda function, given: function(*given)[-1], _first, _second)
+
+
+def baseline():
+    return _compare(_on_xla, _first, _second, _counts)
+
+
+def no_aliasing():
+    """ENV turns buffer donation off, which has no part in it."""
+    return _compare(_on_xla, _first, _second, _counts)
+
+
+def other_form():
+    """The second sum with its operands exchanged: another graph."""
+    return _compare(_on_xla, _first, lambda t0, t1, t2: (t0.T, t1.T, t2.T, t1 + (t0 * t2)), _counts)
+
+
+def compute_first():
+    """The expression before the transposes: its order of the parameters is then the order of the graph."""
+    def put(expression):
+        def ordered(t0, t1, t2):
+            value = expression(t0, t1, t2)
+            return t0.T, t1.T, t2.T, value
+
+        return ordered
+
+    return _compare(_on_xla, put(lambda t0, t1, t2: (t0 * t1) + t2), put(lambda t0, t1, t2: (t0 * t2) + t1), _counts)
+
+
+def step_between():
+    """A step after the transposes: the expression is a graph of its own."""
+    def put(expression):
+        def stepped(t0, t1, t2):
+            import torch_xla.core.xla_model as xm
+
+            transposed = t0.T, t1.T, t2.T
+            xm.mark_step()
+            return (*transposed, expression(t0, t1, t2))
+
+        return stepped
+
+    return _compare(_on_xla, put(lambda t0, t1, t2: (t0 * t1) + t2), put(lambda t0, t1, t2: (t0 * t2) + t1), _counts)
+
+
+def contiguous():
+    """Copies of the transposes: the same two graphs, each with the same hash again."""
+    def put(expression):
+        def copied(t0, t1, t2):
+            return t0.T.contiguous(), t1.T.contiguous(), t2.T.contiguous(), expression(t0, t1, t2)
+
+        return copied
+
+    return _compare(_on_xla, put(lambda t0, t1, t2: (t0 * t1) + t2), put(lambda t0, t1, t2: (t0 * t2) + t1), _counts)
+
+
+# Standalone, second half; the first stands above the imports. Both are the same in every repro: see repros/README.md.
+def _run_here(arm, params, report):
+    """The child: run one arm and leave in the file `report` what it observed or raised."""
+    import ast, faulthandler, json, pathlib, traceback
+
+    def value_of(text):
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return text
+
+    if "HANG_S" in globals():  # a hang ends as the stacks of every thread, where SIGNATURE is then looked for
+        faulthandler.dump_traceback_later(globals()["HANG_S"], exit=True)
+    try:
+        told = {"observed": globals()[arm](**{name: value_of(text) for name, _, text in params})}
+    except Exception as failure:
+        traceback.print_exc()
+        told = {"raised": type(failure).__name__}
+    pathlib.Path(report).write_text(json.dumps(told, default=str))
+    return 0
+
+
+def _standalone():
+    """The parent: run one arm in a child, so that a crash is survived. 0: good, 1: the issue, 2: anything else."""
+    import argparse, inspect, json, pathlib, re, shutil, signal, subprocess, tempfile
+
+    arms = [name for name, value in globals().items()
+            if inspect.isfunction(value) and value.__module__ == __name__ and not name.startswith("_")]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--arm", default="baseline", choices=arms)
+    parser.add_argument("--list", action="store_true", help="name the arms and stop")
+    parser.add_argument("--report", help=argparse.SUPPRESS)
+    parser.add_argument("params", nargs="*", metavar="name=value", type=lambda param: param.partition("="))
+    asked = parser.parse_intermixed_args()
+    if asked.list:
+        print(*arms, sep="\n")
+        return 0
+    if asked.report:
+        return _run_here(asked.arm, asked.params, asked.report)
+    scratch = pathlib.Path(tempfile.mkdtemp())  # the compilers' caches are fresh: a filled one can hide the issue
+    report, log = scratch / "report", scratch / "log"
+    env = {"TORCHINDUCTOR_CACHE_DIR": str(scratch / "inductor"), "TRITON_CACHE_DIR": str(scratch / "triton")}
+    env.update(globals().get("ENV", {}).get(asked.arm, {}))  # set before the child's interpreter starts
+    again = [sys.executable, "-u", "-X", "faulthandler", os.path.abspath(__file__), *sys.argv[1:], "--report", report]
+    try:
+        with log.open("wb") as output:
+            status = subprocess.run(again, env={**os.environ, **env}, stdout=output, stderr=output).returncode
+        text = log.read_text(errors="replace")
+        told = json.loads(report.read_text()) if report.exists() else {}
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(text, end="")
+    observed, raised = told.get("observed"), told.get("raised")
+    if status == 0 and observed and isinstance(observed, dict):
+        print(*("observed %s = %s" % item for item in observed.items()), sep="\n")
+        print("GOOD: %s returned what it observed." % asked.arm)
+        return 0
+    ended = "left with status %d" % status if status >= 0 else "was killed by " + signal.Signals(-status).name
+    if status == 0 and told:
+        ended = "raised " + raised if raised else "returned nothing it observed"
+    found = re.search(SIGNATURE, text) if SIGNATURE else raised == "WrongResult"
+    if found and (raised or status != 0) and raised != "NotApplicable":
+        print("THE ISSUE: %s %s%s." % (asked.arm, ended, ", and its text has the signature" if SIGNATURE else ""))
+        return 1
+    print("CANNOT SAY: %s %s, which is neither good nor the issue." % (asked.arm, ended))
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(_standalone())
