@@ -70,6 +70,8 @@ POSSIBLE = {
     "deepmd-kit-wheel-strides",
     "pytorch-133762",
     "pytorch-142399",
+    "pytorch-193793",  # the name of a function of its script
+    "fla-160-deltanet",  # its own was never recorded here: it stands behind its twins
 }
 
 
