@@ -19,7 +19,7 @@ from knowngood.app.cli.knowledge import ground_here, recorded_here
 from knowngood.app.cli.output import err
 from knowngood.app.commands.site.asking import ask
 from knowngood.app.commands.site.data import FORMAT, search_script, site_data, site_schema
-from knowngood.app.commands.site.links import FOLDERS, SiteLinks, relinked
+from knowngood.app.commands.site.links import FOLDERS, SiteLinks, compacted, relinked
 from knowngood.app.commands.site.pages import SitePage, pages_of
 from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.verdicts.known import Known
@@ -122,7 +122,8 @@ async def _write_pages(
         for page in alike:
             for language, below in FOLDERS.items():
                 html = (await ask(app, page.address, language)).decode()
-                _write(folder / below / page.file, relinked(html, page.file, language, links).encode())
+                linked = relinked(html, page.file, language, links)
+                _write(folder / below / page.file, compacted(linked).encode())
         tell(f"{kind}: {many(len(alike) * len(FOLDERS), 'page')}")
 
 

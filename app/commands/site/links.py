@@ -1,4 +1,4 @@
-"""The links of a page that becomes a file: relative, to other files of the site, or none."""
+"""What a page refers to when it becomes a file: links to other files of the site or none, and symbols of its own."""
 
 import posixpath
 import re
@@ -66,7 +66,7 @@ class SiteLinks(Container[str]):
         if found is None:
             return None
         to, fragment, is_shared = found
-        return _between(folder, to if is_shared else below + to) + (f"#{quote(fragment)}" if fragment else "")
+        return _between(folder, to if is_shared else below + to) + (f"#{quote(fragment, safe='+')}" if fragment else "")
 
     def _find(self, address: str) -> tuple[str, str, bool] | None:
         """The file, the place in it, and whether both languages have it in common."""
@@ -111,3 +111,13 @@ def relinked(html: str, file: str, language: Language, links: SiteLinks) -> str:
         return _NOWHERE if to is None else f' {found[1]}="{escape(to)}"'
 
     return _UNLINKED.sub(r'<span class="\1">\2</span>', _LINK.sub(link, html))
+
+
+_SYMBOL = re.compile(r'<symbol id="([^"]*)"[^>]*?(?:/>|>.*?</symbol>)\n?', re.DOTALL)
+_INDENT = re.compile(r"(<pre.*?</pre>)|\n\s+", re.DOTALL)
+
+
+def compacted(html: str) -> str:
+    """The page without indentation, and without the symbols that nothing in it refers to: a third of a small page."""
+    used = _SYMBOL.sub(lambda found: found[0] if f'"#{found[1]}"' in html else "", html)
+    return _INDENT.sub(lambda found: found[1] or "\n", used)

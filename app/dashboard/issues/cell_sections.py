@@ -1,6 +1,6 @@
 """The cells of an issue as sections of its page, where pages are files and no cell has one of its own."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from knowngood.app.dashboard.evidence.cell_page import CellPage, cell_page
@@ -29,12 +29,31 @@ class Unmeasured:
 
 
 @dataclass(frozen=True)
+class Inferred:
+    """Cells that are inferred from one measured cell by one rule, to the same answer."""
+
+    sign: StatusLabel
+    word: str
+    rule: str
+    cells: tuple[CellPage, ...]
+
+
+@dataclass(frozen=True)
+class MeasuredCell:
+    """`tried` are the workarounds, those of which the same is said together."""
+
+    page: CellPage
+    tried: tuple[tuple[WorkaroundView, ...], ...]
+    inferred: tuple[Inferred, ...]
+
+
+@dataclass(frozen=True)
 class CellSections:
-    """All cells of an issue, newest builds first, one class after the other. `snippets` are workarounds whose text does
-    not stand in the page yet.
+    """All cells of an issue, newest builds first, one class after the other; an inferred one stands with the measured
+    one that it rests on. `snippets` are workarounds whose text does not stand in the page yet.
     """
 
-    measured: tuple[CellPage, ...]
+    measured: tuple[MeasuredCell, ...]
     unmeasured: tuple[Unmeasured, ...]
     snippets: tuple[WorkaroundView, ...]
 
@@ -43,14 +62,29 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
     """`shown` are the workarounds whose text the page has."""
     newest_first = told_builds(known)[::-1]
     cells = [known.cell(issue, build, hardware) for hardware in known.classes_of(issue.id) for build in newest_first]
-    measured = tuple(_page(context, issue, known, cell) for cell in cells if cell.measured_at)
+    pages = [_page(context, issue, known, cell) for cell in cells if cell.measured_at]
+    inferred = grouped((one for one in pages if one.ground), lambda one: one.ground and one.ground.key)
     named = {one.id for one in shown}
-    texts = {view.id: view for one in measured for view in one.workarounds if view.id not in named}
+    texts = {view.id: view for one in pages for view in one.workarounds if view.id not in named}
     return CellSections(
-        measured=measured,
+        measured=tuple(
+            MeasuredCell(one, tuple(_alike(one.workarounds)), tuple(_inferred(inferred.get(one.cell.key, ()))))
+            for one in pages
+            if not one.ground
+        ),
         unmeasured=tuple(_unmeasured(context, [cell for cell in cells if not cell.measured_at])),
         snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
     )
+
+
+def _alike(workarounds: Iterable[WorkaroundView]) -> Iterator[tuple[WorkaroundView, ...]]:
+    said = grouped(workarounds, lambda one: (one.word, one.runs == 1, one.is_decoy, one.variants, one.note))
+    return map(tuple, said.values())
+
+
+def _inferred(cells: Iterable[CellPage]) -> Iterator[Inferred]:
+    for (sign, word, rule), alike in grouped(cells, lambda one: (one.sign, one.word, one.known)).items():
+        yield Inferred(sign, word, rule, tuple(alike))
 
 
 def _page(context: RequestContext, issue: Issue, known: Known, cell: Cell) -> CellPage:

@@ -70,7 +70,6 @@ class Mark:
     sign: StatusLabel
     word: str
     address: str
-    build: str
     is_old: bool
     rests_on: str
 
@@ -261,7 +260,9 @@ _KEYS: Mapping[Sorting, Callable[[IssuePair], Any]] = {
 }
 
 # Where the evidence has to speak: the other groups are told by their verdicts and by what became of workarounds.
-_EXPLAINED = frozenset({Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE})
+_EXPLAINED = frozenset(
+    {Group.NEWLY_BROKEN, Group.NEW, Group.FAILS_OTHERWISE, Group.NOT_KNOWN_NOW, Group.GONE, Group.NOWHERE}
+)
 
 
 def _line(context: RequestContext, pair: IssuePair) -> PairLine:
@@ -295,7 +296,6 @@ def _mark(context: RequestContext, cell: Cell, *, is_old: bool) -> Mark:
         sign=sign,
         word=context.say(STATUSES[sign].word),
         address=cell_address(*cell.key),
-        build=cell.build,
         is_old=is_old,
         rests_on=context.say(RUN_WORDS[cell.runs > 1], n=cell.runs) if cell.runs else "",
     )
