@@ -1,6 +1,7 @@
 """The story "compare two builds", in a real browser: from the choice of two builds to a note that can be pasted."""
 
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import pytest
 
@@ -57,7 +58,7 @@ def _read_the_answer(page: Page) -> None:
 def _open_both_cells(page: Page) -> None:
     here = page.url
     for build in (OLD, BAD):
-        page.get_by_role("region", name="Newly broken", exact=True).locator(f'a[title="{build.id}"]').click()
+        page.get_by_role("region", name="Newly broken", exact=True).locator(f'.side a[href*="{quote(build.id)}"]').click()
         expect(page.locator(".kicker")).to_contain_text(build.id)
         page.goto(here)
 

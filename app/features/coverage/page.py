@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Response
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.placement import Waiting
 from knowngood.app.domain.verdicts.matrix import stale_cells
 from knowngood.app.domain.verdicts.verdict import Cell
@@ -29,10 +30,24 @@ class RowLine:
 
 
 @dataclass(frozen=True)
+class ComponentRows:
+    component: str
+    rows: tuple[RowLine, ...]
+
+    @property
+    def measured(self) -> int:
+        return sum(row.pattern.measured for row in self.rows)
+
+    @property
+    def applicable(self) -> int:
+        return sum(row.pattern.applicable for row in self.rows)
+
+
+@dataclass(frozen=True)
 class ClassTable:
     hardware: str
     sentence: str
-    rows: tuple[RowLine, ...]
+    components: tuple[ComponentRows, ...]
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,17 @@ def _table(context: RequestContext, found: Coverage, one: ClassCoverage) -> Clas
     stale = stale_cells(cells, found.builds, context.now)
     heads = heads_of(one.columns, {cell.build for cell in cells if cell.measured_at is not None})
     unproven = {remark.issue for remark in found.remarks_about(MismatchKind.NEVER_FAILED)}
+    rows = (
+        RowLine(
+            pattern=pattern,
+            title=context.title_of(pattern.issue),
+            address=issue_address(pattern.issue.id, hardware=one.hardware),
+            squares=squares_of(one.standing[pattern.issue.id], heads, stale),
+            is_unproven=pattern.issue.id in unproven,
+        )
+        for pattern in one.patterns
+    )
+    by_component = grouped(rows, lambda row: row.pattern.issue.component)
     return ClassTable(
         hardware=one.hardware,
         sentence=context.say(
@@ -86,14 +112,5 @@ def _table(context: RequestContext, found: Coverage, one: ClassCoverage) -> Clas
             conclusive=one.conclusive,
             columns=", ".join(head.label for head in heads),
         ),
-        rows=tuple(
-            RowLine(
-                pattern=pattern,
-                title=context.title_of(pattern.issue),
-                address=issue_address(pattern.issue.id, hardware=one.hardware),
-                squares=squares_of(one.standing[pattern.issue.id], heads, stale),
-                is_unproven=pattern.issue.id in unproven,
-            )
-            for pattern in one.patterns
-        ),
+        components=tuple(ComponentRows(name, tuple(rows)) for name, rows in sorted(by_component.items())),
     )

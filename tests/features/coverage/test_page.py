@@ -24,7 +24,7 @@ from tests.web.given import BAD, DYNAMO, GOOD, MASK, OLD, SILENT, Asked
 def test_every_row_has_one_sign_per_column_and_its_history(client: TestClient) -> None:
     page = shown(client, "/coverage", CoveragePage)
     assert [table.hardware for table in page.tables] == [HARDWARE, given.GPU_CLASS]
-    rows = {row.pattern.issue.id: row for row in page.tables[0].rows}
+    rows = {row.pattern.issue.id: row for group in page.tables[0].components for row in group.rows}
     assert set(rows) == {MASK.id, SILENT.id, DYNAMO.id}
     assert [square.sign for square in rows[MASK.id].squares] == ["passes", "cure", "passes"]
     assert rows[MASK.id].pattern.history.sentence == "fails in 2.7.1, fixed in (2.7.1, 2.8.0]"
