@@ -1,7 +1,7 @@
 """fla-160-deltanet: Flash Linear Attention's own DeltaNet layer under torch.compile, at a second batch size.
 
 The layer of the released package is compiled and called with batches of 2, 3 and 5. The release keeps the function that
-launches the recurrent kernel out of the graph; the baseline takes that away, which is the package as it was in git on the days
+launches the recurrent kernel out of the graph; the baseline takes that away, as the package had it in git until the days
 of the report.
 """
 
