@@ -1,6 +1,6 @@
-"""pytorch-174891: adding complex tensors of different shapes adds ones to the imaginary part.
+"""pytorch-174891: adding a complex constant of one value adds its real part to the imaginary part as well.
 
-1 + 0j everywhere plus a column of 1 + 0j must be 2 + 0j everywhere.
+1 + 0j everywhere plus a column of 1 + 0j that is made in the compiled function must be 2 + 0j everywhere.
 """
 
 if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
@@ -53,7 +53,7 @@ def by_parts():
 
 
 def as_pairs():
-    """The pairs of floats are broadcast as they should be: the last dimension is the pair."""
+    """Tensors of floats are added, whose last dimension is the pair of real and imaginary part."""
     return _observe(torch.compile(_as_pairs))
 
 
