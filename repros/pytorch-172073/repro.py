@@ -1,6 +1,6 @@
 """pytorch-172073: adding complex tensors does not compile where one has no dimensions.
 
-2.5 + 0j must be added to itself, and to a tensor of one element.
+2.5 + 0j and 2.5 + 1j, one of them without dimensions, must add to 5 + 1j, and so must a tensor of one element.
 """
 
 if __name__ == "__main__":  # Standalone, first half: a package missing below ends in 2, never in Python's own 1.
