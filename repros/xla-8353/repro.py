@@ -9,7 +9,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
     sys.excepthook = lambda *failure: (sys.__excepthook__(*failure), sys.stdout.flush(), os._exit(2))
 import torch
 
-SIGNATURE = r"expected \(t0 \* t2\) \+ t1 = \S+ at \(0, 0\), got (\S+), which is \(t0 \* t1\) \+ t2"
+SIGNATURE = r"expected \(t0 \* t2\) \+ t1 = \S+ at \(0, 0\), got (\S+), which is \(t0 \* t1\) \+ t2|the second graph returns t1\.T in the place of t2\.T"
 
 ENV = {
     "control": {"PJRT_DEVICE": "CPU"},
@@ -40,11 +40,12 @@ def _inputs():
 
 
 def _compare(run, first, second, more=dict):
-    """Run one after the other, and hold both results against plain torch in double precision."""
+    """Run one after the other, and hold all outputs against plain torch in double precision."""
     given = _inputs()
     t0, t1, t2 = [tensor.double() for tensor in given]
     is_first, is_second = (t0 * t1) + t2, (t0 * t2) + t1
-    got_first, got_second = run(first, given).double(), run(second, given).double()
+    *transposed_first, got_first = [output.double() for output in run(first, given)]
+    *transposed_second, got_second = [output.double() for output in run(second, given)]
     if not torch.allclose(got_first, is_first, atol=1e-4):
         raise WrongResult("the first graph: expected {:.6f} at (0, 0), got {:.6f}, tolerance 1e-4".format(
             is_first[0, 0].item(), got_first[0, 0].item()))
@@ -52,6 +53,11 @@ def _compare(run, first, second, more=dict):
         same = "which is (t0 * t1) + t2" if torch.allclose(got_second, is_first, atol=1e-4) else "which is neither"
         raise WrongResult("expected (t0 * t2) + t1 = {:.6f} at (0, 0), got {:.6f}, {}".format(
             is_second[0, 0].item(), got_second[0, 0].item(), same))
+    if torch.equal(transposed_second[2], t1.T):
+        raise WrongResult("the second graph returns t1.T in the place of t2.T")
+    for which, transposed in (("first", transposed_first), ("second", transposed_second)):
+        if not all(map(torch.equal, transposed, (t0.T, t1.T, t2.T))):
+            raise WrongResult("the {} graph returns other transposes".format(which))
     return {"first": got_first[0].tolist(), "second": got_second[0].tolist(), **more()}
 
 
@@ -69,12 +75,12 @@ def _on_xla(function, given):
 
     results = function(*[tensor.to(xm.xla_device()) for tensor in given])
     xm.mark_step()
-    return results[-1].cpu()
+    return [result.cpu() for result in results]
 
 
 def control():
     """The same on torch's own CPU device."""
-    return _compare(lambda function, given: function(*given)[-1], _first, _second)
+    return _compare(lambda function, given: function(*given), _first, _second)
 
 
 def baseline():
