@@ -1,4 +1,4 @@
-"""pytorch-193793: arange with a fractional step and an integer dtype kills the process.
+"""pytorch-193793: arange with a fractional step and the dtype int64 kills the process.
 
 From 1 to 2 in steps of 0.1 as int64, as in the report: ten ones, or a refusal, and no division by zero.
 """
