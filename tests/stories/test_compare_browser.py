@@ -58,7 +58,9 @@ def _read_the_answer(page: Page) -> None:
 def _open_both_cells(page: Page) -> None:
     here = page.url
     for build in (OLD, BAD):
-        page.get_by_role("region", name="Newly broken", exact=True).locator(f'.side a[href*="{quote(build.id)}"]').click()
+        page.get_by_role("region", name="Newly broken", exact=True).locator(
+            f'.side a[href*="{quote(build.id)}"]'
+        ).click()
         expect(page.locator(".kicker")).to_contain_text(build.id)
         page.goto(here)
 

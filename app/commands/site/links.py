@@ -1,4 +1,4 @@
-"""What a page refers to when it becomes a file: links to other files of the site or none, and symbols of its own."""
+"""The links of a page that becomes a file: relative, to other files of the site, or none; and its size."""
 
 import posixpath
 import re
