@@ -58,7 +58,7 @@ def embed_address(issue: str) -> str:
 
 def cell_anchor(build: str, hardware: str) -> str:
     """Where a cell stands among the sections of its issue, in pages that are files."""
-    return f"{build}.{hardware}"
+    return f"{build.removeprefix('torch-')}.{hardware}"
 
 
 def attempt_address(attempt: str) -> str:

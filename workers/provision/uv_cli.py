@@ -41,6 +41,7 @@ _UNREACHABLE = re.compile(
 _UNSATISFIABLE = re.compile(r"No solution found when resolving")
 # What an index says that answers everything with "not found": a wrong address looks like an empty index.
 _DOUBTFUL = re.compile(r"was not found in the (?:package registry|provided package locations)")
+_CHILD_KILLED = "signal: 9 (SIGKILL)"
 _LEADING = re.compile(r"^(?:error|cause|hint|warning):\s*")
 
 
@@ -190,7 +191,8 @@ class Installer:
         except OSError as problem:
             fault = Fault.DISK_FULL if problem.errno in {errno.ENOSPC, errno.EDQUOT} else Fault.OTHER
             raise InstallerFailed(fault, f"uv could not be run: {problem.strerror}") from problem
-        if ran.was_killed:
+        # The interpreter that uv asks about itself can be killed as well; uv lives, and says so.
+        if ran.was_killed or (ran.code != 0 and _CHILD_KILLED in ran.output):
             raise InstallerFailed(Fault.OTHER, KILLED)
         if ran.code != 0:
             raise self._failed(ran.output)

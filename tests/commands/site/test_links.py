@@ -32,13 +32,13 @@ FOUND = {
     "a place in it": ("/issues/toy-1#use", "toy-1.html#use"),
     "an issue on a build, among its sections": (
         f"/issues/toy-1?build=torch-2.6.0%2Bcu124&hardware={CLASS}",
-        f"toy-1.html#torch-2.6.0+cu124.{CLASS}",
+        f"toy-1.html#2.6.0+cu124.{CLASS}",
     ),
     "a workaround, whose text stands once": (
         f"/issues/toy-1?build=torch-2.6.0%2Bcu124&hardware={CLASS}#cure-eager",
         "toy-1.html#cure-eager",
     ),
-    "a cell": (f"/cells/toy-1/torch-2.6.0%2Bcu124?hardware={CLASS}", f"toy-1.html#torch-2.6.0+cu124.{CLASS}"),
+    "a cell": (f"/cells/toy-1/torch-2.6.0%2Bcu124?hardware={CLASS}", f"toy-1.html#2.6.0+cu124.{CLASS}"),
     "a cell of a build without a section": (f"/cells/toy-1/torch-9?hardware={CLASS}", "toy-1.html"),
     "a build": (f"/builds/torch-2.6.0%2Bcu124?hardware={CLASS}", f"../builds/torch-2.6.0%2Bcu124.{CLASS}.html"),
     "a build on no class": ("/builds/torch-2.6.0%2Bcu124", f"../builds/torch-2.6.0%2Bcu124.{CLASS}.html"),

@@ -124,6 +124,15 @@ def test_a_program_that_was_killed_is_known_from_one_that_failed(does: str, expe
     assert run_watched(["sh", "-c", does], env={}, observer=ProcessObserver()).was_killed is expected
 
 
+def test_an_interpreter_that_is_killed_while_uv_asks_it_is_no_failure_of_uv(tmp_path: Path) -> None:
+    asked = tmp_path / "python3"
+    asked.write_text("#!/bin/sh\nkill -KILL $$\n")
+    asked.chmod(0o755)
+    (tmp_path / "wanted.txt").touch()
+    with pytest.raises(InstallerFailed, match=r"^it was killed \(SIGKILL\)"):
+        Installer(tmp_path / "cache").run("pip", "compile", "--python", str(asked), str(tmp_path / "wanted.txt"))
+
+
 def test_an_interpreter_that_was_killed_is_not_called_unable_to_import_torch(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nkill -KILL $$\n", encoding="utf-8")
