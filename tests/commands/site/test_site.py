@@ -23,6 +23,7 @@ from knowngood.app.knowledge.model import Recorded
 from knowngood.app.knowledge.shipped import read_shipped
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
 from knowngood.app.store.evidence.known_copy import save_known
+from knowngood.app.web.urls import cell_anchor
 from tests.commands.given import Call
 from tests.commands.site.large import large_known
 from tests.fixtures.databases import NewStore
@@ -96,7 +97,7 @@ def test_both_languages_have_the_same_pages(folder: Path) -> None:
 
 def test_a_cell_stands_in_the_page_of_its_issue_with_what_helps_there(folder: Path) -> None:
     text = (folder / f"issues/{MASK.id}.html").read_text()
-    start = text.index(f'id="{BAD.id}.cpu-x86_64"')
+    start = text.index(f'id="{cell_anchor(BAD.id, "cpu-x86_64")}"')
     section = text[start : text.index("</section>", start)]
     assert f"Fails on {BAD.id} (cpu-x86_64)" in section
     assert 'href="#cure-eager_mask"' in section

@@ -327,7 +327,8 @@ def test_a_job_goes_back_to_the_machine_that_has_its_environment(site: Site) -> 
 def test_what_a_machine_made_is_remembered(site: Site) -> None:
     build = make_build("2.8.0+cu128")
     handle = site.transport.start(replace(spec("pass"), build=build))
-    follow(handle)
+    _, lost = follow(handle)
+    assert lost is None
     assert site.transport._ready[environment_key(build, spec("pass").request)] == {handle.node}
 
 
