@@ -118,6 +118,6 @@ _INDENT = re.compile(r"(<pre.*?</pre>)|\n\s+", re.DOTALL)
 
 
 def compacted(html: str) -> str:
-    """The page without indentation, and without the symbols that nothing in it refers to: a third of a small page."""
+    """The page without indentation, and without the symbols that nothing in it refers to."""
     used = _SYMBOL.sub(lambda found: found[0] if f'"#{found[1]}"' in html else "", html)
     return _INDENT.sub(lambda found: found[1] or "\n", used)
