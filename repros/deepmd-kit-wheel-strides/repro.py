@@ -1,4 +1,4 @@
-"""deepmd-kit-wheel-strides: the operators of released DeePMD-kit wheels refuse an input that is not contiguous.
+"""deepmd-kit-wheel-strides: the operators of released DeePMD-kit wheels refuse a transposed input.
 
 tabulate_fusion_se_a of the wheel's own operator library is called with the same environment matrix in two memory layouts.
 Only the library is loaded; the deepmd package, which wants TensorFlow and more, is not imported.
