@@ -64,6 +64,13 @@ def is_grads_batched():
     return _checked(torch.autograd.grad(y, x, torch.eye(5), is_grads_batched=True)[0], x)
 
 
+def batched_aot_eager():
+    """What is_grads_batched batches, without Inductor's own graph around it."""
+    x = _x()
+    y = torch.compile(_square, backend="aot_eager")(x)
+    return _checked(torch.autograd.grad(y, x, torch.eye(5), is_grads_batched=True)[0], x)
+
+
 def aot_eager():
     return _batched(torch.compile(_square, backend="aot_eager"))
 

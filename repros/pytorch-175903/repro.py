@@ -13,12 +13,15 @@ import torch
 SIGNATURE = r"expected one 1\.0 and zeros elsewhere \(exactly\), got "
 
 
+N = 100  # the report's five rows fit into one vector, and then newer releases are right by luck
+
+
 class WrongResult(Exception):
     """The computation ended without an error and with a wrong result."""
 
 
 def _strided(x):
-    index = torch.as_strided(torch.randperm(5), (5,), (0,))
+    index = torch.as_strided(torch.randperm(N), (N,), (0,))
     values = x[index] + 1.0
     x.index_put_((index,), values, accumulate=False)
     return x
@@ -26,7 +29,7 @@ def _strided(x):
 
 def _expanded(x):
     """The same view in common words."""
-    index = torch.randperm(5)[:1].expand(5)
+    index = torch.randperm(N)[:1].expand(N)
     x[index] += 1.0
     return x
 
@@ -35,19 +38,19 @@ _CASES = {"strided": _strided, "expanded": _expanded}
 
 
 def _index_cloned(x):
-    index = torch.as_strided(torch.randperm(5), (5,), (0,)).clone()
+    index = torch.as_strided(torch.randperm(N), (N,), (0,)).clone()
     values = x[index] + 1.0
     x.index_put_((index,), values, accumulate=False)
     return x
 
 
 def _new_tensor(x):
-    index = torch.as_strided(torch.randperm(5), (5,), (0,))
+    index = torch.as_strided(torch.randperm(N), (N,), (0,))
     return torch.index_put(x, (index,), x[index] + 1.0)
 
 
 def _values_cloned(x):
-    index = torch.as_strided(torch.randperm(5), (5,), (0,))
+    index = torch.as_strided(torch.randperm(N), (N,), (0,))
     values = (x[index] + 1.0).clone()
     x.index_put_((index,), values, accumulate=False)
     return x
@@ -55,8 +58,8 @@ def _values_cloned(x):
 
 def _observe(function):
     torch.manual_seed(42)
-    result = function(torch.zeros(5))
-    if sorted(result.tolist()) != [0.0, 0.0, 0.0, 0.0, 1.0]:
+    result = function(torch.zeros(N))
+    if sorted(result.tolist()) != [0.0] * (N - 1) + [1.0]:
         raise WrongResult("expected one 1.0 and zeros elsewhere (exactly), got {}".format(result.tolist()))
     return {"result": result.tolist()}
 

@@ -52,6 +52,10 @@ def _composed(allowed, start, queries, keys):
     return _both(_causal, _padding(allowed))(*_positions(allowed, start, queries, keys))
 
 
+def _looked_up_first(allowed, start, queries, keys):
+    return _both(_padding(allowed), _causal)(*_positions(allowed, start, queries, keys))
+
+
 def _inline(allowed, start, queries, keys):
     _, _, query, key = _positions(allowed, start, queries, keys)
     return (key <= query) & allowed[:, None, None, :]
@@ -59,6 +63,12 @@ def _inline(allowed, start, queries, keys):
 
 def _attention(query, key, value, allowed, start):
     mask = _composed(allowed, start, query.shape[2], key.shape[2])
+    mask = mask.expand(query.shape[0], 1, query.shape[2], key.shape[2])
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+
+
+def _attention_looked_up_first(query, key, value, allowed, start):
+    mask = _looked_up_first(allowed, start, query.shape[2], key.shape[2])
     mask = mask.expand(query.shape[0], 1, query.shape[2], key.shape[2])
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
 
@@ -111,6 +121,13 @@ def no_bounds_check(case="mask"):
 def inline_mask(case="mask"):
     """Nothing is looked up by position: the padding is broadcast."""
     return _masks(torch.compile(_inline, dynamic=True))
+
+
+def look_up_first(case="mask"):
+    """The padding stands before the comparison, so that its check stands after what it checks."""
+    if case == "mask":
+        return _masks(torch.compile(_looked_up_first, dynamic=True))
+    return _generation(torch.compile(_attention_looked_up_first))
 
 
 def static_sizes(case="mask"):

@@ -38,6 +38,11 @@ def _asserted(x, index, source):
     return torch.index_add(x, 0, index, source)
 
 
+def _asserted_with_message(x, index, source):
+    torch._assert_async((index >= 0).all(), "index out of range")
+    return torch.index_add(x, 0, index, source)
+
+
 def _observe(function):
     good = function(torch.zeros(4, 3), torch.tensor([0, 3]), torch.ones(2, 3))
     if good.sum(1).tolist() != [3.0, 0.0, 0.0, 3.0]:  # a function that refuses everything has shown nothing
@@ -74,6 +79,11 @@ def move_out_of_range():
 def assert_inside():
     """A check that is part of the graph."""
     return _observe(torch.compile(_asserted, fullgraph=True, dynamic=True))
+
+
+def assert_with_message():
+    """A check that is part of the graph, in the form that newer releases keep."""
+    return _observe(torch.compile(_asserted_with_message, fullgraph=True, dynamic=True))
 
 
 def aot_eager():

@@ -20,10 +20,11 @@ from knowngood.app.dashboard.issues.schemas import (
     history_bodies,
     issue_body,
 )
+from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.app.web.json_body import Body
 
 SCHEMA_VERSION = "1.0.0"
@@ -78,7 +79,7 @@ def site_data(known: Known, now: datetime, address_of: Callable[[str], str | Non
             (body := BuildBody.of(build)).model_copy(update={"url": address_of(body.url)})
             for build in told_builds(known)
         ],
-        cells=[cell_body(replace(cell, evidence=""), known.builds[cell.build], now) for cell in _cells(known)],
+        cells=[_cell(cell, known.builds[cell.build], now) for cell in _cells(known)],
     )
     return body.model_dump_json().encode() + b"\n"
 
@@ -92,6 +93,13 @@ def _issue(known: Known, issue: Issue, address_of: Callable[[str], str | None]) 
         held_claims=held_claim_bodies(issue, measured),
     )
     return body.model_copy(update={"url": address_of(body.url), "repro_url": address_of(body.repro_url) or ""})
+
+
+def _cell(cell: Cell, build: Build, now: datetime) -> CellBody:
+    """Of a workaround that was not run there, `workarounds` says all that there is to say: it is unverified."""
+    body = cell_body(replace(cell, evidence=""), build, now)
+    told = {id_: one for id_, one in body.workaround_findings.items() if one.note != NOT_RUN}
+    return body.model_copy(update={"workaround_findings": told})
 
 
 def _cells(known: Known) -> Iterator[Cell]:

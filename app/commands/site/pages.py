@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from knowngood.app.dashboard.matrix.selection import one_class
 from knowngood.app.domain.builds.build import Build
+from knowngood.app.domain.issue import inapplicable
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import measured_line, told_builds
 from knowngood.app.web.urls import FRONT, MATRIX, build_address, compare_address, issue_address
@@ -70,12 +71,16 @@ def _comparisons(known: Known, hardware: str) -> Iterator[SitePage]:
 
 def _upgrades(known: Known, hardware: str) -> Iterator[SitePage]:
     # Rows that concern a package alone are asked about by who has it.
-    asked_of = (issue for issue in known.issues.values() if not issue.is_smoke and not issue.requires.package)
+    asked_of = [issue for issue in known.issues.values() if not issue.is_smoke and not issue.requires.package]
     names = file_names(issue.component for issue in asked_of)
     for start in _line(known, hardware):
         asked = {"from": start, "hardware": hardware}
         yield SitePage(_upgrade(**asked), f"upgrade/{start}.{hardware}.html", "upgrades")
+        build = known.builds[start]
+        existing = {issue.component for issue in asked_of if inapplicable(issue, build, hardware) is None}
         for component, name in names.items():
+            if component not in existing:  # the page could say no more than that
+                continue
             address = _upgrade(**asked, component=component)
             yield SitePage(address, f"upgrade/{start}.{hardware}.{name}.html", "upgrades")
 

@@ -11,7 +11,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
 from knowngood.app.domain.verdicts.status import status_of
-from knowngood.app.domain.verdicts.verdict import Cell
+from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.web.html.status_labels import bare_word
 from knowngood.app.web.request_context import RequestContext
@@ -40,10 +40,13 @@ class Inferred:
 
 @dataclass(frozen=True)
 class MeasuredCell:
-    """`tried` are the workarounds, those of which the same is said together."""
+    """`tried` are the workarounds of which something is known there, those of which the same is said together; of the
+    others, `untried`, nothing can be said but how many they are.
+    """
 
     page: CellPage
     tried: tuple[tuple[WorkaroundView, ...], ...]
+    untried: int
     inferred: tuple[Inferred, ...]
 
 
@@ -67,14 +70,15 @@ def sections_of(context: RequestContext, issue: Issue, known: Known, shown: Coll
     named = {one.id for one in shown}
     texts = {view.id: view for one in pages for view in one.workarounds if view.id not in named}
     return CellSections(
-        measured=tuple(
-            MeasuredCell(one, tuple(_alike(one.workarounds)), tuple(_inferred(inferred.get(one.cell.key, ()))))
-            for one in pages
-            if not one.ground
-        ),
+        measured=tuple(_measured(one, inferred.get(one.cell.key, ())) for one in pages if not one.ground),
         unmeasured=tuple(_unmeasured(context, [cell for cell in cells if not cell.measured_at])),
         snippets=tuple(texts[one.id] for one in issue.workarounds if one.id in texts),
     )
+
+
+def _measured(page: CellPage, inferred: Iterable[CellPage]) -> MeasuredCell:
+    tried = [one for one in page.workarounds if one.note != NOT_RUN]
+    return MeasuredCell(page, tuple(_alike(tried)), len(page.workarounds) - len(tried), tuple(_inferred(inferred)))
 
 
 def _alike(workarounds: Iterable[WorkaroundView]) -> Iterator[tuple[WorkaroundView, ...]]:

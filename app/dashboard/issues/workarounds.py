@@ -8,7 +8,7 @@ from markupsafe import Markup
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue, arm_inapplicable, variants_of
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.verdict import Cell, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import NOT_RUN, Cell, WorkaroundFinding, WorkaroundVerdict
 from knowngood.app.domain.verdicts.workaround_cost import Cost, Timed, costs_of
 from knowngood.app.domain.vocabulary import WORKAROUNDS
 from knowngood.app.web.html.markdown import markdown
@@ -117,6 +117,6 @@ def elsewhere_of(issue: Issue, build: Build, cell: Cell, context: RequestContext
 def _finding(issue: Issue, build: Build, cell: Cell, workaround: str) -> WorkaroundFinding:
     """The stored finding; of a cell that nobody measured, whether there would be anything to try."""
     absent = arm_inapplicable(issue.arm(workaround), build)
-    note = f"does not apply to this build: {absent}" if absent else "not run yet"
+    note = f"does not apply to this build: {absent}" if absent else NOT_RUN
     untried = WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, note, applies=absent is None)
     return cell.workarounds.get(workaround, untried)

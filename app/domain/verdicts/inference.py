@@ -21,6 +21,7 @@ from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.rate import Rate
 from knowngood.app.domain.verdicts.verdict import (
     CONCLUSIVE,
+    NOT_RUN,
     Basis,
     Cell,
     CellPlace,
@@ -255,7 +256,7 @@ def _blank(issue: str, requires: Requires, build: Build, hardware: str) -> Cell:
     absent = unmet(requires, build, hardware)
     if absent:
         return Cell(issue, build.id, hardware, Verdict.NOT_APPLICABLE, absent)
-    return Cell(issue, build.id, hardware, Verdict.NOT_RUN, "not run yet")
+    return Cell(issue, build.id, hardware, Verdict.NOT_RUN, NOT_RUN)
 
 
 @lru_cache(maxsize=65_536)

@@ -45,6 +45,9 @@ CONCLUSIVE = frozenset({Verdict.AFFECTED, Verdict.NOT_AFFECTED, Verdict.DIFFEREN
 INFRASTRUCTURE = frozenset({Outcome.ENV_ERROR, Outcome.HARNESS_ERROR, Outcome.CANCELLED})
 FAILURES = frozenset({Outcome.MATCH, Outcome.OTHER_FAILURE, Outcome.CRASH})
 
+NOT_RUN = "not run yet"
+"""The whole reason of a cell, and the note of a workaround, of which there is no attempt."""
+
 RULES = 4
 """The version of the rules by which a stored cell is derived from its attempts. A store whose cells were derived by
 older ones is derived anew when it is opened: raise it with every change that may turn a cell or a workaround.
@@ -488,7 +491,7 @@ def _reason(verdict: Verdict, attempts: Sequence[Judged]) -> str:
         case Verdict.NOT_APPLICABLE | Verdict.NO_BUILD:
             return newest(Outcome.NOT_APPLICABLE)
         case Verdict.NOT_RUN:
-            return "not run yet"
+            return NOT_RUN
 
 
 _PASSED_AND_FAILED, _VARIES = "passed and failed", "varies by machine: "
@@ -558,7 +561,7 @@ def _over_variants(findings: Sequence[VariantFinding]) -> tuple[Verdict, str]:
             return verdict, _in_variant(found, findings)
     kinds = {one.verdict for one in findings}
     if kinds == {Verdict.NOT_RUN}:
-        return Verdict.NOT_RUN, "not run yet"
+        return Verdict.NOT_RUN, NOT_RUN
     if Verdict.NOT_RUN in kinds:
         missing = ", ".join(one.variant for one in findings if one.verdict is Verdict.NOT_RUN)
         return Verdict.INCONCLUSIVE, f"not measured with {missing} yet"
@@ -669,7 +672,7 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
                 said["helps with"].append(variant)
             case WorkaroundVerdict.INEFFECTIVE:
                 said["fails with"].append(variant)
-            case _ if one.note != _NOT_RUN:
+            case _ if one.note != NOT_RUN:
                 said["no answer with"].append(f"{variant} ({one.note})")
             case _:
                 untried.setdefault(why[variant], []).append(variant)
@@ -681,14 +684,11 @@ def _partial_note(issue: Issue, failing: Sequence[_Trial]) -> str:
 def _over_passing(trials: Sequence[_Trial]) -> WorkaroundFinding:
     """Nothing fails here: one that passes is not needed. Beside a doubtful baseline nobody can say."""
     applicable = [one for one in trials if one.baseline.verdict is not Verdict.NOT_APPLICABLE] or trials
-    said = [one for one in applicable if one.note != _NOT_RUN]
+    said = [one for one in applicable if one.note != NOT_RUN]
     unsure = next((one for one in said if one.verdict is not WorkaroundVerdict.UNNECESSARY), None)
     if unsure or not said:
-        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, unsure.note if unsure else _NOT_RUN)
+        return WorkaroundFinding(WorkaroundVerdict.UNVERIFIED, unsure.note if unsure else NOT_RUN)
     return WorkaroundFinding(WorkaroundVerdict.UNNECESSARY)
-
-
-_NOT_RUN = "not run yet"
 
 
 def _nothing_to_try(issue: Issue, arm: str, attempts: Sequence[Judged]) -> str | None:
