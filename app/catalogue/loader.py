@@ -1,5 +1,6 @@
 """The catalogue: every issue and build of the folders given, or every problem of them at once."""
 
+import filecmp
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ __all__ = ["Catalogue", "CatalogueProblems", "FileProblem", "read_builds", "read
 
 # Measured results shipped with the project stand beside the issues.
 _NO_ISSUES = frozenset({"evidence"})
+
+_FILES = ("issue.toml", "repro.py")
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ def read_catalogue(folders: Sequence[Path], *, with_drafts: bool = True) -> Cata
     """Read the folders: one issue a folder, and one `builds.toml` where there is one.
 
     All of them are one catalogue: an id stands in it once. What stands in another folder than the shipped one is a
-    team's own. Raises CatalogueProblems, which holds all that is wrong. Without `with_drafts`, an issue that has places
-    to fill in is left out: while somebody writes it, the others can be measured and looked at.
+    team's own, unless it is the shipped one word for word, as in a pack. Raises CatalogueProblems, which holds all that
+    is wrong. Without `with_drafts`, an issue that has places to fill in is left out: while somebody writes it, the
+    others can be measured and looked at.
     """
     problems: list[FileProblem] = []
     issues = _read_issues(folders, problems)
@@ -62,8 +66,13 @@ def _read_issues(folders: Sequence[Path], problems: list[FileProblem]) -> list[I
             problems.append(FileProblem(place / "issue.toml", 1, f'issue "{place.name}" is there already: {first}'))
         issue = collected(problems, read_issue, place)
         if issue is not None:
-            issues.append(replace(issue, is_of_team=owner.resolve() != shipped))
+            issues.append(replace(issue, is_of_team=owner.resolve() != shipped and not _is_copy(place)))
     return issues
+
+
+def _is_copy(place: Path) -> bool:
+    ours = shipped_catalogue() / place.name
+    return ours.is_dir() and all(filecmp.cmp(place / name, ours / name, shallow=False) for name in _FILES)
 
 
 def _issue_folders(folder: Path, problems: list[FileProblem]) -> list[Path]:

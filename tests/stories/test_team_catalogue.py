@@ -1,6 +1,7 @@
 """A verdict of a team's own catalogue is marked wherever it is shown: nobody of this project reviewed the repro."""
 
 import html
+import shutil
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 from starlette.testclient import TestClient
 
-from knowngood.app.catalogue.loader import read_catalogue
+from knowngood.app.catalogue.loader import read_catalogue, shipped_catalogue
 from knowngood.app.dashboard.matrix.table import print_matrix
 from knowngood.app.domain.issue import NOT_REVIEWED
 from knowngood.app.knowledge.loader import load_known
@@ -32,6 +33,15 @@ def test_what_stands_in_another_folder_than_the_shipped_one_is_a_teams(shipped: 
     assert all(issue.is_of_team and issue.caveat for issue in toys)
     listed = client_of(shipped).get("/api/v1/issues").json()["issues"]
     assert {issue["caveat"] for issue in listed} == {""}
+
+
+def test_a_copy_of_the_shipped_catalogue_word_for_word_as_in_a_pack_is_no_teams_own(tmp_path: Path) -> None:
+    kept, changed = "pytorch-104505", "pytorch-105264"
+    for name in (kept, changed):
+        shutil.copytree(shipped_catalogue() / name, tmp_path / name)
+    script = tmp_path / changed / "repro.py"
+    script.write_text("# A word of ours.\n" + script.read_text())
+    assert {issue.id: issue.is_of_team for issue in read_catalogue([tmp_path]).issues} == {kept: False, changed: True}
 
 
 def test_where_it_was_read_is_no_part_of_what_an_issue_says() -> None:
