@@ -64,10 +64,10 @@ def test_mismatches_differ_from_a_column_in_triton_alone() -> None:
 
 
 def test_other_pythons_are_those_on_which_torch_comes_with_its_triton() -> None:
-    """By the wheels' own word: torch before 2.4 asks for Triton below Python 3.12 only, before 2.6 below 3.13; 2.15 has
-    no wheel for 3.10.
+    """By the wheels' own word: torch before 2.4 asks for Triton below Python 3.12 only, before 2.6 below 3.13; none
+    before 2.9 has a wheel for 3.14, and 2.15 none for 3.10.
     """
-    since = {"3.10": (2, 1), "3.12": (2, 4), "3.13": (2, 6)}
+    since = {"3.10": (2, 1), "3.12": (2, 4), "3.13": (2, 6), "3.14": (2, 9)}
     plain = {build.build_id: build for build in BUILDS if build.python == DEFAULT_PYTHON}
     others = [build for build in BUILDS if build.python != DEFAULT_PYTHON]
 
