@@ -11,12 +11,13 @@ from fastapi import APIRouter, Query, Response
 from knowngood.app.dashboard.lookups import find_build
 from knowngood.app.dashboard.matrix.selection import Words, one_class
 from knowngood.app.domain.builds.build import Build
-from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.grouping import grouped
+from knowngood.app.domain.issue import Issue, is_measured_on
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.inference import ground_of
 from knowngood.app.domain.verdicts.matrix import MatrixTotals, concerns_cpu_path, stale_cells, tally
-from knowngood.app.domain.verdicts.status import partly_working, status_of, working
+from knowngood.app.domain.verdicts.status import is_untried, partly_working, status_of, working
 from knowngood.app.domain.verdicts.verdict import Cell, is_stale
 from knowngood.app.domain.vocabulary import STATUSES, StatusLabel
 from knowngood.app.store.engine import Session
@@ -122,7 +123,7 @@ def build_page(  # noqa: PLR0913 - what is known of a build comes from as many t
         hardware=hardware,
         totals=tally(cells, stale),
         counts=counts,
-        said=tuple(_counted(context, sign, counts[sign]) for sign in COUNT_WORDS if counts[sign]),
+        said=tuple(_counted(context, sign, lines[sign]) for sign in COUNT_WORDS if lines[sign]),
         sections=tuple(_sections(context, build, lines)),
         classes=tuple(
             Choice(class_, build_address(build.id, class_), class_ == hardware)
@@ -152,6 +153,8 @@ COUNT_WORDS = {
     StatusLabel.DIFFERENT: "{n} fail differently",
     StatusLabel.PASSES: "{n} pass",
 }
+UNTRIED_WORDS = "{n} fail without a workaround ({m} with workarounds not run here yet)"
+ONE_UNTRIED_WORDS = "{n} fails without a workaround (with workarounds not run here yet)"
 ONE_COUNTED_WORDS = {
     StatusLabel.FAILS: "{n} fails without a workaround",
     StatusLabel.PARTIAL: "{n} fails with a workaround that helps in part",
@@ -161,7 +164,10 @@ ONE_COUNTED_WORDS = {
 }
 
 
-def _counted(context: RequestContext, sign: StatusLabel, n: int) -> str:
+def _counted(context: RequestContext, sign: StatusLabel, lines: Sequence[IssueLine]) -> str:
+    n, m = len(lines), sum(is_untried(line.cell) for line in lines)
+    if m and sign is StatusLabel.FAILS:
+        return context.say(UNTRIED_WORDS if n > 1 else ONE_UNTRIED_WORDS, n=n, m=m)
     words = ONE_COUNTED_WORDS if n == 1 and sign in ONE_COUNTED_WORDS else COUNT_WORDS
     return context.say(words[sign], n=n)
 
@@ -169,15 +175,26 @@ def _counted(context: RequestContext, sign: StatusLabel, n: int) -> str:
 def _sections(
     context: RequestContext, build: Build, lines: Mapping[StatusLabel, Sequence[IssueLine]]
 ) -> Iterator[Section]:
-    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist: it stands apart."""
+    """One per sign that occurs. What concerns the CPU path is no issue that cannot exist, and what is the same on every
+    device is run on the CPU alone: each stands apart.
+    """
     for sign, found in lines.items():
-        on_cpu = tuple(line for line in found if concerns_cpu_path([line.cell]))
-        rest = tuple(line for line in found if not concerns_cpu_path([line.cell]))
-        if rest:
-            yield Section(sign, context.say(STATUSES[sign].word), rest, sign.value)
-        if on_cpu:
-            word = context.say("concerns the CPU path")
-            yield Section(sign, word, on_cpu, "cpu-path", build_address(build.id, CPU_CLASS))
+        apart = grouped(found, partial(_on_the_cpu, build, sign))
+        for place in (None, *_CPU_WORDS):
+            if place in apart:
+                word = context.say(_CPU_WORDS[place] if place else STATUSES[sign].word)
+                address = build_address(build.id, CPU_CLASS) if place else ""
+                yield Section(sign, word, tuple(apart[place]), place or sign.value, address)
+
+
+_CPU_WORDS = {"cpu-path": "concerns the CPU path", "any-device": "the same on every device, and not run on the CPU"}
+
+
+def _on_the_cpu(build: Build, sign: StatusLabel, line: IssueLine) -> str | None:
+    if concerns_cpu_path([line.cell]):
+        return "cpu-path"
+    is_elsewhere = sign is StatusLabel.NOT_RUN and not is_measured_on(line.issue, build, line.cell.hardware)
+    return "any-device" if is_elsewhere else None
 
 
 def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> IssueLine:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from knowngood.app.domain.verdicts.history import FAILING
-from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, WorkaroundVerdict
+from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, NOT_RUN, Cell, Verdict, WorkaroundVerdict
 from knowngood.app.domain.vocabulary import VERDICTS, StatusLabel
 
 # Looking up a member of an enum takes as long as the rest of what is asked of every cell.
@@ -32,6 +32,11 @@ def working(cell: Cell) -> tuple[str, ...]:
 def partly_working(cell: Cell) -> tuple[str, ...]:
     """Of those that help with some of the variants that fail."""
     return _with_verdict(cell, _IN_PART)
+
+
+def is_untried(cell: Cell) -> bool:
+    """Whether a workaround of the issue was not run on this cell, so that "no workaround" is not known of it."""
+    return any(finding.note == NOT_RUN for finding in cell.workarounds.values())
 
 
 def _with_verdict(cell: Cell, verdict: WorkaroundVerdict) -> tuple[str, ...]:

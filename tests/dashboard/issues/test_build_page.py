@@ -1,13 +1,17 @@
 """The build page: what it is, what fails on it, what of that has a workaround."""
 
+from dataclasses import replace
+
 from starlette.testclient import TestClient
 
 from knowngood.app.dashboard.issues.build_page import BuildPage
+from knowngood.app.domain.issue import Device, Requires
+from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.store.engine import Engine
 from knowngood.app.web.urls import MATRIX
 from tests.fixtures.databases import CountStatements
-from tests.make import HARDWARE, make_build
+from tests.make import HARDWARE, NOON, make_build
 from tests.web import given
 from tests.web.asking import client_of, shown
 from tests.web.given import BAD, MISMATCHED, NEW, OLD
@@ -35,6 +39,24 @@ def test_the_first_line_counts(client: TestClient) -> None:
     text = " ".join(client.get(f"/builds/{BAD.id}").text.split())
     assert "1 fails with a workaround, 1 flaky, 1 passes." in text
     assert "3 of 3 issues measured" in text
+
+
+def test_what_fails_is_not_called_without_a_workaround_where_none_was_run(own: TestClient, own_engine: Engine) -> None:
+    given.save(own_engine, given.ISSUES, given.BUILDS)
+    given.run(own_engine, given.Asked([BAD], NOON, wanted=PlanRequest(workarounds=False)))
+    text = " ".join(own.get(f"/builds/{BAD.id}").text.split())
+    assert "2 fail without a workaround (1 with workarounds not run here yet), 1 passes." in text
+
+
+def test_what_is_the_same_on_every_device_is_not_asked_of_a_gpu(own: TestClient, own_engine: Engine) -> None:
+    """`run` asks it of the CPU alone, so that a command for the GPU would have nothing to do."""
+    everywhere = replace(given.DYNAMO, requires=Requires(Device.ANY))
+    given.save(own_engine, [everywhere, given.GPU_ONLY], given.BUILDS)
+    given.run(own_engine, given.Asked([BAD], NOON, issues=[given.GPU_ONLY], hardware=given.GPU_CLASS))
+    page = page_of(own, NEW.id, f"?hardware={given.GPU_CLASS}")
+    told = [(one.anchor, [line.issue.id for line in one.lines], one.cpu_address) for one in page.sections]
+    on_cpu = f"/builds/{NEW.id.replace('+', '%2B')}?hardware={HARDWARE}"
+    assert told == [("notrun", [given.GPU_ONLY.id], ""), ("any-device", [everywhere.id], on_cpu)]
 
 
 def test_versions_are_those_of_the_import_and_a_mismatch_is_named(client: TestClient) -> None:
