@@ -17,7 +17,7 @@ __all__ = ["Catalogue", "CatalogueProblems", "FileProblem", "read_builds", "read
 # Measured results shipped with the project stand beside the issues.
 _NO_ISSUES = frozenset({"evidence"})
 
-_FILES = ("issue.toml", "repro.py")
+_FILES = ("issue.toml", "repro.py")  # all that an issue is read from
 
 
 @dataclass(frozen=True)

@@ -179,22 +179,21 @@ def _sections(
     device is run on the CPU alone: each stands apart.
     """
     for sign, found in lines.items():
-        apart = grouped(found, partial(_on_the_cpu, build, sign))
-        for place in (None, *_CPU_WORDS):
-            if place in apart:
-                word = context.say(_CPU_WORDS[place] if place else STATUSES[sign].word)
-                address = build_address(build.id, CPU_CLASS) if place else ""
-                yield Section(sign, word, tuple(apart[place]), place or sign.value, address)
+        for apart, some in sorted(grouped(found, partial(_on_the_cpu, build, sign)).items()):
+            word = context.say(_CPU_WORDS[apart] if apart else STATUSES[sign].word)
+            address = build_address(build.id, CPU_CLASS) if apart else ""
+            yield Section(sign, word, tuple(some), apart or sign.value, address)
 
 
 _CPU_WORDS = {"cpu-path": "concerns the CPU path", "any-device": "the same on every device, and not run on the CPU"}
 
 
-def _on_the_cpu(build: Build, sign: StatusLabel, line: IssueLine) -> str | None:
+def _on_the_cpu(build: Build, sign: StatusLabel, line: IssueLine) -> str:
+    """The anchor of what stands apart, as it is told on the CPU's page; empty for all others."""
     if concerns_cpu_path([line.cell]):
         return "cpu-path"
     is_elsewhere = sign is StatusLabel.NOT_RUN and not is_measured_on(line.issue, build, line.cell.hardware)
-    return "any-device" if is_elsewhere else None
+    return "any-device" if is_elsewhere else ""
 
 
 def _line(context: RequestContext, issue: Issue, cell: Cell, build: Build) -> IssueLine:
