@@ -53,6 +53,7 @@ check-rules: $(VENV)/.developer
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/knowngood check
+	$(BIN)/python -m tools.budget
 
 bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks
