@@ -54,7 +54,6 @@ TABLE = {
         "dispatch": (f"{_DECLARED}.serve:DISPATCH", "Run queued jobs until stopped, here or on a fleet."),
         "worker": (f"{_DECLARED}.serve:WORKER", "Join a fleet and measure for it."),
         "push": (f"{_DECLARED}.serve:PUSH", "Send bundles of results to a server."),
-        "webhook": (f"{_DECLARED}.serve:WEBHOOK", "Send verdicts that changed to addresses of yours."),
         "token": (f"{_DECLARED}.serve:TOKEN", "Make, list and revoke tokens."),
     },
     "Upkeep": {

@@ -25,8 +25,6 @@ class Settings(BaseModel):
     `reads` is `open`, or `token`: then nothing is read without one. `requests_per_s` with `burst` is how often one
     address, or one token, may ask (0: as often as it likes); `results_limit` is the largest bundle taken over HTTP,
     `results_per_minute` how many of them one token may go on sending (0: any number).
-    `public_url` is this server's address as others reach it, for what is sent to webhooks; `webhooks_private` lets
-    these be on private networks.
     `slots` is how many arms run side by side, `memory_limit` what one arm with all its children may hold. Arms are shut
     off from this host as far as its kernel allows, up to `max_isolation`, and those that need a GPU up to
     `max_gpu_isolation` too. Below `min_isolation` nothing is run (docs/threat-model.md).
@@ -50,8 +48,6 @@ class Settings(BaseModel):
     burst: int = Field(default=5000, ge=1)
     results_limit: int = Field(default=_GIB // 2, ge=1)
     results_per_minute: float = Field(default=60.0, ge=0)
-    public_url: str = Field(default="", pattern=r"^(https?://[^\s?#]+)?$")
-    webhooks_private: bool = False
     slots: int = Field(default_factory=lambda: len(os.sched_getaffinity(0)), ge=1)
     envs_limit: int = Field(default=60 * _GIB, ge=_GIB)
     memory_limit: int = Field(

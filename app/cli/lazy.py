@@ -9,6 +9,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from knowngood.app.cli.loading import load
+from knowngood.app.cli.removed import REMOVED
 from knowngood.app.domain.errors import NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
@@ -76,6 +77,8 @@ class LazyTable(click.Group):
         return list(self._rows)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name in REMOVED and not ctx.resilient_parsing:
+            raise click.UsageError(f"{ctx.command_path} {name} {REMOVED[name]}")
         if name not in self._rows and not name.startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(name, possibilities=self._rows, ctx=ctx)
         if name not in self._rows:

@@ -23,7 +23,6 @@ from knowngood.app.cli.context import opened
 from knowngood.app.cli.output import err
 from knowngood.app.cli.signals import stoppable, wait
 from knowngood.app.domain.errors import PortTaken
-from knowngood.app.features.webhooks.cli import delivering
 from knowngood.app.gc_tuning import collect_seldom
 from knowngood.app.logging_setup import configure
 from knowngood.app.server import begin_to_stop, create_app
@@ -53,7 +52,7 @@ def serve(host: str | None, port: int | None, processes: int | None) -> None:
     else:
         err.print(f"Known Good is at {address}", soft_wrap=True)
     if (processes or settings.processes) > 1:
-        _serve_together(engine, settings, listening, processes or settings.processes)
+        _serve_together(listening, processes or settings.processes)
     else:
         Server(engine, settings, listening).run()
 
@@ -110,7 +109,6 @@ class Server:
         self._socket = listening
         self._drain_s = settings.drain_s
         self._app = _application(engine, settings, Instruments())
-        self._delivering = delivering(engine, settings)
         self._server = uvicorn.Server(_config(self._app))
 
     def run(self) -> None:
@@ -126,8 +124,7 @@ class Server:
         serving = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True)
         serving.start()
         try:
-            with self._delivering:
-                yield serving.is_alive
+            yield serving.is_alive
         finally:
             begin_to_stop(self._app)
             self._server.should_exit = True
@@ -137,7 +134,7 @@ class Server:
 # -- several processes -------------------------------------------------------------------------------------------------
 
 
-def _serve_together(engine: Engine, settings: Settings, listening: socket.socket, processes: int) -> None:
+def _serve_together(listening: socket.socket, processes: int) -> None:
     """uvicorn's supervisor: it starts a process anew that has died or hangs, and stops them all when it is asked to.
 
     Counters of requests are kept in files of this folder, where each process finds those of all, also of the dead.
@@ -149,7 +146,7 @@ def _serve_together(engine: Engine, settings: Settings, listening: socket.socket
             super().terminate_all()
             listening.close()
 
-    with tempfile.TemporaryDirectory(prefix="knowngood-counters-") as folder, delivering(engine, settings):
+    with tempfile.TemporaryDirectory(prefix="knowngood-counters-") as folder:
         os.environ[_COUNTERS] = folder
         alive = {"timeout_worker_healthcheck": _SIGN_OF_LIFE_S}
         config = _config(f"{__name__}:answering", factory=True, workers=processes, **alive)

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.verdict import Verdict, stale_before
-from knowngood.app.domain.webhook import DeliveryState
 from knowngood.app.serialization import codec
 from knowngood.app.store import counters, unreadable
 from knowngood.app.store.engine import Session
@@ -18,7 +17,7 @@ from knowngood.app.store.jobs.job_queue import DISPATCHER
 from knowngood.app.store.queries import load_builds, load_generation, load_lease
 from knowngood.app.store.records import ArmState, JobState, Lease
 from knowngood.app.store.statements import counted
-from knowngood.app.store.tables import arms, cells, deliveries, imports, jobs, machines, runs
+from knowngood.app.store.tables import arms, cells, imports, jobs, machines, runs
 
 QUANTILES = (0.5, 0.9, 1.0)
 
@@ -56,8 +55,6 @@ class Gauges:
     imports: int
     ingested: int
     last_import_at: datetime | None
-    deliveries: Mapping[DeliveryState, int]
-    oldest_delivery_at: datetime | None
     seen: tuple[SeenMachine, ...]
     attempts: Mapping[tuple[str, str], int]
     arm_seconds: Mapping[str, float]
@@ -71,7 +68,6 @@ def load_gauges(s: Session, now: datetime) -> Gauges:
     imported = s.execute(
         sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(imports.c.attempts), 0), sa.func.max(imports.c.at))
     ).one()
-    waiting = deliveries.c.state == DeliveryState.WAITING
     return Gauges(
         at=now,
         generation=load_generation(s),
@@ -88,8 +84,6 @@ def load_gauges(s: Session, now: datetime) -> Gauges:
         imports=imported[0],
         ingested=int(imported[1]),
         last_import_at=imported[2],
-        deliveries=_deliveries(s),
-        oldest_delivery_at=s.execute(sa.select(sa.func.min(deliveries.c.created_at)).where(waiting)).scalar_one(),
         seen=_seen(s, numbers.get(counters.SEEN, {}), now),
         attempts={(key[0], (*key, "")[1]): n for key, n in numbers.get(counters.ATTEMPTS, {}).items()},
         arm_seconds={key[0]: ms / 1000 for key, ms in numbers.get(counters.ARM_MS, {}).items()},
@@ -137,11 +131,6 @@ def _cell_ages(s: Session, now: datetime) -> dict[float, float]:
     newest_first = sa.select(cells.c.measured_at).where(measured).order_by(cells.c.measured_at.desc()).limit(1)
     at = {share: s.execute(newest_first.offset(int((n - 1) * share))).scalar_one() for share in QUANTILES}
     return {share: max(0.0, (now - moment).total_seconds()) for share, moment in at.items() if moment}
-
-
-def _deliveries(s: Session) -> dict[DeliveryState, int]:
-    found: dict[str, int] = dict(counted(s, deliveries.c.state))
-    return {state: found.get(state, 0) for state in DeliveryState}
 
 
 def _seen(s: Session, at: Mapping[tuple[str, ...], int], now: datetime) -> tuple[SeenMachine, ...]:

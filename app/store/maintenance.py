@@ -62,7 +62,7 @@ def prune(
 
     What counts is never removed, however old, nor what is voided, nor what belongs to issues or builds that the
     catalogue does not have at the moment. Of each cell and machine the newest attempt stays whole, so that no cell is
-    lost and each says what it said. What a page, a feed or a webhook tells of changes stays, with the runs it names.
+    lost and each says what it said. What a page or a feed tells of changes stays, with the runs it names.
     Rolled back, it has told what it would do.
     """
     touch(s)

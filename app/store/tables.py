@@ -15,7 +15,6 @@ from sqlalchemy.engine import Dialect
 
 from knowngood.app.domain.verdicts.notes import NoteKind
 from knowngood.app.domain.verdicts.voids import Clock
-from knowngood.app.domain.webhook import DeliveryState
 from knowngood.app.store import unreadable
 from knowngood.app.store.records import ArmState, JobState
 
@@ -423,47 +422,4 @@ notes = sa.Table(
     _one_of("kind", *NoteKind),
     sa.Index(None, "issue", "build", "hardware"),
     sqlite_autoincrement=True,
-)
-
-webhooks = sa.Table(
-    "webhooks",
-    metadata,
-    sa.Column("id", sa.String(20), primary_key=True),
-    sa.Column("url", sa.Text, nullable=False),
-    # Not a digest: every signature is made with it.
-    sa.Column("secret", sa.String(100), nullable=False),
-    # A name, without foreign key: a list may go and come back. Empty: every issue.
-    sa.Column("watch", sa.String(64), nullable=False),
-    sa.Column("created_at", UtcDateTime, nullable=False),
-    sa.Column("created_by", sa.String(100), nullable=False),
-    sa.Column("seen", sa.BigInteger, nullable=False),
-    sa.Column("ended_at", UtcDateTime),
-    sa.Column("ended", sa.String(100), nullable=False),
-)
-
-deliveries = sa.Table(
-    "deliveries",
-    metadata,
-    sa.Column("id", sa.String(40), primary_key=True),
-    sa.Column("webhook", sa.ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
-    sa.Column("cause", sa.String(100), nullable=False),
-    sa.Column("body", sa.Text, nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),
-    sa.Column("tries", sa.Integer, nullable=False),
-    sa.Column("created_at", UtcDateTime, nullable=False),
-    sa.Column("next_at", UtcDateTime),
-    sa.UniqueConstraint("webhook", "cause"),
-    _one_of("state", *DeliveryState),
-    sa.Index(None, "state", "next_at"),
-)
-
-delivery_tries = sa.Table(
-    "delivery_tries",
-    metadata,
-    sa.Column("delivery", sa.ForeignKey("deliveries.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("try_no", sa.Integer, primary_key=True),
-    sa.Column("at", UtcDateTime, nullable=False),
-    sa.Column("status", sa.Integer),
-    sa.Column("said", sa.String(300), nullable=False),
-    sa.Column("took_s", sa.Float, nullable=False),
 )

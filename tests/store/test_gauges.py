@@ -130,7 +130,7 @@ def test_a_reading_costs_a_fixed_number_of_queries_and_asks_no_attempt(
     given_results(engine)
     with count_statements(engine) as said:
         gauges(engine)
-    assert len(said) == 18
+    assert len(said) == 16
     assert not [one for one in said if "FROM attempts" in one or "JOIN attempts" in one]
 
 

@@ -14,7 +14,7 @@ from knowngood.app.domain.verdicts.verdict import Verdict
 from knowngood.app.store import queries
 from knowngood.app.store.engine import Engine, connect, reading, require_current, unit_of_work
 from knowngood.app.store.evidence.cells import touch
-from knowngood.app.store.state.migrations import bring_up, migrate
+from knowngood.app.store.state.migrations import bring_up, migrate, upgrade_to
 from knowngood.app.store.tables import events, metadata
 from tests.make import NOON
 from tests.store.given import given_results, given_run
@@ -22,6 +22,7 @@ from tests.store.given_everything import fill_everything
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 BEFORE_RULES = "8e52d1f07ac4"
+BEFORE_WEBHOOKS_WENT = "7b2e90c4d815"
 
 
 def alembic(connection: sa.Connection) -> Config:
@@ -111,6 +112,25 @@ def unchanged(before: Stored, after: Stored) -> Stored:
 
 def seen(rows: list[dict[str, object]], columns: list[str]) -> list[str]:
     return sorted(repr([row[column] for column in columns]) for row in rows)
+
+
+def test_the_addresses_of_webhooks_are_written_to_the_log_before_their_table_goes(
+    empty_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = connect(empty_url)
+    with engine.begin() as connection:
+        upgrade_to(connection, BEFORE_WEBHOOKS_WENT)
+        hooks = sa.Table("webhooks", sa.MetaData(), autoload_with=connection)
+        kept = {"secret": "whsec_1", "watch": "", "created_at": NOON, "created_by": "lead", "seen": 0, "ended": ""}
+        connection.execute(sa.insert(hooks).values(id="wh_1", url="https://chat.example.org/hook", **kept))
+        connection.execute(
+            sa.insert(hooks).values(id="wh_2", url="https://old.example.org/hook", ended_at=NOON, **kept)
+        )
+    migrate(engine)
+    (line,) = [record for record in caplog.records if "webhook" in record.message]
+    assert (line.levelname, vars(line)["id"], vars(line)["url"]) == ("WARNING", "wh_1", "https://chat.example.org/hook")
+    assert "whsec_1" not in caplog.text
+    engine.dispose()
 
 
 def test_servers_go_on_while_the_database_is_migrated(empty_url: str) -> None:

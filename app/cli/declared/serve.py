@@ -83,52 +83,6 @@ PUSH = command(
     example="push --server https://knowngood.example.org results.jsonl.gz",
 )
 
-_WEBHOOKS = "knowngood.app.features.webhooks.cli"
-_ID = argument("id_", "As `webhook list` shows it.", metavar="ID")
-WEBHOOK = group(
-    "Send verdicts that changed to addresses of yours, signed.",
-    add=command(
-        f"{_WEBHOOKS}:add",
-        "Send what changes from now on to an address. Its secret is printed this once, on standard output.",
-        argument("url", "https://..., or http:// on this machine."),
-        text("--watch", "Tell of what this watch list watches.", "NAME"),
-        flag("--all", "every", help_="Tell of every issue."),
-        example="webhook add https://chat.example.org/hook --watch vision-team",
-    ),
-    list=command(
-        f"{_WEBHOOKS}:tell_all",
-        "All webhooks there ever were, without their secrets.",
-        AS_JSON,
-        example="webhook list",
-    ),
-    remove=command(
-        f"{_WEBHOOKS}:remove",
-        "Send nothing more to it, also not what waits. Its log stays.",
-        _ID,
-        example="webhook remove wh_1",
-    ),
-    test=command(
-        f"{_WEBHOOKS}:test",
-        "Send it a signed message of the type webhook.test at once, and say what came back; ends in 1 where it failed.",
-        _ID,
-        example="webhook test wh_1",
-    ),
-    log=command(
-        f"{_WEBHOOKS}:log",
-        "What was sent and what came back, the newest first; what waits says when it is sent next.",
-        argument("id_", "Of one webhook; of all without.", default="", metavar="[ID]"),
-        option("--limit", type=click.IntRange(1, 1000), default=20, help="The newest so many."),
-        AS_JSON,
-        example="webhook log --limit 5",
-    ),
-    resend=command(
-        f"{_WEBHOOKS}:resend",
-        "Have a message sent once more, under the id that it has; the server or dispatcher at work sends it.",
-        argument("delivery", "The msg_... that `webhook log` shows."),
-        example="webhook resend msg_1",
-    ),
-)
-
 _TOKENS = "knowngood.app.commands.token"
 TOKEN = group(
     "Make, list and revoke the tokens that writes (and closed reads) ask for.",

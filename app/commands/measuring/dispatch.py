@@ -9,7 +9,6 @@ from knowngood.app.cli.signals import stoppable
 from knowngood.app.commands.measuring.jobs import Work, own_hardware, transport
 from knowngood.app.commands.migrate import migrate
 from knowngood.app.features.fleet.cli import leading
-from knowngood.app.features.webhooks.cli import delivering
 from knowngood.app.logging_setup import configure
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import Engine, reading
@@ -27,7 +26,7 @@ def dispatch(*, migrate_first: bool, until_idle: bool, ray: str, node_ip: str, w
     engine = opened(settings)
     how = DispatchOptions(hardware=own_hardware(), until_idle=until_idle, waits=True, lease_s=settings.lease_s)
     journal = JobLog(partial(_run_of, engine))
-    with stoppable() as stop, delivering(engine, settings):
+    with stoppable() as stop:
         if not ray:
             run_jobs(engine, transport(Work(settings)), how, stop=stop, on_event=journal.tell)
             return

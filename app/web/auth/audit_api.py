@@ -29,7 +29,7 @@ class AuditQuery(BaseModel, extra="forbid"):
 
 @router.get("/audit", response_model=AuditBody)
 def audit(context: Context, request: Request, query: Annotated[AuditQuery, Query()]) -> Response:
-    """Who changed tokens, watch lists, webhooks, results or what people say of cells. Needs the scope admin."""
+    """Who changed tokens, watch lists, results or what people say of cells. Needs the scope admin."""
     require(request, Scope.ADMIN)
     with reading(context.state.engine) as session:
         rows = load_audit(session, query.limit, query.before)

@@ -1,4 +1,4 @@
-"""`/audit`: who changed tokens, watch lists, webhooks, results or what people say of cells. For administrators."""
+"""`/audit`: who changed tokens, watch lists, results or what people say of cells. For administrators."""
 
 import re
 from collections.abc import Mapping

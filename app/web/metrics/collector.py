@@ -178,10 +178,6 @@ def _coming_and_going(gauges: Gauges) -> Iterator[Metric]:
     yield _count("ingested_attempts", "Attempts that came in bundles.", gauges.ingested)
     last = gauges.last_import_at.timestamp() if gauges.last_import_at else 0.0
     yield _one("ingest_last_timestamp_seconds", "When a bundle was last taken in; 0: never.", last)
-    deliveries = {(state.value,): float(n) for state, n in gauges.deliveries.items()}
-    yield _many("webhook_deliveries", "Messages to webhooks, as they are kept.", ("state",), deliveries.items())
-    waited_s = (gauges.at - gauges.oldest_delivery_at).total_seconds() if gauges.oldest_delivery_at else 0.0
-    yield _one("webhook_oldest_waiting_seconds", "How long the oldest message has waited; 0: none.", max(0.0, waited_s))
 
 
 def _one(name: str, says: str, value: float) -> Metric:

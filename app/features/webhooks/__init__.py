@@ -1,1 +1,0 @@
-"""Signed messages about changes, to addresses that are checked first."""
