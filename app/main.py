@@ -58,8 +58,6 @@ TABLE = {
     },
     "Upkeep": {
         "migrate": (f"{_DECLARED}.upkeep:MIGRATE", "Bring the database to this release's tables."),
-        "backup": (f"{_DECLARED}.upkeep:BACKUP", "Write the whole store to one file."),
-        "restore": (f"{_DECLARED}.upkeep:RESTORE", "Make a store what a backup holds."),
         "import": (f"{_DECLARED}.upkeep:IMPORT", "Take in bundles of results."),
         "prune": (f"{_DECLARED}.upkeep:PRUNE", "Remove what nothing counts on any more."),
         "reclassify": (f"{_DECLARED}.upkeep:RECLASSIFY", "Derive every verdict anew from stored evidence."),

@@ -1,6 +1,5 @@
 """`python -m benchmarks [NAME ...]`: ratios measured side by side in one run, with their spread.
 
-backup     a backup and a restore of 20,000 and 200,000 attempts, from one kind of database into the other: time, memory
 matrix     the matrix page of 100 issues x 40 builds, with 4,000 to 200,000 attempts of history
 browser    the matrix page of 500 issues x 60 builds in a real Chromium: interactive, complete, bytes
 gate       the gate beside a bare route of the same size, over 1,000 issues x 200 builds; what a result and a start cost
@@ -18,7 +17,6 @@ suite      the catalogue on one build, beside the arms' own time and beside a pl
 import sys
 
 from benchmarks import (
-    backup,
     browser,
     commands,
     fleet,
@@ -34,7 +32,6 @@ from benchmarks import (
 )
 
 KNOWN = {
-    "backup": backup.run,
     "browser": browser.run,
     "commands": commands.run,
     "fleet": fleet.run,

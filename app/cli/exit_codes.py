@@ -3,7 +3,6 @@
 from enum import IntEnum
 
 from knowngood.app.domain.errors import (
-    BadBackup,
     BadBundle,
     BadPack,
     BadSnapshot,
@@ -31,7 +30,6 @@ class Exit(IntEnum):
 _UNUSABLE = (
     StoreUnusable,
     Unreadable,
-    BadBackup,
     BadBundle,
     BadPack,
     BadSnapshot,

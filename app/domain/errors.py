@@ -43,10 +43,6 @@ class OtherPython(BadEnvironment):
     """An environment or a build that is for other Pythons than the one that was stated beside it."""
 
 
-class BadBackup(KnownGoodError):
-    """A backup that is damaged, foreign, or of tables that this release does not know. Nothing of it was restored."""
-
-
 class BadPack(KnownGoodError):
     """A pack that is damaged, incomplete, foreign, or cannot be made as asked. Nothing was run from it."""
 

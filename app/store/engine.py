@@ -262,7 +262,7 @@ def is_of_older_rules(connection: Connection) -> bool:
     """Whether the store's cells were derived by an older release's rules."""
     query = sa.select(meta.c.value).where(meta.c.name == RULES_IN_META)
     rules: int | None = connection.execute(query).scalar_one_or_none()
-    return rules is None or rules < RULES  # a backup of an older release says nothing of rules
+    return rules is None or rules < RULES  # a store of an older release says nothing of rules
 
 
 @contextmanager

@@ -187,7 +187,7 @@ class ImportReport:
     """`added` attempts are new here, `known` were here before; of the added, `unknown` belong to issues or builds that
     this catalogue does not have: kept, and shown once it has them; `voided` are covered by a void and do not count;
     `replaced` took the place of another under their number. `refused` say something else than what is here. `changed`
-    are the cells that came out differently.
+    are the cells that came out differently. `said` are the notes and voids of people that were new or ended.
     """
 
     origin: str
@@ -199,6 +199,7 @@ class ImportReport:
     changed: tuple[CellChange, ...]
     replaced: int = 0
     refused: tuple[Clash, ...] = ()
+    said: int = 0
 
 
 @dataclass(frozen=True)

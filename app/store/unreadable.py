@@ -71,5 +71,5 @@ def read(table: str, row: str, parse: Callable[[_Raw], _T], raw: _Raw) -> _T:
 _CALLED = {"issues": "issue", "builds": "build", "attempts": "attempt", "watch_list_versions": "watch list"}
 _SENTENCE = (
     'the {} "{}" is stored in a form that cannot be read (table {}); '
-    "issues and builds are written anew when the server is started, all else comes back from a backup"
+    "issues and builds are written anew when the server is started, all else comes back with a copy of the database"
 )

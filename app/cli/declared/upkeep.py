@@ -1,9 +1,9 @@
-"""Commands that keep the store: its tables, its backups, and what counts in it."""
+"""Commands that keep the store: its tables, and what counts in it."""
 
 import click
 
 from knowngood.app.cli.lazy import command
-from knowngood.app.cli.options import AS_JSON, FILE_HERE, OUTPUT, argument, flag, option, text
+from knowngood.app.cli.options import AS_JSON, FILE_HERE, argument, flag, option, text
 
 _DAYS = click.FloatRange(min=0)
 
@@ -11,23 +11,6 @@ MIGRATE = command(
     "knowngood.app.commands.migrate:migrate",
     "Bring the database to this release's tables; safe while others use it, and where there is nothing to do.",
     example="migrate",
-)
-BACKUP = command(
-    "knowngood.app.features.backup.cli:backup",
-    "Write the whole store to one file, as of one moment, while servers go on. Keep it as safe as the store itself.",
-    OUTPUT,
-    flag("--json", "as_json", help_="For programs: rows and SHA-256 of every table."),
-    example="backup -o knowngood.backup",
-)
-RESTORE = command(
-    "knowngood.app.features.backup.cli:restore",
-    "Make a store what a backup holds, all of it or nothing. The other kind of database will do: so a store moves.",
-    argument("file", "A backup.", type=FILE_HERE),
-    text("--into", "The address of another database; the store of the settings without.", "URL"),
-    flag("--force", help_="Remove all that the store holds. Without, one in use is refused."),
-    flag("--check", help_="Read the backup to its end and say what it holds; restore nothing."),
-    flag("--json", "as_json", help_="For programs: rows and SHA-256 of every table."),
-    example="restore knowngood.backup --check",
 )
 IMPORT = command(
     "knowngood.app.features.bundles.cli:take_in",

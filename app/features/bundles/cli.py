@@ -30,6 +30,7 @@ def import_bundle(engine: Engine, file: Path, *, alone: bool = False) -> int:
     notes += [f"{report.unknown} of issues or builds this catalogue does not have"] if report.unknown else []
     notes += [f"{report.voided} voided (of a worker and a time whose results do not count)"] if report.voided else []
     notes += [f"{report.replaced} in the place of others"] if report.replaced else []
+    notes += [f"{report.said} notes and voids of people"] if report.said else []
     out.print(f"{file.name}: {', '.join(notes)}", soft_wrap=True)
     for one in report.refused[:_CLASHES_TOLD]:
         words = f"attempt {one.id} says something else than the one that is here, which came from {one.origin}"

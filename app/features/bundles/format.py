@@ -28,11 +28,13 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from knowngood.app.domain.builds.build import parse_build_id
-from knowngood.app.domain.errors import BadBundle, StoreUnusable, UnknownBuild
+from knowngood.app.domain.errors import BadBundle, BadRequest, StoreUnusable, UnknownBuild
 from knowngood.app.domain.hardware_classes import whole_class
 from knowngood.app.domain.issue import digest
 from knowngood.app.domain.measuring.job import Attempt
 from knowngood.app.domain.measuring.machine import Machine
+from knowngood.app.domain.verdicts.notes import Note
+from knowngood.app.domain.verdicts.voids import Void, checked_reason
 from knowngood.app.serialization.bounds import (
     LOG_LIMIT_BYTES,
     MOST_LINES,
@@ -60,6 +62,7 @@ _TOTAL_LIMIT_BYTES = 16 << 30
 _KEPT_BYTES = 8 << 20  # of lines, as they stand in the file; about 5,000 attempts
 _MOST_ORDINAL = 1_000_000  # the next one is planned from it, and its column ends at two thousand million
 _MOST_ISSUES = 100_000
+_LONGEST_NAMES = {"issue": 100, "build": 100, "hardware": 40, "machine": 32, "token": 16, "actor": 100, "ended_by": 100}
 _EARLIEST = datetime(2016, 1, 1, tzinfo=UTC)  # before there was any torch; the first years of all have no UTC
 _BUFFER_BYTES = 1 << 18  # lines are read from it without asking Python's gzip for each
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -67,11 +70,15 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class BundleHeader:
-    """`origin` names where the evidence was made; `catalogue` the issues it was made with, id to revision."""
+    """`origin` names where the evidence was made; `catalogue` the issues it was made with, id to revision. `notes` and
+    `voids` are what people say of it, the oldest first; readers before 0.2 pass them over.
+    """
 
     created_at: datetime
     origin: str
     catalogue: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    voids: tuple[Void, ...] = ()
     format: str = FORMAT
     version: int = VERSION
     product: str = PRODUCT
@@ -406,9 +413,24 @@ def _header(path: Path, line: bytes) -> BundleHeader:
     except ValidationError as error:
         raise BadBundle(f"{_named(path)}, line 1: {first_problem(error)}") from None
     problem = None if _ORIGIN.match(header.origin) else f'"{header.origin[:40]}" is no origin'
+    words: list[Note | Void] = [*header.notes, *header.voids]
+    problem = problem or next((wrong for said in words if (wrong := _problem_of_words(said))), None)
     if problem or len(header.catalogue) > _MOST_ISSUES:
         raise BadBundle(f"{_named(path)}, line 1: {problem or f'it names more than {_MOST_ISSUES} issues'}")
     return header
+
+
+def _problem_of_words(said: Note | Void) -> str | None:
+    """What a store could not hold, or a page not show in one line."""
+    names = vars(said) if isinstance(said, Note) else vars(said) | vars(said.span)
+    for name, limit in _LONGEST_NAMES.items():
+        if len(named := str(names.get(name, ""))) > limit or not named.isprintable():
+            return f'"{named[:40]}" is no {name} of a note or void'
+    try:
+        checked_reason(said.reason)
+    except BadRequest as error:
+        return str(error)
+    return None
 
 
 def _parsed(path: Path, number: int, line: bytes) -> tuple[str, bytes | dict[str, Any]]:

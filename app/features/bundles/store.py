@@ -34,7 +34,8 @@ from knowngood.app.store.evidence.cells import (
     touch,
 )
 from knowngood.app.store.evidence.incoming_attempts import IncomingAttempts, cell_of, look
-from knowngood.app.store.evidence.voids import load_standing_voids, void_over
+from knowngood.app.store.evidence.notes import load_all_notes, take_in_notes
+from knowngood.app.store.evidence.voids import load_standing_voids, load_voids, take_in_voids, void_over
 from knowngood.app.store.records import ArmState, CellChange, Clash, ExportSelection, ImportReport
 from knowngood.app.store.statements import among, number_of, pieces, place_of
 from knowngood.app.store.tables import arms, attempts, environments, imports, issues, locks, logs, machines
@@ -58,15 +59,22 @@ def export_bundle(
     origin: str,
     selection: ExportSelection | None = None,
 ) -> Mapping[str, int]:
-    """Write evidence as a bundle, all of it or a selection; tell how many items of each kind.
+    """Write evidence as a bundle, all of it or a selection; return how many items of each kind.
 
-    What is voided stays here: a bundle has no word for it, and wherever it went it would count.
+    Notes on the cells, and all voids, go with it; results that are voided stay here, because a reader of an earlier
+    release would count them.
     `origin` names this store to whoever imports it. Addresses in locks are cut to file names. Raises BadRequest before
     anything is written where it would be more than an import takes.
     """
     chosen = _where(selection or ExportSelection())
     _refuse_too_much(s, chosen)
-    header = bundles_format.BundleHeader(created_at=now, origin=origin, catalogue=_revisions(s))
+    header = bundles_format.BundleHeader(
+        created_at=now,
+        origin=origin,
+        catalogue=_revisions(s),
+        notes=load_all_notes(s, selection or ExportSelection()),
+        voids=load_voids(s)[::-1],
+    )
     return bundles_format.write_bundle(out, header, _items(s, chosen))
 
 
@@ -177,9 +185,7 @@ class _Coming:
 def _import_whole(engine: Engine, coming: _Coming) -> ImportReport:
     step = _Step.of(engine, tuple(bundles_format.read_items(coming.checked)))
     with unit_of_work(engine) as s:
-        report = _take_in(s, coming, step)
-        _end(s, coming, report)
-    return report
+        return _end(s, coming, _take_in(s, coming, step))
 
 
 @dataclass(frozen=True)
@@ -222,8 +228,7 @@ def _import_in_steps(engine: Engine, coming: _Coming, *, pause_s: float) -> Impo
             total = _sum(total, _take_in(s, coming, step))
         time.sleep(pause_s)
     with unit_of_work(engine) as s:
-        _end(s, coming, total)
-    return total
+        return _end(s, coming, total)
 
 
 def _take_in(s: Session, coming: _Coming, step: _Step) -> ImportReport:
@@ -251,13 +256,22 @@ def _sum(one: ImportReport, other: ImportReport) -> ImportReport:
     return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in names})
 
 
-def _end(s: Session, coming: _Coming, report: ImportReport) -> None:
+def _end(s: Session, coming: _Coming, report: ImportReport) -> ImportReport:
     if not report.refused:
         row = {"digest": coming.checked.sha256, "at": coming.now, "origin": report.origin, "attempts": report.added}
         insert_missing(s, imports, [row])
+    report = replace(report, said=0 if coming.vouched else _take_in_words(s, coming))
     told = {"added": report.added, "known": report.known, "replaced": report.replaced, "refused": len(report.refused)}
     clashes = [vars(one) for one in report.refused[:_CLASHES_TOLD]]
     _note(s, coming, "results.import", origin=report.origin, **told, **({"clashes": clashes} if clashes else {}))
+    return report
+
+
+def _take_in_words(s: Session, coming: _Coming) -> int:
+    """What people say of cells and of workers: taken from a file that an operator imports, never over the network."""
+    header = coming.checked.header
+    new = take_in_notes(s, header.notes, coming.now)
+    return new + take_in_voids(s, header.voids, by=coming.by, now=coming.now)
 
 
 def _known_already(s: Session, coming: _Coming) -> ImportReport:

@@ -1,5 +1,6 @@
 """Notes of people on cells. They are only added; a voided cell is derived as such wherever it is read."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -12,7 +13,8 @@ from knowngood.app.domain.verdicts.voids import checked_reason
 from knowngood.app.store import audit_log
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence.cells import announce, load_notes, rederive, touch
-from knowngood.app.store.statements import is_of
+from knowngood.app.store.records import ExportSelection
+from knowngood.app.store.statements import among, is_of, place_of
 from knowngood.app.store.tables import cells, notes
 
 
@@ -29,6 +31,28 @@ def add_note(s: Session, key: CellKey, kind: NoteKind, reason: str, *, by: Actor
     if kind in {NoteKind.VOID, NoteKind.RESTORE}:
         rederive(s, [key], now)
     return made
+
+
+def load_all_notes(s: Session, selection: ExportSelection) -> tuple[Note, ...]:
+    """The notes on the selected cells, the oldest first."""
+    words = (selection.issues, selection.builds, selection.hardware)
+    which = among(*zip(place_of(notes), words, strict=True))
+    keys = s.execute(sa.select(*place_of(notes)).where(*which).distinct()).all()
+    found = load_notes(s, [CellKey(*key) for key in keys])
+    return tuple(sorted((note for said in found.values() for note in said), key=lambda note: note.at))
+
+
+def take_in_notes(s: Session, came: Sequence[Note], now: datetime) -> int:
+    """Add notes of another store, but for those that are here; derive the cells that they void or restore. Return how
+    many were new.
+    """
+    here = load_notes(s, list({note.key for note in came}))
+    new = [note for note in came if note not in here[note.key]]
+    if new:
+        touch(s)
+        s.execute(sa.insert(notes), [vars(note) for note in new])
+        rederive(s, {note.key for note in new}, now)
+    return len(new)
 
 
 def _refuse_meaningless(s: Session, key: CellKey, kind: NoteKind) -> None:

@@ -5,7 +5,7 @@ on whether the results or the void came first, and not on how often voids were s
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -48,17 +48,43 @@ def void_results(s: Session, span: VoidSpan, reason: str, *, by: Actor, now: dat
     """
     said, span = checked_reason(reason), checked_span(span, now)
     touch(s)
-    row = {**asdict(span), "reason": said, "actor": by.name, "at": now, "ended_by": "", "ended_reason": ""}
+    report = _mark(s, Void(0, span, said, by.name, now), now)
+    told = {"attempts": report.attempts, "cells": report.cells, "changed": len(report.changes), "reason": said}
+    told |= {"span": _told(span)}
+    audit_log.note(s, by, "results.void", str(report.void.id), now, **told)
+    announce(s, VOIDED, now, run="", void=report.void.id, by=by.name, **told)
+    return report
+
+
+def _mark(s: Session, void: Void, now: datetime) -> VoidReport:
+    """Keep a void under a number of this store, and what it covers from counting."""
+    row = {name: value for name, value in vars(void).items() if name not in {"id", "span"}} | asdict(void.span)
     id_: int = s.execute(sa.insert(voids).values(**row).returning(voids.c.id)).scalar_one()
-    marked = sa.and_(attempts.c.void.is_(None), _covered(span))
+    marked = sa.and_(attempts.c.void.is_(None), _covered(void.span))
     n, places = _concerned(s, marked)
     counted = number_of(s, sa.select(attempts.c.id).where(marked, attempts.c.counts_as.is_not(None)))
     s.execute(sa.update(attempts).where(marked).values(void=id_, counts_as=None))
-    changes = rederive(s, places, now)
-    told = {"attempts": n, "cells": len(places), "changed": len(changes), "reason": said, "span": _told(span)}
-    audit_log.note(s, by, "results.void", str(id_), now, **told)
-    announce(s, VOIDED, now, run="", void=id_, by=by.name, **told)
-    return VoidReport(Void(id_, span, said, by.name, now), n, counted, len(places), changes)
+    return VoidReport(replace(void, id=id_), n, counted, len(places), rederive(s, places, now))
+
+
+def take_in_voids(s: Session, came: Sequence[Void], *, by: Actor, now: datetime) -> int:
+    """Add the standing voids of another store, but for those that are here, and end those that were ended there. Return
+    how many were new or ended.
+    """
+    if came:
+        touch(s)
+    here = {(void.span, void.actor, void.at): void for void in load_voids(s)}
+    settled = 0
+    for void in came:
+        known = here.get((void.span, void.actor, void.at))
+        if known is None and void.ended_at is None:
+            _mark(s, void, now)
+        elif known is not None and known.ended_at is None and void.ended_at is not None:
+            unvoid_results(s, known.id, void.ended_reason, by=by, now=now)
+        else:
+            continue
+        settled += 1
+    return settled
 
 
 def unvoid_results(s: Session, id_: int, reason: str, *, by: Actor, now: datetime) -> VoidReport:

@@ -1,1 +1,0 @@
-"""A whole store as one file, and back, across databases."""
