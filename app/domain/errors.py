@@ -39,6 +39,14 @@ class BadEnvironment(KnownGoodError):
     """A lock file or list of packages that cannot be read. Its text says where, what was expected and what to do."""
 
 
+class TextTooCostly(BadEnvironment):
+    """A text that takes more of a processor or of memory to be read than anybody's may."""
+
+
+class Busy(KnownGoodError):
+    """More is asked for at once than this server gives; the text says what to do instead."""
+
+
 class OtherPython(BadEnvironment):
     """An environment or a build that is for other Pythons than the one that was stated beside it."""
 

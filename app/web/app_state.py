@@ -3,16 +3,18 @@
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Lock
+from threading import Lock, Semaphore
+from time import monotonic
 from typing import TypeVar, cast
 
 from fastapi import FastAPI, Request, Response
 from starlette.templating import Jinja2Templates
 
-from knowngood.app.domain.errors import KnownGoodError
+from knowngood.app.domain.errors import Busy, KnownGoodError
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.model import Recorded
@@ -22,6 +24,9 @@ from knowngood.app.web.metrics.collector import Instruments
 from knowngood.app.web.middleware.rate_limit import Buckets
 
 Slice = TypeVar("Slice")
+
+_AT_ONCE = 2
+_WAITING = 30
 
 
 @dataclass
@@ -76,6 +81,63 @@ class ResponseCache:
                 self._bytes -= len(self._kept.popitem(last=False)[1].body)
 
 
+class Turns:
+    """Answers that take long to make: two at a time, so that others find a processor, and each made once for all that
+    wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._places = Semaphore(_AT_ONCE + _WAITING)
+        self._turns = Semaphore(_AT_ONCE)
+        self._making: dict[object, Lock] = {}
+        self._lock = Lock()
+
+    @contextmanager
+    def take(self, key: object) -> Iterator[None]:
+        """Raises Busy where too many wait already. Whoever waited for the same key may find it made."""
+        if not self._places.acquire(blocking=False):
+            raise Busy("too many long questions are being answered at once; ask again in a moment")
+        try:
+            with self._lock:
+                made_by_one = self._making.setdefault(key, Lock())
+            with made_by_one, self._turns:
+                yield
+        finally:
+            with self._lock:
+                self._making.pop(key, None)
+            self._places.release()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a further question would be refused."""
+        if is_free := self._places.acquire(blocking=False):
+            self._places.release()
+        return not is_free
+
+
+class Pulse:
+    """Tells whether requests are still being answered; used by the event loop alone."""
+
+    def __init__(self) -> None:
+        self._begun: dict[int, float] = {}
+        self._ended = 0.0
+
+    @contextmanager
+    def beat(self) -> Iterator[None]:
+        """Around one request."""
+        key = id(began := [monotonic()])
+        self._begun[key] = began[0]
+        try:
+            yield
+        finally:
+            del self._begun[key]
+            self._ended = monotonic()
+
+    def silent_s(self) -> float:
+        """For how long requests have waited without one being answered."""
+        return monotonic() - max(self._ended, min(self._begun.values(), default=monotonic()))
+
+
 @dataclass(frozen=True)
 class StaticSite:
     """Pages that become files (`knowngood site`): the addresses that are among them, and the records beside cells,
@@ -107,6 +169,8 @@ class AppState:
     site: StaticSite | None = None
     streams: Streams = field(default_factory=Streams)
     cells: KnownCache = field(default_factory=KnownCache)
+    turns: Turns = field(default_factory=Turns)
+    pulse: Pulse = field(default_factory=Pulse)
     slices: dict[type, object] = field(default_factory=dict)
 
     def own(self, kind: type[Slice]) -> Slice:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from knowngood.app.domain.access import NotAllowed, NotSignedIn
-from knowngood.app.domain.errors import KnownGoodError, StoreUnusable, Unreadable
+from knowngood.app.domain.errors import Busy, KnownGoodError, StoreUnusable, TextTooCostly, Unreadable
 from knowngood.app.domain.naming.threads import Thread
 from knowngood.app.domain.watch_list import UnknownWatchList, WatchListTaken
 from knowngood.app.query.parser import BadQuery
@@ -77,10 +77,6 @@ class FieldFault(BaseModel):
     detail: str
 
 
-class Busy(KnownGoodError):
-    """More is asked for at once than this server gives; the text says what to do instead."""
-
-
 class Stopping(KnownGoodError):
     """The server was asked to stop."""
 
@@ -125,6 +121,7 @@ STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
     (TooMany, HTTPStatus.TOO_MANY_REQUESTS),
     (UnsupportedMediaType, HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
     (InvalidParameter, HTTPStatus.UNPROCESSABLE_ENTITY),
+    (TextTooCostly, HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
     (Busy, HTTPStatus.SERVICE_UNAVAILABLE),
     (Stopping, HTTPStatus.SERVICE_UNAVAILABLE),
     (StoreUnusable, HTTPStatus.SERVICE_UNAVAILABLE),
@@ -148,6 +145,8 @@ def headers_of(error: KnownGoodError) -> dict[str, str]:
             return {"Retry-After": str(error.wait_s)}
         case StoreUnusable():
             return {"Retry-After": "10"}
+        case Busy():
+            return {"Retry-After": "5"}
         case _:
             return {}
 

@@ -17,10 +17,11 @@ from starlette.responses import StreamingResponse
 
 from knowngood.app.dashboard.lookups import find_run
 from knowngood.app.dashboard.matrix.selection import Words
+from knowngood.app.domain.errors import Busy
 from knowngood.app.store.engine import reading
 from knowngood.app.store.queries import EventRow, load_events, load_last_event
 from knowngood.app.web.app_state import AppState, state_of
-from knowngood.app.web.errors import Busy, InvalidParameter
+from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.middleware.rate_limit import TooMany, asker_at
 
 router = APIRouter(tags=["events"])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from knowngood.app.domain.errors import BadEnvironment, BadRequest, OtherPython
-from knowngood.app.features.environments.detect import read_environment
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve
+from knowngood.app.features.environments.service import stated_in
 from knowngood.app.knowledge.model import Knowledge
 
 _TIMEOUT_S = 60
@@ -69,7 +69,7 @@ def _changed(root: Path, base: str, paths: list[str], knowledge: Knowledge) -> I
 
 def _stated(path: str, content: bytes, knowledge: Knowledge) -> ResolvedBuild | None:
     """None where it states no torch."""
-    stated = read_environment(Path(path).name, content)
+    stated = stated_in(content, Path(path).name)
     known = knowledge.known.builds
     return resolve(stated, known, known) if stated.all_of("torch") else None
 

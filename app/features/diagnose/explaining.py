@@ -3,16 +3,24 @@
 import time
 from dataclasses import replace
 
-from knowngood.app.features.diagnose.matcher import Explanation, FailureLibrary, SearchBudget, explain
+from knowngood.app import foreign_text
+from knowngood.app.features.diagnose.matcher import Explanation, FailureLibrary, SearchBudget, complete, recognise
 from knowngood.app.features.environments.resolve import resolve_build
 from knowngood.app.knowledge.model import Knowledge
 
+_SEARCHES_S = 1.2
+"""Of the time that a foreign text may take: a signature that is slow on it is named, before all of it is refused."""
+
 
 def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, build: str = "") -> Explanation:
-    """The explanation of a paste, found within the processor's time that one may take, so that a machine which is busy
-    with others says the same, later. `build` outweighs what the paste says.
+    """The explanation of a paste. `build` outweighs what the paste says.
 
-    Raises UnknownBuild for what is no build id.
+    Raises UnknownBuild for what is no build id, and what `foreign_text.read` does.
     """
-    found = explain(text, library, knowledge, SearchBudget(time.thread_time))
+    found = complete(foreign_text.read(f"{__name__}:read_failure", text, shared=library), knowledge)
     return replace(found, resolved=resolve_build(build, knowledge.known.builds, knowledge.tested)) if build else found
+
+
+def read_failure(library: FailureLibrary, text: str) -> Explanation:
+    """By the processor's time, so that a machine which is busy with others says the same, later."""
+    return recognise(library, text, SearchBudget(time.thread_time, _SEARCHES_S))

@@ -313,8 +313,8 @@ class _Ranked:
     telling: int  # words of the text that matched
 
 
-def explain(text: str, library: FailureLibrary, knowledge: Knowledge, budget: SearchBudget) -> Explanation:
-    """Explain a pasted failure. Total: anything is a paste, and what is not known is told as such."""
+def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Explanation:
+    """Explain a pasted failure as far as it goes without cells and builds (`complete`). Total: anything is a paste."""
     pasted = read_paste(text)
     whole = pasted.text
     paste = _Paste(pasted, whole, starts_of(pasted.lines), places_in(whole), tuple(telling_words(pasted.lines)))
@@ -323,20 +323,29 @@ def explain(text: str, library: FailureLibrary, knowledge: Knowledge, budget: Se
         one.name: one.score for one in library.texts.nearest(paste.words, [one.match.issue.id for one in found])
     }
     found.sort(key=lambda one: _rank(one, likeness))
-    matches = tuple(_with_cells(one.match, knowledge.known) for one in found)
+    matches = tuple(one.match for one in found)
     versions = versions_of(pasted)
     is_known = any(match.strength is Strength.SURE for match in matches)
     silent = () if is_known else _silent(paste, library)
     told = {*(one.issue.id for one in matches), *(one.name for one in silent)}
     return Explanation(
         versions=versions,
-        resolved=resolve(stated_by(versions), knowledge.known.builds, knowledge.tested),
+        resolved=ResolvedBuild(None, ""),
         matches=matches,
         nearest=() if is_known else _nearest(paste, library, told),
         silent=silent,
         untried=tuple(untried),
         lines=len(set(pasted.places)) if whole.strip() else 0,
         left_out=pasted.left_out,
+    )
+
+
+def complete(found: Explanation, knowledge: Knowledge) -> Explanation:
+    """Add the cells of the matches, and the build that the versions are."""
+    return replace(
+        found,
+        matches=tuple(_with_cells(match, knowledge.known) for match in found.matches),
+        resolved=resolve(stated_by(found.versions), knowledge.known.builds, knowledge.tested),
     )
 
 

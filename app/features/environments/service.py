@@ -2,12 +2,11 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from knowngood.app.cli.loading import load
+from knowngood.app import foreign_text
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadEnvironment, KnownGoodError
-from knowngood.app.features.environments.resolve import ResolvedBuild, resolve
+from knowngood.app.features.environments.resolve import ResolvedBuild, StatedEnvironment, resolve
 
-# Readers of a dozen formats take 90 ms to import, which a question about a build id need not pay.
 _READ = "knowngood.app.features.environments.detect:read_environment"
 
 NO_BUILD = "No build here is this environment: {why}"
@@ -32,8 +31,13 @@ def stated_build(
     groups: Sequence[str] = (),
 ) -> ResolvedBuild:
     """`name` is that of the text's file; empty: it was pasted. Raises BadEnvironment for a text that cannot be read."""
-    stated = load(_READ)(name, text.encode(errors="replace"), python=python, groups=groups)
-    return resolve(stated, builds, tested)
+    return resolve(stated_in(text.encode(errors="replace"), name, python, groups), builds, tested)
+
+
+def stated_in(content: bytes, name: str, python: str = "", groups: Sequence[str] = ()) -> StatedEnvironment:
+    """Read a file behind the door for foreign text. Raises as `read_environment`, and as `foreign_text.read`."""
+    stated: StatedEnvironment = foreign_text.read(_READ, name, content, python=python, groups=groups)
+    return stated
 
 
 def pasted_build(text: str, builds: Mapping[str, Build], tested: Collection[str]) -> ResolvedBuild:

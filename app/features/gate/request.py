@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Any
 
-from knowngood.app.cli.loading import load
+from knowngood.app import foreign_text
 from knowngood.app.domain.builds.build_names import minor_python, read_build_name
 from knowngood.app.domain.errors import BadRequest, BadSnapshot, KnownGoodError, OtherPython, UnknownBuild
 from knowngood.app.domain.hardware_names import class_named
@@ -157,7 +157,7 @@ def _policy(asked: GateRequest, knowledge: Knowledge) -> Policy:
     policy = Policy()
     if asked.policy:
         with about("policy"):
-            policy = load(_PARSE_POLICY)(asked.policy.content, asked.policy.name)
+            policy = foreign_text.read(_PARSE_POLICY, asked.policy.content, asked.policy.name)
     with about("severity"):
         named = Watch(asked.issues, asked.component, asked.package, read_severity(asked.severity), asked.watch)
     policy = replace(

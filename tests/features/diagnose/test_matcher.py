@@ -14,10 +14,11 @@ from knowngood.app.features.diagnose.matcher import (
     SearchBudget,
     Strength,
     advise,
-    explain,
+    complete,
     make_failure_library,
     measured_workarounds,
     places_in,
+    recognise,
 )
 from knowngood.app.knowledge.model import Knowledge
 from tests.make import HARDWARE, NOON, make_build, make_issue
@@ -50,7 +51,7 @@ def asked(
     budget: SearchBudget | None = None,
 ) -> Explanation:
     library = make_failure_library(issues, failures or {})
-    return explain(text, library, measured(cells, issues), budget or SearchBudget(time.monotonic))
+    return complete(recognise(library, text, budget or SearchBudget(time.monotonic)), measured(cells, issues))
 
 
 def measured(cells: Sequence[Cell], issues: Sequence[Issue] = ()) -> Knowledge:
