@@ -10,6 +10,7 @@ import click
 from knowngood.app.cli.encoding import write_what_can_be_read
 from knowngood.app.cli.exit_codes import Exit, exit_of
 from knowngood.app.cli.lazy import LazyTable
+from knowngood.app.cli.removed import REMOVED
 from knowngood.app.domain.errors import KnownGoodError
 from knowngood.app.gc_tuning import collect_seldom, leave_quickly
 
@@ -69,6 +70,7 @@ TABLE = {
 
 cli = LazyTable(
     TABLE,
+    REMOVED,
     name="knowngood",
     help="Which torch build is known good for the bugs you care about, and what to do on the builds that are not.",
     params=[],

@@ -61,7 +61,7 @@ from knowngood.app.features.watchlists import edit_page
 from knowngood.app.features.watchlists import page as watchlists_page
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
-from knowngood.app.web import errors, openapi, preferences_page
+from knowngood.app.web import errors, openapi, preferences_page, removed
 from knowngood.app.web.api_responses import REFUSALS
 from knowngood.app.web.app_state import AppState, ResponseCache, StaticSite, state_of
 from knowngood.app.web.auth import api as api_whoami
@@ -135,6 +135,7 @@ def create_app(
         instruments=instruments,
         site=site,
     )
+    app.include_router(removed.router_of(removed.REMOVED))  # before what takes a part of the path for a name
     app.include_router(_api())
     app.include_router(health_api.router)
     app.include_router(metrics_api.router)

@@ -9,8 +9,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from knowngood.app.cli.loading import load
-from knowngood.app.cli.removed import REMOVED
-from knowngood.app.domain.errors import NotInstalled
+from knowngood.app.domain.errors import BadRequest, NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
 _CONFIGURE = "knowngood.app.logging_setup:configure"
@@ -65,11 +64,17 @@ def group(help_: str, **commands: click.Command) -> click.Group:
 
 class LazyTable(click.Group):
     """The root: heading -> name -> (where the command is declared, its one line). A declaration is imported for the
-    command that is run, or whose help is asked for.
+    command that is run, or whose help is asked for. `removed`: name -> the sentence that says what takes its place.
     """
 
-    def __init__(self, table: Mapping[str, Mapping[str, tuple[str, str]]], **more: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(
+        self,
+        table: Mapping[str, Mapping[str, tuple[str, str]]],
+        removed: Mapping[str, str],
+        **more: Any,  # noqa: ANN401 - click's
+    ) -> None:
         super().__init__(context_settings=_SETTINGS, **more)
+        self._removed = removed
         self._table = table
         self._rows = {name: row for rows in table.values() for name, row in rows.items()}
 
@@ -77,8 +82,8 @@ class LazyTable(click.Group):
         return list(self._rows)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name in REMOVED and not ctx.resilient_parsing:
-            raise click.UsageError(f"{ctx.command_path} {name} {REMOVED[name]}")
+        if name in self._removed and not ctx.resilient_parsing:
+            raise BadRequest(self._removed[name])
         if name not in self._rows and not name.startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(name, possibilities=self._rows, ctx=ctx)
         if name not in self._rows:

@@ -47,6 +47,10 @@ class NotFound(KnownGoodError):
         self.thread = thread
 
 
+class Gone(KnownGoodError):
+    """What stood at the address was taken away; the text says what takes its place."""
+
+
 class InvalidParameter(KnownGoodError):
     """A parameter that cannot be understood or names nothing we have; the text says what would do.
 
@@ -113,6 +117,7 @@ def or_nearest(ids: list[str]) -> str:
 
 STATUS: tuple[tuple[type[KnownGoodError], HTTPStatus], ...] = (
     (NotFound, HTTPStatus.NOT_FOUND),
+    (Gone, HTTPStatus.GONE),
     (UnknownWatchList, HTTPStatus.NOT_FOUND),
     (Unreadable, HTTPStatus.NOT_FOUND),
     (WatchListTaken, HTTPStatus.CONFLICT),
@@ -156,6 +161,7 @@ _BEARER = 'Bearer realm="Known Good"'
 
 REFUSED_WORDS = {
     HTTPStatus.NOT_FOUND: "There is nothing at this address",
+    HTTPStatus.GONE: "What was at this address is there no more",
     HTTPStatus.CONFLICT: "This is there already, or was changed meanwhile",
     HTTPStatus.UNAUTHORIZED: "Sign in to see this",
     HTTPStatus.FORBIDDEN: "Your token does not allow this",

@@ -16,7 +16,10 @@ from pathlib import Path
 import click
 import pytest
 
+from knowngood.app.cli.lazy import LazyTable
 from knowngood.app.cli.loading import load
+from knowngood.app.cli.removed import REMOVED
+from knowngood.app.domain.errors import BadRequest
 from knowngood.app.main import TABLE, cli
 from tests.commands.given import run_here
 from tests.forked_commands import run_command
@@ -167,6 +170,22 @@ def test_wrong_input_ends_in_2_with_what_was_found_and_what_to_do(arguments: tup
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("knowngood: ")
     assert [word for word in words if word not in done.stderr] == []
+
+
+def test_a_removed_command_says_what_takes_its_place_whatever_comes_after_it() -> None:
+    table = LazyTable({}, {"old": "`knowngood old` is no more; `knowngood new` does it"}, name="knowngood")
+    for words in (["old"], ["old", "below", "--option"], ["old", "--help"]):
+        with pytest.raises(BadRequest, match="`knowngood new` does it"):
+            table.main(words, standalone_mode=False)
+    assert table.list_commands(CONTEXT) == []
+
+
+def test_removed_commands_end_in_2_and_no_help_names_them() -> None:
+    told = run("--help").stdout
+    for name, sentence in REMOVED.items():
+        done = run_here((name, "x"), {"PATH": os.environ["PATH"]}, folder=ROOT)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"knowngood: {sentence}\n")
+        assert not re.search(rf"^  {name} ", told, re.MULTILINE), name
 
 
 def test_without_a_word_it_shows_its_help_and_ends_in_2() -> None:

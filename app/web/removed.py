@@ -1,0 +1,42 @@
+"""Addresses that a release took away: each says for one release what takes its place, or leads there."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import RedirectResponse
+
+from knowngood.app.web.errors import Gone
+from knowngood.app.web.urls import part
+
+
+class Removed(NamedTuple):
+    """`sentence` is the answer (410). Where `address` is given the answer is a redirect to it (308), with the parts of
+    the path that the old address names, such as {name}, filled in.
+    """
+
+    sentence: str = ""
+    address: str = ""
+
+
+REMOVED: dict[str, Removed] = {}
+"""By the path of the route; `/old/{rest:path}` is everything below `/old/`."""
+
+
+def router_of(removed: Mapping[str, Removed]) -> APIRouter:
+    """The routes of addresses that are no more; they stand in no document of the API."""
+    router = APIRouter()
+    for path, one in removed.items():  # no API route: whatever is asked for with it, the answer is the same
+        router.add_route(path, _answer(one), include_in_schema=False)
+    return router
+
+
+def _answer(removed: Removed) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        if not removed.address:
+            raise Gone(removed.sentence)
+        named = {name: "/".join(map(part, value.split("/"))) for name, value in request.path_params.items()}
+        return RedirectResponse(removed.address.format(**named), HTTPStatus.PERMANENT_REDIRECT)
+
+    return answer
