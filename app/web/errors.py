@@ -48,7 +48,7 @@ class NotFound(KnownGoodError):
 
 
 class Gone(KnownGoodError):
-    """What stood at the address was taken away; the text says what takes its place."""
+    """An address that a release took away; the text says what takes its place."""
 
 
 class InvalidParameter(KnownGoodError):

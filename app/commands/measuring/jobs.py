@@ -16,12 +16,12 @@ from knowngood.app.cli.console import RunProgress, many, to_do_in_words
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.knowledge import shipped
 from knowngood.app.cli.output import err
-from knowngood.app.cli.worker_config import dump_worker_config
 from knowngood.app.dashboard.runs.time_left import load_time_left
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.measuring.planning import PlannedJob, PlanRequest, plan_jobs
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.verdict import CellPlace
+from knowngood.app.features.fleet.worker_config import dump_worker_config
 from knowngood.app.features.quality.cli_found import print_found
 from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.app.settings import Settings

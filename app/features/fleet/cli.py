@@ -11,10 +11,10 @@ from importlib.metadata import version
 from knowngood.app.cli.context import make_data_dir, root
 from knowngood.app.cli.output import err, out
 from knowngood.app.cli.signals import stoppable
-from knowngood.app.cli.worker_config import dump_worker_config
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.errors import BadRequest, FleetUnusable
 from knowngood.app.domain.measuring.placement import Member, parse_condition
+from knowngood.app.features.fleet.worker_config import dump_worker_config
 from knowngood.app.settings import read_settings
 from knowngood.workers.agent.doctor import State, check_compiler, check_interpreter, check_uv
 from knowngood.workers.host.machine_info import describe_machine
