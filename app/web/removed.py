@@ -20,7 +20,11 @@ class Removed(NamedTuple):
     address: str = ""
 
 
-REMOVED: dict[str, Removed] = {}
+REMOVED: dict[str, Removed] = {
+    "/api/v1/export/kcidb": Removed(
+        "the KCIDB report is no more; /api/v1/export/bundle has the evidence, and /api/v1/matrix the verdicts"
+    ),
+}
 """By the path of the route; `/old/{rest:path}` is everything below `/old/`."""
 
 

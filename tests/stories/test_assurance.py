@@ -227,8 +227,6 @@ def test_what_exports_say_of_an_inferred_cell(site: TestClient) -> None:
     assert [(suite.get("failures"), suite.get("skipped")) for suite in suites] == [("1", "0"), ("0", "1")]
     (record,) = site.get(f"/api/v1/export/osv{asked}").json()["vulns"]
     assert {one["build"] for one in record["database_specific"]["measured"]} == {BAD.id}
-    tests = site.get(f"/api/v1/export/kcidb{asked}&hardware={HARDWARE}").json()["tests"]
-    assert {one["build_id"] for one in tests} == {f"knowngood:{BAD.id}"}
     assert "(✕')" in site.get(f"/api/v1/export/markdown{asked}&hardware={HARDWARE}").text
 
 

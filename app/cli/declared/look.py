@@ -114,7 +114,7 @@ EXPORT = command(
         required=True,
         help="The file to write; - is the standard output, but not for a bundle.",
     ),
-    text("--format", "bundle, osv, kcidb, csv, junit or markdown.", "FORM", "form", default="bundle"),
+    text("--format", "bundle, osv, csv, junit or markdown.", "FORM", "form", default="bundle"),
     ISSUES,
     BUILDS,
     HARDWARE,

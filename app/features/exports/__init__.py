@@ -1,1 +1,1 @@
-"""The matrix in the words of other tools: OSV, KCIDB, JUnit, CSV, Markdown, badges."""
+"""The matrix in the words of other tools: OSV, JUnit, CSV, Markdown, badges."""

@@ -48,7 +48,7 @@ class ExportQuery(MatrixQuery, extra="forbid"):
 def export(
     context: Context, form: Annotated[Format, Path(alias="format")], query: Annotated[ExportQuery, Query()]
 ) -> Response:
-    """`osv`: issues as OSV records with our own id prefix. `kcidb`: a KCIDB 5.3 report. `csv`: a line per cell.
+    """`osv`: issues as OSV records with our own id prefix. `csv`: a line per cell.
     `junit`: a test case per cell. `markdown`: the table as the page shows it, Pythons folded where they agree.
     `bundle`: the evidence, to be imported elsewhere.
     """

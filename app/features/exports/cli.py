@@ -22,6 +22,10 @@ STDOUT = Path("-")
 
 def known_format(text: str) -> Format:
     """Raises BadRequest for a name that is none, with those that are."""
+    if text == "kcidb":
+        raise BadRequest(
+            "--format kcidb is no more: bundle has the evidence, and `knowngood matrix --json` the verdicts"
+        )
     try:
         return Format(text)
     except ValueError:

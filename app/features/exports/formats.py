@@ -7,7 +7,6 @@ from enum import StrEnum
 from knowngood.app.features.exports.csv import table
 from knowngood.app.features.exports.extract import Extract
 from knowngood.app.features.exports.junit import junit_matrix
-from knowngood.app.features.exports.kcidb import kcidb_document
 from knowngood.app.features.exports.markdown import matrix_markdown
 from knowngood.app.features.exports.osv import osv_document
 
@@ -16,7 +15,6 @@ class Format(StrEnum):
     """`bundle` is the evidence itself, which another installation imports; the others tell what follows from it."""
 
     OSV = "osv"
-    KCIDB = "kcidb"
     CSV = "csv"
     JUNIT = "junit"
     MARKDOWN = "markdown"
@@ -34,7 +32,6 @@ class FormatInfo:
 
 FORMATS = {
     Format.OSV: FormatInfo("application/json", "osv.json"),
-    Format.KCIDB: FormatInfo("application/json", "kcidb.json"),
     Format.CSV: FormatInfo("text/csv; charset=utf-8; header=present", "csv"),
     Format.JUNIT: FormatInfo("application/xml", "junit.xml"),
     Format.MARKDOWN: FormatInfo("text/markdown; charset=utf-8", "md", folded=True),
@@ -43,7 +40,6 @@ FORMATS = {
 
 _WRITERS: dict[Format, Callable[[Extract], Iterator[bytes]]] = {
     Format.OSV: lambda extract: iter((osv_document(extract),)),
-    Format.KCIDB: lambda extract: iter((kcidb_document(extract),)),
     Format.CSV: table,
     Format.JUNIT: junit_matrix,
     Format.MARKDOWN: matrix_markdown,

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 
 import jsonschema
 import pytest
-from kcidb_io import schema
 from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.job import Attempt
@@ -70,11 +69,10 @@ def test_osv_of_a_real_store_deviates_from_its_schema_by_the_prefix_alone(client
     assert client.get(evidence.removeprefix("http://testserver")).status_code == 200
 
 
-def test_kcidb_of_a_real_store_is_valid_and_its_logs_are_there(client: TestClient) -> None:
-    report = client.get("/api/v1/export/kcidb").json()
-    assert schema.V5_3.is_valid(report)
-    logs = [test["log_url"] for test in report["tests"] if "log_url" in test]
-    assert client.get(logs[0].removeprefix("http://testserver")).status_code == 200
+def test_kcidb_is_gone_and_says_what_has_the_same(client: TestClient) -> None:
+    answer = client.get("/api/v1/export/kcidb?issues=fla-160")
+    assert (answer.status_code, answer.headers["content-type"]) == (410, "application/problem+json")
+    assert "/api/v1/export/bundle has the evidence" in answer.json()["detail"]
 
 
 def test_markdown_has_a_table_for_each_hardware_class(client: TestClient) -> None:
@@ -152,7 +150,7 @@ def test_a_bundle_is_packed_once_and_the_others_on_their_way(notebook: Engine) -
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("xlsx", "'osv', 'kcidb', 'csv', 'junit', 'markdown' or 'bundle'"),
+        ("xlsx", "'osv', 'csv', 'junit', 'markdown' or 'bundle'"),
         ("csv?issues=pytorch-15129", "nearest: pytorch-151290"),
         ("csv?hardware=cuda-sm_1", "was never measured here"),
         ("csv?columns=some", "columns"),
