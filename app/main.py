@@ -64,7 +64,6 @@ TABLE = {
         "reclassify": (f"{_DECLARED}.upkeep:RECLASSIFY", "Derive every verdict anew from stored evidence."),
         "void": (f"{_DECLARED}.upkeep:VOID", "Keep all results of a worker in a span of time from counting."),
         "unvoid": (f"{_DECLARED}.upkeep:UNVOID", "Let what was voided count again."),
-        "completion": (f"{_DECLARED}.upkeep:COMPLETION", "Print what completes commands in bash, zsh or fish."),
     },
 }
 

@@ -7,5 +7,6 @@ REMOVED = {
     "with `knowngood import`",
     "webhook": "`knowngood webhook` is gone: follow /feeds/changes.atom or /api/v1/changes, or run the gate in CI "
     "(docs/ci.md)",
+    "completion": "`knowngood completion` is gone: --help lists the commands, and COMMAND --help its options",
 }
 """By the command's name; those below it go with it."""

@@ -1,11 +1,10 @@
-"""The table of commands: each is grouped, says what it takes, loads only what it needs, and is completed."""
+"""The table of commands: each is grouped, says what it takes, and loads only what it needs."""
 
 import ast
 import inspect
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -192,44 +191,6 @@ def test_without_a_word_it_shows_its_help_and_ends_in_2() -> None:
     done = run()
     assert done.returncode == 2
     assert "Usage: knowngood" in done.stderr
-
-
-# -- shells ------------------------------------------------------------------------------------------------------------
-
-
-def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    """In a real bash that has sourced what `knowngood completion bash` prints."""
-    program = tmp_path / "knowngood"
-    program.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m knowngood "$@"\n')
-    program.chmod(0o755)
-    asked = "COMPREPLY=() COMP_WORDS=({}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _knowngood_completion knowngood"
-    script = "source <(knowngood completion bash)\n" + "".join(
-        f"{asked.format(words)}; echo ${{COMPREPLY[@]}}\n"
-        for words in ("knowngood upg", "knowngood token cre", "knowngood gate --adv")
-    )
-    bash = shutil.which("bash")
-    assert bash is not None
-    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        [bash, "--norc", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["upgrade", "create", "--advisory"], done.stderr
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_each_shell_is_given_a_script_and_asks_the_command(shell: str) -> None:
-    script = run("completion", shell)
-    assert (script.returncode, script.stderr) == (0, "")
-    assert "_KNOWNGOOD_COMPLETE" in script.stdout
-    if interpreter := shutil.which(shell):
-        subprocess.run([interpreter, "-n"], input=script.stdout, text=True, check=True)
-    asked = {"_KNOWNGOOD_COMPLETE": f"{shell}_complete", "COMP_WORDS": "knowngood comp", "COMP_CWORD": "1"}
-    if shell == "fish":
-        asked["COMP_CWORD"] = "comp"
-    told = run(**asked)
-    assert "compare" in told.stdout
-    assert "completion" in told.stdout
-    assert "matrix" not in told.stdout
 
 
 # -- imports -----------------------------------------------------------------------------------------------------------

@@ -65,11 +65,3 @@ UNVOID = command(
     AS_JSON,
     example='unvoid 1 --reason "the machine was right"',
 )
-COMPLETION = command(
-    "knowngood.app.commands.completion:completion",
-    "Print what completes commands and options in a shell. Have it read what this prints when it starts: bash from "
-    "~/.local/share/bash-completion/completions/knowngood, zsh from a file _knowngood in its fpath, fish from "
-    "~/.config/fish/completions/knowngood.fish.",
-    argument("shell", "The shell.", type=click.Choice(("bash", "zsh", "fish"))),
-    example="completion bash",
-)
