@@ -66,7 +66,7 @@ from knowngood.app.web.api_responses import REFUSALS
 from knowngood.app.web.app_state import AppState, ResponseCache, StaticSite, state_of
 from knowngood.app.web.auth import api as api_whoami
 from knowngood.app.web.auth import audit_api as api_audit
-from knowngood.app.web.auth import audit_page, sign_in_page
+from knowngood.app.web.auth import sign_in_page
 from knowngood.app.web.auth.middleware import AuthMiddleware
 from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.errors import ErrorPage
@@ -163,7 +163,6 @@ def create_app(
         watchlists_page,
         annotations_page,
         fleet_page,
-        audit_page,
         sign_in_page,
         preferences_page,
         api_reference_page,

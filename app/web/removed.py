@@ -21,6 +21,7 @@ class Removed(NamedTuple):
 
 
 REMOVED: dict[str, Removed] = {
+    "/audit": Removed("the audit page is no more; /api/v1/audit has every entry, for the scope admin"),
     "/api/v1/export/kcidb": Removed(
         "the KCIDB report is no more; /api/v1/export/bundle has the evidence, and /api/v1/matrix the verdicts"
     ),

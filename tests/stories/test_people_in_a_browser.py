@@ -121,7 +121,7 @@ def test_no_page_of_signed_in_people_keeps_anybody_out_or_is_wider_than_a_teleph
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         sign_in(page, site, secret)
-        for address in ("/watchlists/~new", "/audit", NOTES):
+        for address in ("/watchlists/~new", NOTES):
             page.goto(site + address)
             assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"], address
             assert kept_out_by(page) == [], address
