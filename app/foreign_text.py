@@ -1,9 +1,9 @@
 """The one door for text that strangers wrote: what reads it runs in a child process that has limits.
 
-A child may take 2 s of a processor and 300 MB beyond what it starts with, and its result 32 MB. It reads one text and is
-gone: nothing of one text stays for the next, and memory goes back. A command that has one thread forks itself. A server
-must not (its threads hold locks), so it keeps a template, a process of one thread that has the readers loaded and forks
-for each text. Results are pickled: both ends are ours.
+A child may take 2 s of a processor and 300 MB beyond what it starts with, and its result 32 MB. It reads one text and
+is gone: nothing of one text stays for the next, and memory goes back. A command that has one thread forks itself. A
+server must not (its threads hold locks), so it keeps a template, a process of one thread that has the readers loaded
+and forks for each text. Results are pickled: both ends are ours.
 
 Not `concurrent.futures`: where a child dies it breaks its whole pool, and whoever else waits. Not pebble: it is LGPL,
 and its limits are of time alone.
@@ -57,8 +57,8 @@ _BY_REASON = {
 
 
 def read(target: str, *arguments: Any, shared: object = None, **named: Any) -> Any:  # noqa: ANN401 - the reader's own
-    """Call `module:function` with these in a child, and return what it returns, or raise what it raises. `shared`, where
-    given, is the first argument: a server hands it to the template once, and children find it there.
+    """Call `module:function` with these in a child, and return what it returns, or raise what it raises. `shared`,
+    where given, is the first argument: a server hands it to the template once, and children find it there.
 
     Raises TextTooCostly past a limit, and Busy where too many texts are being read.
     """
@@ -83,7 +83,7 @@ def is_ready() -> None:
 
 def _result(told: bytes) -> Any:  # noqa: ANN401 - the reader's own
     if not told:
-        told = pickle.dumps(("limit", "processor"))
+        raise TextTooCostly("the text could not be read: its reader was ended; give a shorter one")
     kind, value = pickle.loads(told)  # noqa: S301 - of a child of ours
     if kind == "limit":
         raise TextTooCostly(f"the text {_BY_REASON[value]}; give a shorter one")

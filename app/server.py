@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cache
 
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware.gzip import GZipMiddleware
 
+from knowngood.app import foreign_text
 from knowngood.app.dashboard import pattern_page
 from knowngood.app.dashboard.charts import embed_page
 from knowngood.app.dashboard.evidence import attempt_page, cell_page
@@ -92,6 +94,7 @@ DESCRIPTION = (
 # Level 3 makes 55 kB of the matrix of 100 issues x 40 builds in 2.6 ms; the next better one, 5, makes 50 kB in 5.4 ms
 # (one core of a shared machine, 2026-11-21).
 _COMPRESSION = 3
+_THREADS = 80
 _KEPT_BYTES = 32_000_000  # thirty such matrices
 
 
@@ -191,7 +194,10 @@ def create_app(
 
 @asynccontextmanager
 async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
-    """Before the first request: what any page needs, in the thread pool, which is there from then on."""
+    """Before the first request: what any page needs, in the thread pool, which is there from then on. Most of its
+    threads may wait for a long question or a reader's turn, and others are to be answered meanwhile.
+    """
+    current_default_thread_limiter().total_tokens = _THREADS
     await run_in_threadpool(_load_for_pages, app)
     yield
 
@@ -199,6 +205,7 @@ async def _made_ready(app: FastAPI) -> AsyncIterator[None]:
 def _load_for_pages(app: FastAPI) -> None:
     load_templates(state_of(app).templates)
     load_lexers()
+    foreign_text.is_ready()
     for route in app.routes:  # FastAPI makes each ready when somebody first asks for what stands behind it
         route.matches({"type": "http", "method": "GET", "path": ""})
 

@@ -34,7 +34,8 @@ from knowngood.app.web.middleware.connections import Connection
 
 logger = structlog.get_logger(__name__)
 
-_GRACE_S = 30  # for requests that have begun when the server stops; a large bundle takes that long to be taken in
+_GRACE_S = 7  # for requests that have begun when the server stops; a bundle that is not in by then can be sent again
+_END_S = _GRACE_S + 1.5  # then the process ends, whatever its threads do
 _SIGN_OF_LIFE_S = 60  # a process that is silent for so long is replaced; importing everything takes 5 s of a busy core
 _BACKLOG = 2048  # as uvicorn has it, which says so once more when it begins
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
@@ -115,6 +116,7 @@ class Server:
         """Serve until asked to stop; then say so to balancers for a moment, while answering on."""
         with stoppable() as stop, self.beside() as is_serving:
             wait(lambda: stop() or not is_serving())
+            end_in_time(self._drain_s)
             begin_to_stop(self._app)
             time.sleep(self._drain_s if is_serving() else 0)
 
@@ -128,7 +130,7 @@ class Server:
         finally:
             begin_to_stop(self._app)
             self._server.should_exit = True
-            serving.join(_GRACE_S + 5)
+            serving.join(_GRACE_S + 1)
 
 
 # -- several processes -------------------------------------------------------------------------------------------------
@@ -171,6 +173,13 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
+def end_in_time(drain_s: float) -> None:
+    """End this process once requests that have begun had their time, also where a thread does not end."""
+    ending = threading.Timer(drain_s + _END_S, lambda: os._exit(0))
+    ending.daemon = True
+    ending.start()
+
+
 def _drain_first(app: FastAPI, drain_s: float) -> None:
     """Put a moment between the signal and what uvicorn does about it."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -182,6 +191,7 @@ def _delay(number: signal.Signals, seconds: float, begin: Callable[[], None]) ->
 
     def hear(heard: int, frame: object) -> None:
         begin()
+        end_in_time(seconds)
         if callable(then):
             threading.Timer(seconds, then, (heard, frame)).start()
 

@@ -138,6 +138,17 @@ def _sqlite_as_it_lies(url: sa.URL, file: Path) -> Engine:
     )
 
 
+def identity_of(engine: Engine) -> tuple[int, int] | None:
+    """Device and inode of an SQLite store's file; None where there is none, and for a server's database."""
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return None
+    try:
+        found = Path(engine.url.database).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def may_write(engine: Engine) -> bool:
     """Whether this store can be written from here, as far as its file says."""
     return not engine.get_execution_options().get(_READ_ONLY, False)

@@ -75,10 +75,29 @@ class RequestContext:
             loaded = None if found else load(session)
         return found or show(cast("Loaded", loaded))
 
+    def answer_in_turn(
+        self, load: Callable[[Session], Loaded], show: Callable[[Loaded], Response], *more: str
+    ) -> Response:
+        """As `answer`, of what takes long: in its turn, and once for all who ask the same. Raises Busy."""
+        with reading(self.state.engine) as session:
+            found = self.stored(load_generation(session), *more)
+        if found:
+            return found
+        with self.state.turns.take((self._etag, self.base)):
+            return self.answer(load, show, *more)
+
     def answer_from(self, show: Callable[[KnowledgeSnapshot], Response], asked: bytes = b"") -> Response:
         """The same of what the gate knows, which is in memory. `asked` is the body that came along."""
         snapshot = self.state.knowledge.now()
         return self.stored_decision(snapshot, asked) or show(snapshot)
+
+    def answer_from_in_turn(self, show: Callable[[KnowledgeSnapshot], Response]) -> Response:
+        """As `answer_from`, of what takes long. Raises Busy."""
+        found = self.stored_decision(self.state.knowledge.now())
+        if found:
+            return found
+        with self.state.turns.take((self._etag, self.base)):
+            return self.answer_from(show)
 
     def stored_decision(self, snapshot: KnowledgeSnapshot, asked: bytes = b"") -> Response | None:
         """A decision says when it was made, so its copy is right for a minute."""

@@ -111,7 +111,7 @@ def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Respo
         without = () if asked else ("query",)
         return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged, without=without)
 
-    return context.answer(load, show)
+    return (context.answer_in_turn if query.q else context.answer)(load, show)
 
 
 def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None, now: datetime) -> Iterable[Cell]:

@@ -243,7 +243,8 @@ def matrix(context: Context, query: Annotated[MatrixPageQuery, Query()]) -> Resp
         active = load_active_run(session)
         return selection, measured, Now(active, load_last_event(session) if active else 0)
 
-    return context.answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
+    answer = context.answer_in_turn if query.q else context.answer
+    return answer(load, lambda found: context.page("matrix.html", matrix_page(context, query, *found)))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ class CompareApiQuery(CompareQuery, extra="forbid"):
 @router.get("/compare", response_model=CompareBody)
 def compare(context: Context, query: Annotated[CompareApiQuery, Query()]) -> Response:
     """Every issue on both builds, the most severe change first; only a proven pass counts as fixed."""
-    return context.answer(
+    return context.answer_in_turn(
         lambda session: comparison_of(
             context.known(session), load_options(session, query.hardware), query, context.now
         ),

@@ -152,12 +152,14 @@ def compare(context: Context, query: Annotated[ComparePageQuery, Query()]) -> Re
         compared = comparison_of(context.known(session), room, query, context.now) if query.a and query.b else None
         return room, measured, compared
 
-    return context.answer(load, lambda found: context.page("compare.html", compare_page(context, query, *found)))
+    return context.answer_in_turn(
+        load, lambda found: context.page("compare.html", compare_page(context, query, *found))
+    )
 
 
 @router.get("/compare.md")
 def compare_as_markdown(context: Context, query: Annotated[CompareQuery, Query()]) -> Response:
-    return context.answer(
+    return context.answer_in_turn(
         lambda session: comparison_of(
             context.known(session), load_options(session, query.hardware), query, context.now
         ),

@@ -32,4 +32,4 @@ def upgrade(context: Context, query: Annotated[UpgradeApiQuery, Query()]) -> Res
             raise InvalidParameter(error.message, error.field) from None
         return context.json(upgrade_body(advice))
 
-    return context.answer_from(show)
+    return context.answer_from_in_turn(show)

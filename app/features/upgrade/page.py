@@ -246,7 +246,7 @@ class UpgradePage:
 
 @router.get(UPGRADE)
 def upgrade(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    return context.answer_from(lambda snapshot: _page(context, query, snapshot.knowledge))
+    return context.answer_from_in_turn(lambda snapshot: _page(context, query, snapshot.knowledge))
 
 
 @router.post(UPGRADE)
@@ -272,7 +272,7 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
 
 @router.get(NOTE)
 def note(context: Context, query: Annotated[UpgradePageQuery, Query()]) -> Response:
-    return context.answer_from(lambda snapshot: _as_note(context, query, snapshot.knowledge))
+    return context.answer_from_in_turn(lambda snapshot: _as_note(context, query, snapshot.knowledge))
 
 
 def _as_note(context: RequestContext, query: UpgradePageQuery, knowledge: Knowledge) -> Response:

@@ -1,9 +1,15 @@
-"""`/healthz`: the process answers. `/readyz`: it can also read a database of this release, follows it, and goes on."""
+"""`/healthz`: requests are answered. `/readyz`: the server can also read a database of this release and pasted texts,
+follows the database, and goes on.
+"""
 
+import structlog
+from anyio.to_thread import current_default_thread_limiter
 from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
-from knowngood.app.store.engine import require_current
+from knowngood.app import foreign_text
+from knowngood.app.domain.errors import Busy, StoreUnusable
+from knowngood.app.store.engine import Engine, identity_of, require_current
 from knowngood.app.web.api_responses import REFUSALS
 from knowngood.app.web.app_state import state_of
 from knowngood.app.web.errors import Stopping
@@ -11,13 +17,41 @@ from knowngood.app.web.errors import Stopping
 router = APIRouter(tags=["health"])
 
 
+logger = structlog.get_logger(__name__)
+
+_SILENT_S = 10
+
+
+class StoreFile:
+    """The SQLite file that a server began with: one that is put in its place, or removed, is never noticed by the
+    connections that are open.
+    """
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+
+    def require_same(self, engine: Engine) -> None:
+        """Remember the file when first asked. Raises StoreUnusable where it is another one now, or gone."""
+        now = identity_of(engine)
+        self._first = self._first or now
+        if now != self._first:
+            reason = "its file was replaced or removed under the server; start the server again"
+            logger.error("the store is another one", reason=reason)
+            raise StoreUnusable(reason)
+
+
 class HealthBody(BaseModel):
     status: str
 
 
 @router.get("/healthz")
-async def healthz() -> HealthBody:
-    """Asks nobody and waits for no thread: all of them may be busy with the store, and the process lives."""
+async def healthz(request: Request) -> HealthBody:
+    """Answered by the event loop, which waits for no thread: 503 where all threads are taken, others wait for one, and
+    none has answered for 10 s.
+    """
+    silent_s = state_of(request.app).pulse.silent_s()
+    if current_default_thread_limiter().statistics().tasks_waiting and silent_s > _SILENT_S:
+        raise Busy(f"no request has been answered for {silent_s:.0f} s; this process should be started again")
     return HealthBody(status="ok")
 
 
@@ -26,7 +60,11 @@ def readyz(request: Request) -> HealthBody:
     state = state_of(request.app)
     if state.streams.is_stopping:
         raise Stopping("this server was asked to stop and answers only what is asked now; another one is ready")
+    state.own(StoreFile).require_same(state.engine)
     require_current(state.engine)
+    foreign_text.is_ready()
+    if state.turns.is_full:
+        raise Busy("as many long questions wait as may; ask another server")
     state.knowledge.now()
     if state.knowledge.is_behind:
         return HealthBody(

@@ -32,7 +32,8 @@ class AccessLogMiddleware(HttpMiddleware):
         seen = _Seen()
         began = time.perf_counter()
         try:
-            await self.app(scope, seen.hearing(receive), seen.saying(send))
+            with state_of(scope["app"]).pulse.beat():
+                await self.app(scope, seen.hearing(receive), seen.saying(send))
         except Exception:
             seen.status = 500  # the outermost middleware answers
             raise

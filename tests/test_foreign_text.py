@@ -1,0 +1,151 @@
+"""The door for foreign text: its limits, for a command that forks and for a server that keeps a template."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from knowngood.app import foreign_text
+from knowngood.app.domain.errors import BadEnvironment, Busy, TextTooCostly
+from knowngood.app.features.environments.service import stated_in
+
+READERS = f"{__name__}:"
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def backtrack() -> None:
+    """Holds the interpreter in C code, where no handler of a signal is called."""
+    re.match(r"(a+)+b", "a" * 60)
+
+
+def swell() -> int:
+    return len([0] * 10**9)
+
+
+def say_much() -> str:
+    return "x" * (foreign_text.RESULT_BYTES + 1)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse() -> None:
+    raise BadEnvironment("requirements.txt, line 1: is no requirement")
+
+
+def first_of(shared: list[int], other: int) -> tuple[int, int]:
+    return shared[0], other
+
+
+LIMITS = [
+    ("spin", "more than 2 s of a processor"),
+    ("backtrack", "more than 2 s of a processor"),
+    ("swell", "more than 300 MB of memory"),
+    ("say_much", "more than 32 MB"),
+    ("die", "could not be read"),
+]
+
+
+@pytest.fixture
+def _server() -> Iterator[None]:
+    """Another thread, as a server has."""
+    ended = threading.Event()
+    other = threading.Thread(target=ended.wait)
+    other.start()
+    yield
+    ended.set()
+    other.join()
+
+
+@pytest.mark.parametrize(("reader", "sentence"), LIMITS)
+@pytest.mark.usefixtures("_server")
+def test_what_takes_more_than_it_may_is_refused_with_the_limit_and_the_next_text_is_read(
+    reader: str, sentence: str
+) -> None:
+    with pytest.raises(TextTooCostly, match=sentence):
+        foreign_text.read(READERS + reader)
+    assert stated_in(b"torch==2.6.0\n", "requirements.txt").kind == "requirements.txt"
+
+
+@pytest.mark.usefixtures("_server")
+def test_what_a_reader_refuses_is_refused_in_its_own_words() -> None:
+    with pytest.raises(BadEnvironment, match=r"line 1: is no requirement"):
+        foreign_text.read(READERS + "refuse")
+
+
+@pytest.mark.usefixtures("_server")
+def test_what_is_shared_is_the_first_argument_and_the_newest_one() -> None:
+    for shared in ([1], [2]):
+        assert foreign_text.read(READERS + "first_of", 5, shared=shared) == (shared[0], 5)
+
+
+def test_a_command_which_has_one_thread_has_the_same_limits(tmp_path: Path) -> None:
+    program = tmp_path / "command.py"
+    program.write_text(
+        f"import sys, threading\nsys.path[:] = {sys.path!r}\n"
+        "from knowngood.app import foreign_text\nfrom tests.test_foreign_text import LIMITS, READERS\n"
+        "assert threading.active_count() == 1\n"
+        "for reader, _ in LIMITS:\n    try:\n        foreign_text.read(READERS + reader)\n"
+        "    except Exception as error:\n        print(type(error).__name__, error)\n"
+        "print(foreign_text.read(READERS + 'first_of', 5, shared=[1]))\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True)
+    *refused, read = done.stdout.splitlines()
+    assert [
+        f"TextTooCostly the text {sentence}" in line.replace(" takes ", " ").replace(" says ", " ")
+        for (_, sentence), line in zip(LIMITS, refused, strict=True)
+    ] == [True] * len(LIMITS)
+    assert read == "(1, 5)"
+
+
+def test_many_at_once_are_read_or_refused_and_none_waits_for_ever() -> None:
+    def ask(number: int) -> object:
+        try:
+            return foreign_text.read(
+                READERS + ("spin" if number % 2 else "first_of"), *(() if number % 2 else ([1], 2))
+            )
+        except (Busy, TextTooCostly) as error:
+            return type(error)
+
+    with ThreadPoolExecutor(40) as pool:
+        answers = list(pool.map(ask, range(40)))
+    assert {*answers} <= {(1, 2), Busy, TextTooCostly}
+    assert Busy in answers
+
+
+def test_a_template_that_was_killed_is_started_again_and_ends_with_its_server(tmp_path: Path) -> None:
+    program = tmp_path / "server.py"
+    program.write_text(
+        "import threading, time, os, signal\n"
+        "from knowngood.app import foreign_text\n"
+        "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "foreign_text.is_ready()\n"
+        "os.kill(foreign_text._template._process.pid, signal.SIGKILL)\n"
+        "foreign_text._template._process.wait()\n"
+        "foreign_text.is_ready()\n"
+        "print(foreign_text._template._process.pid, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        template = int(server.stdout.readline())
+        server.kill()
+    ended = threading.Event()
+    for _ in range(300):
+        if not Path(f"/proc/{template}/stat").exists() or " Z " in Path(f"/proc/{template}/stat").read_text():
+            break
+        ended.wait(0.1)
+    else:
+        pytest.fail("the template outlived its server")
