@@ -26,7 +26,7 @@ _PLAIN = ("build", "python", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}
-_POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
+_POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
 
 def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
