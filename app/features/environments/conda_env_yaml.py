@@ -13,6 +13,18 @@ from knowngood.app.features.environments.source import MOST_PACKAGES, Source, re
 
 # PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
 _LARGEST_YAML, _LONGEST_LINE = 128 << 10, 2000
+_DEEPEST = 20
+
+
+class _Loader(yaml.BaseLoader):
+    """Of lists in brackets not too many within each other: each of them is looked at again for every token."""
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        if self.flow_level >= _DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"brackets stand more than {_DEEPEST} deep", problem_mark=self.get_mark()
+            )
+        super().fetch_flow_collection_start(token)
 
 
 def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
@@ -57,7 +69,7 @@ def _compose(source: Source) -> yaml.Node | None:
         raise source.wrong(0, f"has {len(source.text)} characters; YAML of at most {_LARGEST_YAML} is read")
     refuse_long_lines(source, _LONGEST_LINE)
     try:
-        node: yaml.Node | None = yaml.compose(source.text, Loader=yaml.BaseLoader)
+        node: yaml.Node | None = yaml.compose(source.text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise source.wrong(line, f"is not YAML: {show(error.problem or 'cannot be read')}") from None

@@ -349,6 +349,8 @@ def _as_tables(table: Table, name: str) -> list[Table]:
     value = table.values[name]
     if isinstance(value, str):
         return [Table(table.source, {"version": value}, f"{table.where}.{show(name)}")]
+    if isinstance(value, list) and len(value) > _MOST_SOURCES:
+        raise table.wrong(f"{show(name)} has {len(value)} tables; at most {_MOST_SOURCES} are read")
     return table.tables(name) if isinstance(value, list) else [table.table(name)]
 
 
