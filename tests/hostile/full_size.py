@@ -1,4 +1,4 @@
-"""What each hostile text costs its reader at its full size, one process for each.
+"""The cost of each hostile text at its full size, read by a process of its own.
 
 `.venv/bin/python -m tests.hostile.full_size [NAME ...]` prints processor seconds, and megabytes on top of those of a
 process that has the readers loaded.

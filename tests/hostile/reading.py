@@ -1,4 +1,4 @@
-"""What the doors do with a text before they look at what is known: the work of one reader, refused or not."""
+"""The work of the readers on one text, before anything is looked up: an environment, a policy or a log."""
 
 from knowngood.app.domain.errors import BadEnvironment
 from knowngood.app.features.diagnose.log_cleaning import read_paste, stated_by, versions_of
@@ -10,7 +10,7 @@ from tests.hostile.shapes import Made
 
 
 def read(made: Made) -> str:
-    """What became of it, in a few words."""
+    """The outcome in a few words."""
     name, content = made
     if name == "log":
         return _read_log(content.decode())

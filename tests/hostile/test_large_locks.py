@@ -26,7 +26,7 @@ def _packages() -> Iterator[tuple[int, str, str]]:
 def uv_lock() -> str:
     parts = ['version = 1\nrevision = 3\nrequires-python = ">=3.10"\n']
     parts += [
-        f'[[package]]\nname = "{name}"\nversion = "1.0.{at}"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
+        f'[[package]]\nname = "{name}"\nversion = "1.0.{at}"\nsource = {{ registry = \'https://pypi.org/simple\' }}\n'
         f"dependencies = [\n    {needs},\n"
         f'    {{ name = "package-{at % 7}", marker = "python_full_version < \'3.{at % 4 + 10}\' and sys_platform != '
         f"'win{at % 40}'\" }},\n]\n"

@@ -5,6 +5,8 @@ from functools import partial
 
 import pytest
 
+from knowngood.app.features.environments.detect import read_environment
+from knowngood.app.features.environments.resolve import resolve
 from tests.hostile.counting import count_steps, peak_bytes
 from tests.hostile.reading import read
 from tests.hostile.shapes import CRITICAL, OTHERS, Made, Maker, conda_blanks, pyproject_groups, repeated
@@ -65,3 +67,11 @@ def test_steps_and_bytes_show_what_multiplies() -> None:
 )
 def test_what_is_too_much_is_told_in_a_sentence_and_the_rest_is_read(made: Made, words: str) -> None:
     assert words in read(made)
+
+
+def test_of_thousands_of_torches_a_few_are_named() -> None:
+    stated = read_environment("r.txt", "".join(f"torch==2.{at}\ntriton==3.{at}\n" for at in range(4_000)).encode())
+    found = resolve(stated, {}, ())
+    assert "torch 2.4 and 3995 more" in found.asked
+    assert "This pip freeze holds 4000 torches: 2.0 (line 1) and 2.1 (line 3)" in found.note
+    assert len(found.note) + len(found.asked) < 1_000

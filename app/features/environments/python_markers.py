@@ -59,7 +59,7 @@ def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: in
 
 @lru_cache(maxsize=64)
 def _wanted(specifier: str) -> tuple[SpecifierSet, ...]:
-    """What is no specifier narrows nothing."""
+    """A text that is no specifier narrows nothing."""
     try:
         return tuple(map(_specifiers, re.split(r"\|\|?", specifier)))
     except InvalidSpecifier:
@@ -145,14 +145,17 @@ def _holds(marker: str, python: str, source: Source, line: int) -> bool:
 
 
 def _may_hold(marker: str, python: str, source: Source, line: int) -> bool:
-    """What nobody stated (extras, groups, the patch release) is taken either way."""
-    environments = list(_environments(marker, python))
-    source.spend(line, len(environments) * (_BEGUN + len(marker)) + _PARSED * len(marker))
+    """Whether it may: extras, groups and the patch release, which nobody stated, are taken either way."""
+    source.spend(line, _PARSED * len(marker))
     parsed = _parsed(marker)
-    try:
-        return any(parsed.evaluate(environment, "lock_file") for environment in environments)
-    except (UndefinedComparison, UndefinedEnvironmentName):
-        return True
+    for environment in _environments(marker, python):
+        source.spend(line, _BEGUN + len(marker))
+        try:
+            if parsed.evaluate(environment, "lock_file"):
+                return True
+        except (UndefinedComparison, UndefinedEnvironmentName):
+            return True
+    return False
 
 
 _parsed = lru_cache(maxsize=64)(Marker)

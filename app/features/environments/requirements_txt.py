@@ -23,7 +23,7 @@ from knowngood.app.features.environments.source import (
 
 _LONGEST_REQUIREMENT = 4000
 _MOST_CHARACTERS = 512 << 10  # ten thousand requirements; packaging reads 500 KB a second (2026-11-21)
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _OWN_OPTIONS = re.compile(r"\s--(?:hash|config-settings?|global-option|install-option)\b.*$", re.DOTALL)
 _OPTION = re.compile(r"(?:--(?P<long>[a-z-]+)|-(?P<short>[a-zA-Z]))(?: ?= ?| ?)(?P<value>.*)")
 _INCLUDED = re.compile(r"-r|--requirement(?![a-z-])")
