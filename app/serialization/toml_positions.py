@@ -4,39 +4,85 @@ import contextlib
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 KeyPath = tuple[str | int, ...]
 
-_BLANK = re.compile(r"(?:\s|#[^\n]*)*")
+# None of these may take more than one look at a character: they read what strangers send.
+_BLANK = re.compile(r"\s*(?:#[^\n]*\s*)*")
 _SPACE = re.compile(r"[ \t]*")
 _REST_OF_LINE = re.compile(r"[^\n]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_QUOTED_KEY = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'[^'\n]*'")
-_SCALAR = re.compile(
-    r'"""(?:\\.|[^\\])*?"""(?:"{0,2})'  # a closing delimiter may follow up to two quotes of its own
-    r"|'''.*?'''(?:'{0,2})"
-    r'|"(?:\\.|[^"\\\n])*"'
-    r"|'[^'\n]*'"
-    r"|[^,\]}#\n]+",
-    re.DOTALL,
-)
+_BARE_VALUE = re.compile(r"[^,\]}#\n]+")
+_QUOTED = re.compile(r"[\"'#]")
+_TO_ITS_END = re.compile(r"\"[^\"\\\n]*(?:\\[^\n][^\"\\\n]*)*\"?|'[^'\n]*'?|#[^\n]*")
+_ENDS = {  # a closing delimiter may follow up to two quotes of its own
+    '"""': re.compile(r'\\.|""""{0,2}', re.DOTALL),
+    "'''": re.compile(r"''''{0,2}"),
+}
+_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
+_PART = r"(?:[\w-]++|\"\")[ \t]*+\.[ \t]*+"
+
+
+def _end_of(text: str, at: int) -> int:
+    """Where the string or comment that begins at `at` ends."""
+    ends = _ENDS.get(text[at : at + 3])
+    if ends is None:
+        found = _TO_ITS_END.match(text, at)
+        return found.end() if found else at
+    return next((one.end() for one in ends.finditer(text, at + 3) if one[0][0] != "\\"), len(text))
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A TOML text on its own lines, without comments and with `""` for every string."""
+
+    text: str
+
+    @property
+    def nested(self) -> int:
+        """How many tables have a header, and how many parts of keys follow a dot; no fewer."""
+        return len(_HEADER.findall(self.text)) + self.text.count(".")
+
+    def line_of_long_key(self, parts: int) -> int:
+        """Where the first key of more than so many parts stands; 0 where none does."""
+        found = re.search(rf"(?<![\w\"-])(?:{_PART}){{{parts}}}", self.text)
+        return self.text.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def outline_of(text: str) -> Outline:
+    """Of any text; one that is not TOML is right up to where it goes wrong."""
+    pieces, at = list[str](), 0
+    while found := _QUOTED.search(text, at):
+        start, end = found.start(), _end_of(text, found.start())
+        mark = '""' if found[0] != "#" else ""
+        pieces += [text[at:start], mark, "\n" * text.count("\n", start, end)]
+        at = end
+    return Outline("".join([*pieces, text[at:]]))
+
+
+@dataclass(slots=True)
+class _Place:
+    """A key, a table or an item of a list: its line, and what is in it."""
+
+    line: int
+    inside: "dict[str | int, _Place]" = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class LineMap:
     """Lines (from 1) of keys, tables and list items, by path: `("link", 0, "url")`."""
 
-    lines: Mapping[KeyPath, int]
+    root: _Place
 
     def line_of(self, path: KeyPath) -> int:
         """The line of `path`, else of the nearest table around it, else 1."""
-        while path:
-            if path in self.lines:
-                return self.lines[path]
-            path = path[:-1]
-        return 1
+        place = self.root
+        for key in path:
+            if key not in place.inside:
+                break
+            place = place.inside[key]
+        return place.line
 
 
 def map_lines(text: str) -> LineMap:
@@ -47,7 +93,7 @@ def map_lines(text: str) -> LineMap:
     scanner = _Scanner(text.replace("\r\n", "\n"))
     with contextlib.suppress(_SurpriseError, tomllib.TOMLDecodeError):  # the latter of a quoted key
         scanner.scan()
-    return LineMap(scanner.lines)
+    return LineMap(scanner.root)
 
 
 class _SurpriseError(Exception):
@@ -60,12 +106,11 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.lines: dict[KeyPath, int] = {}
+        self.root = _Place(1)
         self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
-        self._counts: dict[KeyPath, int] = {}
 
     def scan(self) -> None:
-        table: KeyPath = ()
+        table = self.root
         while self._skip(_BLANK) < len(self.text):
             if self.text.startswith("[", self.at):
                 table = self._header()
@@ -85,31 +130,26 @@ class _Scanner:
             raise _SurpriseError
         self.at += len(text)
 
-    def _note(self, path: KeyPath, start: int) -> None:
-        self.lines.setdefault(path, bisect_right(self._starts, start))
+    def _note(self, place: _Place, key: str | int, start: int) -> _Place:
+        if key not in place.inside:
+            place.inside[key] = _Place(bisect_right(self._starts, start))
+        return place.inside[key]
 
-    def _header(self) -> KeyPath:
+    def _header(self) -> _Place:
         start = self.at
         bracket = "[[" if self.text.startswith("[[", self.at) else "["
         self._take(bracket)
         *parents, last = self._keys()
-        path: KeyPath = ()
+        place = self.root
         for key in parents:
-            self._note((*path, key), start)
-            path = self._newest((*path, key))
-        path = (*path, last)
+            place = self._note(place, key, start)
+            # Below a list of tables a header speaks of the list's last one.
+            place = place.inside.get(len(place.inside) - 1, place)
+        place = self._note(place, last, start)
         if bracket == "[[":
-            index = self._counts.get(path, 0)
-            self._counts[path] = index + 1
-            self._note(path, start)
-            path = (*path, index)
-        self._note(path, start)
+            place = self._note(place, len(place.inside), start)
         self._skip(_REST_OF_LINE)
-        return path
-
-    def _newest(self, path: KeyPath) -> KeyPath:
-        """A header below a list of tables speaks of the list's last table."""
-        return (*path, self._counts[path] - 1) if path in self._counts else path
+        return place
 
     def _keys(self) -> list[str]:
         keys = [self._key()]
@@ -121,30 +161,30 @@ class _Scanner:
     def _key(self) -> str:
         start = self._skip(_SPACE)
         if self.text.startswith(('"', "'"), start):
-            self._skip(_QUOTED_KEY)
+            self.at = _end_of(self.text, start)
             return next(iter(tomllib.loads(f"{self.text[start : self.at]} = 0")))
         self._skip(_BARE_KEY)
         return self.text[start : self.at]
 
-    def _pair(self, table: KeyPath) -> None:
+    def _pair(self, place: _Place) -> None:
         start = self.at
-        path = table
         for key in self._keys():
-            path = (*path, key)
-            self._note(path, start)
+            place = self._note(place, key, start)
         self._take("=")
         self._skip(_SPACE)
-        self._value(path)
+        self._value(place)
 
-    def _value(self, path: KeyPath) -> None:
+    def _value(self, place: _Place) -> None:
         if self.text.startswith("[", self.at):
-            self._list(path)
+            self._list(place)
         elif self.text.startswith("{", self.at):
-            self._inline_table(path)
+            self._inline_table(place)
+        elif self.text.startswith(('"', "'"), self.at):
+            self.at = _end_of(self.text, self.at)
         else:
-            self._skip(_SCALAR)
+            self._skip(_BARE_VALUE)
 
-    def _list(self, path: KeyPath) -> None:
+    def _list(self, place: _Place) -> None:
         self._take("[")
         index = 0
         while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "]":
@@ -152,15 +192,14 @@ class _Scanner:
                 self.at += 1
                 index += 1
                 continue
-            self._note((*path, index), self.at)
-            self._value((*path, index))
+            self._value(self._note(place, index, self.at))
         self._take("]")
 
-    def _inline_table(self, path: KeyPath) -> None:
+    def _inline_table(self, place: _Place) -> None:
         self._take("{")
         while self._skip(_BLANK) < len(self.text) and self.text[self.at] != "}":
             if self.text[self.at] == ",":
                 self.at += 1
                 continue
-            self._pair(path)
+            self._pair(place)
         self._take("}")

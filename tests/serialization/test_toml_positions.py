@@ -1,12 +1,13 @@
 """Lines of TOML keys."""
 
 import tomllib
+from functools import reduce
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from knowngood.app.serialization.toml_positions import KeyPath, map_lines
+from knowngood.app.serialization.toml_positions import KeyPath, map_lines, outline_of
 
 TEXT = '''title = "a" # x = 1
 summary = """
@@ -87,8 +88,9 @@ def test_every_key_of_sound_toml_is_found_on_a_line_that_holds_it(text: str) -> 
         return
     lines = map_lines(text)
     for path in _paths(data, ()):
-        assert path in lines.lines, path
-        written = text.split("\n")[lines.lines[path] - 1]
+        place = reduce(lambda place, key: place.inside[key], path, lines.root)
+        assert place.line == lines.line_of(path)
+        written = text.split("\n")[place.line - 1]
         assert not isinstance(path[-1], str) or path[-1] in written
 
 
@@ -101,3 +103,18 @@ def _paths(value: object, path: KeyPath) -> list[KeyPath]:
 @example(r'"\1"')
 def test_text_that_is_no_toml_raises_nothing(text: str) -> None:
     map_lines(text)
+
+
+@pytest.mark.parametrize("part", ["a", '"a"', "'a'", '"!"', '"\\""', '"\'"', "'\"'", "'\\'", '""', '"# ."', "\u00e4"])
+@pytest.mark.parametrize(
+    "before", ["", "x = '.'\n[", "x = { ", 'x = """\n"""\n', "# '\n", "x = 'a\\'\n", 'x = "\\\\"\n']
+)
+def test_a_key_of_too_many_parts_is_found_however_they_are_quoted(part: str, before: str) -> None:
+    text = f"{before}{' . '.join([part] * 13)} = 1"
+    assert outline_of(text).line_of_long_key(12) == text.count("\n") + 1
+    assert not outline_of(text).line_of_long_key(13)
+
+
+@pytest.mark.parametrize("value", ['"a.b.c.d.e"', "'''\na.b.c.d.e\n'''", '"""\\""" a.b.c.d.e""""', "1 # a.b.c.d.e"])
+def test_dots_in_texts_and_comments_make_no_key(value: str) -> None:
+    assert outline_of(f"x = {value}\n").line_of_long_key(1) == 0

@@ -247,7 +247,7 @@ _ANYBODYS = tuple(
         r"view size is not compatible with input tensor's size and stride",
         r"Cannot view a tensor with shape.*",
         r"call_function UserDefinedClassVariable.*",
-        r"out of resource: [\w ,]+\s+Required: \d+,?\s+Hardware limit: ?\d+",
+        r"out of resource: [\w\s,]+\sRequired: \d+,?\s+Hardware limit: ?\d+",
     )
 )
 # The same of what means something once a compiler says it: a kernel of Inductor's is nobody's own C++.

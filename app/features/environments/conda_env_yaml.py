@@ -1,18 +1,30 @@
 """conda's environment.yml. Apart from conda's lists, because only this needs PyYAML: 40 ms of a command's start."""
 
-import re
 from dataclasses import replace
+from itertools import chain
 
 import yaml
 
 from knowngood.app.features.environments.conda_list import Spec, read_spec
 from knowngood.app.features.environments.python_markers import pythons_of, state
-from knowngood.app.features.environments.requirements_txt import read_lines
+from knowngood.app.features.environments.requirements_txt import join_parts, read_lines
 from knowngood.app.features.environments.resolve import StatedEnvironment
 from knowngood.app.features.environments.source import MOST_PACKAGES, Source, refuse_long_lines, show
 
 # PyYAML composes about 300 KB a second (2026-11-21); real files have a tenth of this.
 _LARGEST_YAML, _LONGEST_LINE = 128 << 10, 2000
+_DEEPEST = 20
+
+
+class _Loader(yaml.BaseLoader):
+    """Of lists in brackets not too many within each other: each of them is looked at again for every token."""
+
+    def fetch_flow_collection_start(self, token: type[yaml.Token]) -> None:
+        if self.flow_level >= _DEEPEST:
+            raise yaml.MarkedYAMLError(
+                problem=f"brackets stand more than {_DEEPEST} deep", problem_mark=self.get_mark()
+            )
+        super().fetch_flow_collection_start(token)
 
 
 def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
@@ -24,15 +36,16 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
     if not isinstance(dependencies, yaml.SequenceNode):
         line = _line(dependencies) if dependencies else 1
         raise source.wrong(line, "has no list of dependencies; an environment.yml names its packages there")
-    channels = [_scalar(one, source) for one in _items(fields.get("channels"))]
+    channel = next((_scalar(one, source) for one in _items(fields.get("channels"))), "")
+    # Aliases repeat what says the same each time: every node is read once, however often it is named.
     specs: list[Spec] = []
-    pip: list[tuple[int, str]] = []
-    for node in dependencies.value:
+    lists: dict[yaml.Node | None, None] = {}
+    for node in dict.fromkeys(dependencies.value):
         if isinstance(node, yaml.MappingNode):
-            nested = _fields(node, source).get("pip")
-            pip.extend((_line(one), _scalar(one, source)) for one in _items(nested))
+            lists[_fields(node, source).get("pip")] = None
         else:
-            specs.append(read_spec(_scalar(node, source), channels[0] if channels else "", source, _line(node)))
+            specs.append(read_spec(_scalar(node, source), channel, source, _line(node)))
+    pip = [(_line(one), _scalar(one, source)) for one in dict.fromkeys(chain.from_iterable(map(_items, lists)))]
     if len(specs) + len(pip) > MOST_PACKAGES:
         raise source.wrong(0, f"has more than {MOST_PACKAGES} packages, which is all that is read")
     wanted = next((spec.wanted for spec in specs if spec.name.casefold() == "python"), "")
@@ -43,14 +56,11 @@ def read_environment_yml(source: Source, python: str) -> StatedEnvironment:
 def _with_pip(
     kind: str, specs: list[Spec], pip: list[tuple[int, str]], source: Source, pythons: frozenset[str]
 ) -> StatedEnvironment:
-    """pip's part is read as a requirements file whose lines stand where they stand here."""
+    """pip's part is read as the lines of a requirements file."""
     pins = [(pin, pythons) for spec in specs for pin in spec.pins]
     if not pip:
         return state(kind, pins, pythons)
-    lines = [""] * max(line for line, _ in pip)
-    for line, text in pip:
-        lines[line - 1] = re.sub(r"\s+", " ", text)
-    read = read_lines(Source(source.name, "\n".join(lines)), pythons)
+    read = read_lines(source, pythons, [(line, join_parts([" ".join(text.split())])) for line, text in pip])
     return replace(read, kind=kind, pins=(*(pin for pin, _ in pins), *read.pins))
 
 
@@ -59,7 +69,7 @@ def _compose(source: Source) -> yaml.Node | None:
         raise source.wrong(0, f"has {len(source.text)} characters; YAML of at most {_LARGEST_YAML} is read")
     refuse_long_lines(source, _LONGEST_LINE)
     try:
-        node: yaml.Node | None = yaml.compose(source.text, Loader=yaml.BaseLoader)
+        node: yaml.Node | None = yaml.compose(source.text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise source.wrong(line, f"is not YAML: {show(error.problem or 'cannot be read')}") from None

@@ -23,15 +23,15 @@ _LONGEST_SPEC = 300
 _NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "torchtriton": "triton"}
 _SPEC = re.compile(
     r"(?:(?P<channel>[A-Za-z0-9_./:-]+?)::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)"
-    r"\s*(?P<version>(?:[=<>!~]=?| )(?:[^\[#=]|(?<=[=<>!~,|])=)*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
-    r"\s*(?:\[(?P<more>[^\]]*)\])?\s*(?:#.*)?"
+    r" ?(?P<version>(?:[=<>!~]=?| )(?:[^\[#=]|(?<=[=<>!~,|])=)*)?(?:=(?P<build>[A-Za-z0-9_.*]+))?"
+    r" ?(?:\[(?P<more>[^\]]*)\])? ?(?:#.*)?"
 )
 _MORE = re.compile(r"(version|build|channel)\s*=\s*['\"]?([^'\",]+)")
 _CUDA = re.compile(r"cuda_?(\d{2})\.?(\d)")
 _CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
 _FILE = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)-(?P<version>[A-Za-z0-9_.!+]+)-(?P<build>[A-Za-z0-9_.]+)")
 _PRINTED = re.compile(r"^[# \t]*Name[ \t]+Version[ \t]+Build\b", re.MULTILINE)
-_ABOUT = re.compile(r"\s*(?:#|Name\s+Version\s+Build\b|List of packages\b|[\W_]*$)")
+_ABOUT = re.compile(r"#|Name\s+Version\s+Build\b|List of packages\b|[\W_]*$")
 _EXPORTED = re.compile(r"(?P<name>[A-Za-z0-9_][A-Za-z0-9_.-]*)=(?P<version>[A-Za-z0-9_.!+]+)=(?P<build>[A-Za-z0-9_.]+)")
 
 
@@ -46,8 +46,8 @@ class Spec:
 
 def read_spec(text: str, channel: str, source: Source, line: int) -> Spec:
     """`pytorch=2.5.1=py3.11_cuda12.4_0`, `pytorch::pytorch >=2`, `pytorch[version='2.5.1']`."""
-    found = _SPEC.fullmatch(text.strip()) if len(text) <= _LONGEST_SPEC else None
-    words = re.sub(r"\s*([,|])\s*", r"\1", found["version"] or "").split() if found else []
+    found = _SPEC.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_SPEC else None
+    words = re.sub(r" ?([,|]) ?", r"\1", found["version"] or "").split() if found else []
     if found is None or len(words) > 2:  # noqa: PLR2004 - `pytorch 2.5.1 BUILD`
         raise source.wrong(line, f'"{show(text)}" is no package of conda; expected NAME=VERSION=BUILD')
     more = dict(_MORE.findall(found["more"] or ""))
@@ -123,7 +123,7 @@ def read_printed(source: Source, python: str) -> StatedEnvironment:
 
 
 def _printed_pins(source: Source, line: int, text: str) -> Iterable[PinnedPackage]:
-    if _ABOUT.match(text):
+    if _ABOUT.match(text.lstrip()):
         return []
     name, version, build, channel, *_ = (*text.split(), "", "", "", "")
     if not build:

@@ -5,7 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, PylockValidationError
 
-from knowngood.app.features.environments.python_markers import narrow, only_python, other_python, pythons_of, state
+from knowngood.app.features.environments.python_markers import (
+    allowed_by,
+    narrow,
+    only_python,
+    other_python,
+    pythons_of,
+    state,
+)
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment, host_of
 from knowngood.app.features.environments.source import (
     MOST_PACKAGES,
@@ -22,8 +29,10 @@ from knowngood.app.features.environments.source import (
 )
 
 _PYPI = "https://pypi.org/simple"
-_MOST_VERSIONS, _MOST_WISHES = 30, 100_000
 _LOCAL = ("path", "directory", "editable", "virtual")
+
+_Wanted = tuple[str, str, str]
+"""Name, version and source of a package; empty where any will do."""
 
 
 # --- uv.lock --------------------------------------------------------------------------------------------------------
@@ -56,16 +65,19 @@ def _uv_pin(table: Table, name: str) -> PinnedPackage:
 
 
 def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[str]) -> list[frozenset[str]]:
-    """For each package the Pythons on which it is installed."""
-    by_name: dict[str, list[int]] = {}
-    for at, name in enumerate(names):
-        by_name.setdefault(name, []).append(at)
-    wishes = [list(_wishes(table)) for table in packages]
-    _refuse_too_many(by_name, wishes, packages)
-    edges = [list(_edges(wished, by_name, packages)) for wished in wishes]
+    """For each package the Pythons on which it is installed. What a wish may mean is reached once for each Python,
+    however many have the same wish.
+    """
+    meant: dict[_Wanted, list[int]] = {}
+    for at, (table, name) in enumerate(zip(packages, names, strict=True)):
+        origin = _plain(table.table("source"))
+        for wanted in {(name, version, one) for version in ("", table.text("version")) for one in ("", origin)}:
+            meant.setdefault(wanted, []).append(at)
+    wishes = [[(_wanted(one), one.text("marker"), one.line) for one in _wishes(table)] for table in packages]
     roots = [at for at, table in enumerate(packages) if {"editable", "virtual"} & set(table.table("source").values)]
     forks = [_forked(table, pythons) for table in packages]
     reached = [frozenset[str]() for _ in packages]
+    told: dict[_Wanted, frozenset[str]] = {}
     todo = deque((at, pythons) for at in roots or range(len(packages)))
     while todo:
         at, on = todo.popleft()
@@ -73,20 +85,22 @@ def _reach(packages: Sequence[Table], names: Sequence[str], pythons: frozenset[s
         if not new:
             continue
         reached[at] |= new
-        for other, marker, line in edges[at]:
-            todo.append((other, narrow(new, marker, packages[at].source, line)))
+        for wanted, marker, line in wishes[at]:
+            known = told.get(wanted, frozenset())
+            if more := narrow(new, marker, packages[at].source, line) - known:
+                told[wanted] = known | more
+                todo.extend((other, more) for other in meant.get(wanted, ()))
     return reached
 
 
-def _refuse_too_many(
-    by_name: dict[str, list[int]], wishes: Sequence[Sequence[Table]], packages: Sequence[Table]
-) -> None:
-    """Edges are their product; a real lock has three versions of a package and ten dependencies of each."""
-    crowded = next((found for found in by_name.values() if len(found) > _MOST_VERSIONS), None)
-    if crowded:
-        raise packages[crowded[-1]].wrong(f"is beyond the {_MOST_VERSIONS} versions of one package that are read")
-    if sum(map(len, wishes)) > _MOST_WISHES:
-        raise packages[0].source.wrong(0, f"has more than {_MOST_WISHES} dependencies, which is all that is read")
+def _wanted(wish: Table) -> _Wanted:
+    origin = _plain(wish.table("source")) if "source" in wish.values else ""
+    return checked_name(wish.text("name"), wish), wish.text("version"), origin
+
+
+def _plain(table: Table) -> str:
+    """Equal for equal tables; empty for none of them."""
+    return repr(sorted(table.values.items()))
 
 
 def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
@@ -97,20 +111,6 @@ def _forked(table: Table, pythons: frozenset[str]) -> frozenset[str]:
 
 def _on_any_of(markers: Sequence[str], table: Table, pythons: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*(narrow(pythons, marker, table.source, table.line) for marker in markers))
-
-
-def _edges(
-    wishes: Sequence[Table], by_name: dict[str, list[int]], packages: Sequence[Table]
-) -> Iterator[tuple[int, str, int]]:
-    for wish in wishes:
-        name = checked_name(wish.text("name"), wish)
-        version = wish.text("version")
-        for at in by_name.get(name, ()):
-            if version and packages[at].text("version") != version:
-                continue
-            if "source" in wish.values and packages[at].table("source").values != wish.table("source").values:
-                continue
-            yield at, wish.text("marker"), wish.line
 
 
 def _wishes(table: Table) -> Iterator[Table]:
@@ -138,8 +138,7 @@ def read_pylock(source: Source, data: Table, python: str) -> StatedEnvironment:
     pins = []
     for package, table in zip(lock.packages, tables, strict=True):
         on = narrow(pythons, str(package.marker or ""), source, table.line)
-        wanted = package.requires_python
-        on = on if wanted is None else frozenset(one for one in on if f"{one}.99" in wanted)
+        on = allowed_by(str(package.requires_python or ""), on, source, table.line)
         if package.name == "torch":
             on = _of_wheels(on, package, source)
         if on:

@@ -6,7 +6,7 @@ named, as those of locks are: nobody says which are installed.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from knowngood.app.features.environments.python_markers import narrow, of_wheel, pythons_of, state
@@ -27,12 +27,14 @@ from knowngood.app.serialization.toml_positions import KeyPath, map_lines
 PYPROJECT = "pyproject.toml"
 ALL_GROUPS = "all"
 
-_MOST_CHARACTERS = 512 << 10  # as of a requirements file: packaging reads 500 KB a second
+_LARGEST = _MOST_CHARACTERS = 512 << 10  # as of a requirements file: packaging reads 500 KB a second
 _DEEPEST = 20
+_MOST_SOURCES = 30  # of one package
 _SHOWN_GROUPS = 8
 _OPENS, _CLOSES = "# /// script", "# ///"
 _EXACT = re.compile(r"(?:={1,3}\s*)?(?P<version>[0-9][A-Za-z0-9.!+_-]*)")
 _POETRY = ("tool", "poetry")
+_PLACES = {"index", "source", "git", "url", "path", "file", "workspace"}
 
 _On = tuple[PinnedPackage, frozenset[str]]
 
@@ -51,7 +53,7 @@ class _Wish:
 
 def read_script(source: Source, python: str) -> StatedEnvironment:
     """Of a Python script the environment that its `# /// script` comment asks for."""
-    data = read_toml(Source(source.name, _metadata_of(source)))
+    data = _read_small(Source(source.name, _metadata_of(source)))
     lists = {"": [_Wish(text, ("dependencies", at)) for at, text in _texts(data, "dependencies")]}
     project = _Project(data, lists, pythons_of(data.text("requires-python"), stated=python, source=source))
     return project.state("script metadata (PEP 723)", ())
@@ -87,7 +89,7 @@ def read_pyproject(source: Source, python: str, groups: Sequence[str] = ()) -> S
 
     `groups` are extras and groups that are installed; none named, or `all`, are all of them.
     """
-    data = read_toml(source)
+    data = _read_small(source)
     own, poetry = data.table("project"), data.table("tool").table("poetry")
     if not (own.values or poetry.values or "dependency-groups" in data.values):
         raise source.wrong(
@@ -104,17 +106,36 @@ def read_pyproject(source: Source, python: str, groups: Sequence[str] = ()) -> S
     return project.state(PYPROJECT, groups)
 
 
+def _read_small(source: Source) -> Table:
+    if len(source.text) > _LARGEST:
+        raise source.wrong(0, f"has {len(source.text)} characters; a project of at most {_LARGEST} is read")
+    return read_toml(source)
+
+
 def _lists(data: Table, own: Table, poetry: Table) -> dict[str, list[_Wish]]:
     """The dependencies by the name of their extra or group; those of the project itself under an empty name."""
     lists: dict[str, list[_Wish]] = {"": []}
     for name, table, key, path in _standard_tables(data, own):
         found = lists.setdefault(name, [])
         found += [_Wish(text, (*path, at), name) for at, text in _texts(table, key)]
-    extras = {canonical(name): _plain_texts(poetry.table("extras"), name) for name in poetry.table("extras").values}
+    extras: dict[str, list[str]] = {}
+    for extra in poetry.table("extras").values:
+        for key in dict.fromkeys(map(canonical, _plain_texts(poetry.table("extras"), extra))):
+            extras.setdefault(key, []).append(canonical(extra))
+    left, named = MOST_PACKAGES, set[str]()
     for name, table, path in _poetry_tables(poetry):
-        for wish in _of_poetry(table, path, name, extras, lists[""]):
+        if path[2] != "group":
+            named = _names_of(lists[""])
+        for wish in _of_poetry(table, path, name, extras, named):
             lists.setdefault(wish.group, []).append(wish)
+            left -= 1
+            if left < 0:
+                raise table.wrong(f"is beyond the {MOST_PACKAGES} dependencies and members of extras that are read")
     return lists
+
+
+def _names_of(wishes: Sequence[_Wish]) -> set[str]:
+    return {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in wishes}
 
 
 def _standard_tables(data: Table, own: Table) -> Iterator[tuple[str, Table, str, KeyPath]]:
@@ -168,12 +189,13 @@ class _Project:
     def state(self, kind: str, groups: Sequence[str]) -> StatedEnvironment:
         sources, indexes = _Sources.of(self.data), tuple(_indexes(self.data))
         lines, pins, size = map_lines(self.source.text), list[_On](), 0
-        for wish in dict.fromkeys(wish for group in self._chosen(groups) for wish in self._in(group, 0)):
+        is_read: dict[str, bool] = {}
+        for wish in dict.fromkeys(wish for group in self._chosen(groups) for wish in self._in(group, 0, is_read)):
             line = lines.line_of(wish.path)
             size += len(wish.text)
             if size > _MOST_CHARACTERS or len(pins) > MOST_PACKAGES:
                 raise self.source.wrong(line, f"is beyond the {MOST_PACKAGES} packages that are read")
-            for pin, on in read_line(self.source, line, wish.text, self.pythons):
+            for pin, on in read_line(self.source, line, " ".join(wish.text.split()), self.pythons):
                 pins.extend(sources.place(pin, on, wish.group))
         return replace(state(kind, pins, self.pythons, indexes), is_whole=False)
 
@@ -187,17 +209,22 @@ class _Project:
                 raise self.source.wrong(0, f'no extra or group is called "{show(written)}"; the file {has}')
         return list(self.lists) if not named or ALL_GROUPS in named else ["", *named]
 
-    def _in(self, group: str, depth: int) -> Iterator[_Wish]:
-        """With what it includes: other groups, and extras of the project itself (`name[extra]`)."""
+    def _in(self, group: str, depth: int, is_read: dict[str, bool]) -> Iterator[_Wish]:
+        """With what it includes: other groups, and extras of the project itself (`name[extra]`). Each is read once:
+        `is_read` has those so far, False for one that is being read.
+        """
+        if is_read.get(group):
+            return
+        if depth > _DEEPEST or group in is_read:
+            raise self.source.wrong(0, f'the group "{show(group)}" includes itself, or others {_DEEPEST} deep')
+        is_read[group] = False
         for wish in self.lists.get(group, ()):
             others = self._included(wish)
             if others is None:
                 yield wish
-            elif depth == _DEEPEST:
-                raise self.source.wrong(0, f'the group "{show(group)}" includes itself, or others {_DEEPEST} deep')
-            else:
-                for other in others:
-                    yield from self._in(canonical(other), depth + 1)
+            for other in others or ():
+                yield from self._in(canonical(other), depth + 1, is_read)
+        is_read[group] = True
 
     def _included(self, wish: _Wish) -> list[str] | None:
         if wish.text.startswith("@"):
@@ -224,14 +251,17 @@ class _Sources:
         found: dict[str, list[Table]] = {}
         for table in (uv.table("sources"), *(one for _, one, _ in _poetry_tables(poetry))):
             for name in table.values:
-                found.setdefault(canonical(name), []).extend(_as_tables(table, name))
+                places = (one for one in _as_tables(table, name) if _PLACES & set(one.values))
+                found.setdefault(canonical(name), []).extend(places)
+                if len(found[canonical(name)]) > _MOST_SOURCES:
+                    raise table.wrong(f"{show(name)} has more than {_MOST_SOURCES} sources, which is all that is read")
         named = [*uv.tables("index"), *poetry.tables("source")]
         return cls(found, {one.text("name"): address(one.text("url")) for one in named})
 
     def place(self, pin: PinnedPackage, on: frozenset[str], group: str) -> Iterator[_On]:
         """The pin with its source, for each of the Pythons that a source is said for."""
         left = on
-        for table in self.tables.get(pin.name, ()) if not pin.origin else ():
+        for table in self.tables.get(pin.name, ()) if left and not pin.origin else ():
             asked = {canonical(table.text(key)) for key in ("extra", "group") if table.text(key)}
             if asked and group not in asked:
                 continue
@@ -240,6 +270,8 @@ class _Sources:
             if placed != pin:
                 yield placed, of_wheel(here, table.text("url"), table.source)
                 left -= here
+            if not left:
+                break
         yield pin, left
 
     def _from(self, table: Table, pin: PinnedPackage) -> PinnedPackage:
@@ -287,12 +319,11 @@ def _poetry_tables(poetry: Table) -> Iterator[tuple[str, Table, KeyPath]]:
 
 
 def _of_poetry(
-    table: Table, path: KeyPath, group: str, extras: Mapping[str, Sequence[str]], own: Sequence[_Wish]
+    table: Table, path: KeyPath, group: str, extras: Mapping[str, Sequence[str]], named: Collection[str]
 ) -> Iterator[_Wish]:
-    """Poetry's table as requirements. One that only says where a package of [project] comes from is no wish, and one
-    that is optional belongs to the extras that name it.
+    """Poetry's table as requirements. One that only says where a package of [project] comes from (it is `named`) is no
+    wish, and one that is optional belongs to the extras that name it.
     """
-    named = {canonical(re.split(r"[^A-Za-z0-9._-]", one.text.strip(), maxsplit=1)[0]) for one in own if not one.group}
     for name, value in table.values.items():
         key = canonical(name)
         if key == "python":
@@ -302,8 +333,7 @@ def _of_poetry(
             if not version and key in named:
                 continue
             place = (*path, name, at) if isinstance(value, list) else (*path, name)
-            chosen = [extra for extra, names in extras.items() if key in map(canonical, names)]
-            for of in chosen if one.values.get("optional") is True else [group]:
+            for of in extras.get(key, ()) if one.values.get("optional") is True else [group]:
                 yield _Wish(_as_requirement(name, version, one), place, of)
 
 
@@ -319,6 +349,8 @@ def _as_tables(table: Table, name: str) -> list[Table]:
     value = table.values[name]
     if isinstance(value, str):
         return [Table(table.source, {"version": value}, f"{table.where}.{show(name)}")]
+    if isinstance(value, list) and len(value) > _MOST_SOURCES:
+        raise table.wrong(f"{show(name)} has {len(value)} tables; at most {_MOST_SOURCES} are read")
     return table.tables(name) if isinstance(value, list) else [table.table(name)]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 
 from packaging.markers import InvalidMarker, Marker, UndefinedComparison, UndefinedEnvironmentName
@@ -15,11 +16,12 @@ from knowngood.app.features.environments.source import Source, read_wheel_name, 
 _EVERY = tuple(f"3.{minor}" for minor in range(8, 21))
 _CLAUSE = re.compile(r"(?P<sign>\^|~=|~|===?|!=|<=|>=|<|>|=)?\s*(?P<version>[0-9]+(?:\.[0-9]+)*)(?P<any>\.?\*)?")
 _LONGEST_SPECIFIER = 300
-# uv writes markers of some hundred characters where extras conflict. A longer one is taken to hold; these limits keep
-# the worst file of 4 MiB at seconds.
+# uv writes markers of some hundred characters where extras conflict. A longer one is taken to hold.
 _LONGEST_MARKER = 2000
 _MOST_EXTRAS = 8
-_MOST_EVALUATIONS = 6000
+# What a character costs that is parsed, and one of a specifier that is compared, beside one of a marker evaluated; and
+# what an evaluation costs by itself, in characters.
+_PARSED, _COMPARED, _BEGUN = 5, 20, 50
 _QUOTED = re.compile(r"""["']([^"']*)["']""")
 
 
@@ -30,7 +32,7 @@ def pythons_of(specifier: str, *, stated: str, source: Source) -> frozenset[str]
     `>=3.11|3.9.*`); any other narrows nothing. Raises OtherPython where the two contradict, BadEnvironment where no
     Python is left.
     """
-    allowed = _allowed(specifier, frozenset(_EVERY) | ({stated} if stated else frozenset()))
+    allowed = allowed_by(specifier, frozenset(_EVERY) | ({stated} if stated else frozenset()), source)
     if stated and stated not in allowed:
         raise other_python(f"Python {show(specifier.lstrip('= '))}", stated, source)
     if not allowed:
@@ -42,22 +44,32 @@ def other_python(found: str, stated: str, source: Source) -> OtherPython:
     return OtherPython(f"{source.name}: is for {found}, and Python {stated} was stated")
 
 
-def _allowed(specifier: str, every: frozenset[str]) -> frozenset[str]:
-    """Of all Pythons those that `specifier` allows some patch release of."""
+def allowed_by(specifier: str, pythons: frozenset[str], source: Source, line: int = 0) -> frozenset[str]:
+    """Of these Pythons those that `specifier` allows some patch release of."""
     if len(specifier) > _LONGEST_SPECIFIER:
-        return every
+        return pythons
+    for python in pythons:
+        if ("requires", specifier, python) not in source.known:
+            patches = _patches(python, specifier)
+            source.spend(line, _COMPARED * len(specifier) * len(patches))
+            wanted = _wanted(specifier)
+            source.known["requires", specifier, python] = any(patch in one for one in wanted for patch in patches)
+    return frozenset(python for python in pythons if source.known["requires", specifier, python])
+
+
+@lru_cache(maxsize=64)
+def _wanted(specifier: str) -> tuple[SpecifierSet, ...]:
+    """A text that is no specifier narrows nothing."""
     try:
-        wanted = [_specifiers(part) for part in re.split(r"\|\|?", specifier)]
+        return tuple(map(_specifiers, re.split(r"\|\|?", specifier)))
     except InvalidSpecifier:
-        return every
-    return frozenset(
-        python for python in every if any(patch in one for one in wanted for patch in _patches(python, specifier))
-    )
+        return (SpecifierSet(),)
 
 
 def _specifiers(text: str) -> SpecifierSet:
-    clauses = [clause for clause in re.split(r"\s*,\s*|\s+(?=[\^~=!<>])", text.strip()) if clause and clause != "*"]
-    return SpecifierSet(",".join(_as_pep_440(clause) for clause in clauses))
+    plain = " ".join(text.split())
+    clauses = [clause.strip() for clause in re.split(r",| (?=[\^~=!<>])", plain)]
+    return SpecifierSet(",".join(_as_pep_440(clause) for clause in clauses if clause not in {"", "*"}))
 
 
 def _as_pep_440(clause: str) -> str:
@@ -127,24 +139,26 @@ def narrow(pythons: frozenset[str], marker: str, source: Source, line: int) -> f
 
 def _holds(marker: str, python: str, source: Source, line: int) -> bool:
     """Once for each marker of a file: a lock has hundreds of packages and a handful of markers."""
-    if (marker, python) not in source.markers:
-        if len(source.markers) >= _MOST_EVALUATIONS:
-            raise source.wrong(
-                line, "is beyond the different markers that are read; state the Python, or give pip freeze"
-            )
-        source.markers[marker, python] = holds(marker, python)
-    return source.markers[marker, python]
+    if (marker, python) not in source.known:
+        source.known[marker, python] = len(marker) > _LONGEST_MARKER or _may_hold(marker, python, source, line)
+    return source.known[marker, python]
 
 
-def holds(marker: str, python: str) -> bool:
-    """Whether a marker may hold: what nobody stated (extras, groups, the patch release) is taken either way."""
-    if len(marker) > _LONGEST_MARKER:
-        return True
-    parsed = Marker(marker)
-    try:
-        return any(parsed.evaluate(environment, "lock_file") for environment in _environments(marker, python))
-    except (UndefinedComparison, UndefinedEnvironmentName):
-        return True
+def _may_hold(marker: str, python: str, source: Source, line: int) -> bool:
+    """Whether it may: extras, groups and the patch release, which nobody stated, are taken either way."""
+    source.spend(line, _PARSED * len(marker))
+    parsed = _parsed(marker)
+    for environment in _environments(marker, python):
+        source.spend(line, _BEGUN + len(marker))
+        try:
+            if parsed.evaluate(environment, "lock_file"):
+                return True
+        except (UndefinedComparison, UndefinedEnvironmentName):
+            return True
+    return False
+
+
+_parsed = lru_cache(maxsize=64)(Marker)
 
 
 def _environments(marker: str, python: str) -> Iterator[dict[str, str | frozenset[str]]]:

@@ -1,7 +1,7 @@
 """`pip freeze` and requirements.txt, and `pip list` as a table and as JSON."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from knowngood.app.features.environments.python_markers import narrow, of_wheel, pythons_of, state
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
@@ -23,14 +23,15 @@ from knowngood.app.features.environments.source import (
 
 _LONGEST_REQUIREMENT = 4000
 _MOST_CHARACTERS = 512 << 10  # ten thousand requirements; packaging reads 500 KB a second (2026-11-21)
-_COMMENT = re.compile(r"(?:^|\s)#.*$")
+_COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _OWN_OPTIONS = re.compile(r"\s--(?:hash|config-settings?|global-option|install-option)\b.*$", re.DOTALL)
-_OPTION = re.compile(r"(?:--(?P<long>[a-z-]+)|-(?P<short>[a-zA-Z]))(?:\s*=\s*|\s*)(?P<value>.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:--(?P<long>[a-z-]+)|-(?P<short>[a-zA-Z]))(?: ?= ?| ?)(?P<value>.*)")
+_INCLUDED = re.compile(r"-r|--requirement(?![a-z-])")
 _PLACE = re.compile(
     r"(?:git|hg|svn|bzr)\+|https?://|file:|[./~\\]|[A-Za-z]:[\\/]|[^\s=<>!~;@]+\.(?:whl|zip|tar\.gz)(?:\s|$)"
 )
 _DIRECT = re.compile(
-    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*@\s*(?P<place>\S+)(?:\s+;\s*(?P<marker>.*))?$"
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*) ?(?:\[[^\]]*\])? ?@ ?(?P<place>\S+)(?: ; ?(?P<marker>.*))?$"
 )
 # What pip freeze writes, whose versions of a distribution's own packages are not always PEP 440 (2.22.1ubuntu1).
 _FROZEN = re.compile(
@@ -81,14 +82,17 @@ def _row(source: Source, line: int, text: str) -> Iterator[PinnedPackage]:
         yield PinnedPackage(canonical(name), show(version), address(place) if place.startswith("/") else "", line=line)
 
 
-def read_lines(source: Source, pythons: frozenset[str]) -> StatedEnvironment:
-    """Requirements of an environment that is for these Pythons."""
+def read_lines(
+    source: Source, pythons: frozenset[str], lines: Iterable[tuple[int, str]] | None = None
+) -> StatedEnvironment:
+    """Requirements of an environment that is for these Pythons: of the whole source, or of some lines by number."""
     refuse_long_lines(source)
+    is_frozen = _ADDED_BY_FREEZE in source.text
     pins: list[tuple[PinnedPackage, frozenset[str]]] = []
     indexes: list[str] = []
     comment = ""
     options = size = 0
-    for line, whole in _logical_lines(source):
+    for line, whole in _logical_lines(source) if lines is None else lines:
         if whole.startswith("#") or not whole:
             comment = whole
             continue
@@ -100,7 +104,9 @@ def read_lines(source: Source, pythons: frozenset[str]) -> StatedEnvironment:
             )
         if text.startswith("-"):
             options += 1
-            pins.extend((pin, pythons) for pin in _read_option(source, line, text, comment=comment, indexes=indexes))
+            if not (is_frozen and _INCLUDED.match(text)):
+                found = _read_option(source, line, text, comment=comment, indexes=indexes)
+                pins.extend((pin, pythons) for pin in found)
         else:
             pins.extend(read_line(source, line, text, pythons))
         comment = ""
@@ -123,13 +129,14 @@ def _logical_lines(source: Source) -> Iterator[tuple[int, str]]:
         start = start if parts else number
         parts.append(text.removesuffix("\\").strip() if text.endswith("\\") else text)
         if not text.endswith("\\"):
-            yield start, _joined(parts)
+            yield start, join_parts(parts)
             parts = []
     if parts:
-        yield start, _joined(parts)
+        yield start, join_parts(parts)
 
 
-def _joined(parts: list[str]) -> str:
+def join_parts(parts: list[str]) -> str:
+    """One requirement without its comments, a single blank between its words."""
     return " ".join(word for part in parts for word in _COMMENT.sub("", part).split())
 
 
@@ -138,12 +145,11 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
     name = (found["long"] or _SHORT.get(found["short"], "")) if found else ""
     value = found["value"].strip() if found else ""
     if name == "requirement":
-        if _ADDED_BY_FREEZE not in source.text:
-            raise source.wrong(
-                line,
-                f'includes "{show(address(value))}", which is not here; give one list with everything in it '
-                "(pip freeze, or uv pip compile)",
-            )
+        raise source.wrong(
+            line,
+            f'includes "{show(address(value))}", which is not here; give one list with everything in it '
+            "(pip freeze, or uv pip compile)",
+        )
     elif name == "editable":
         named = _EDITABLE.match(comment)
         if pin := find_pin(value, name=named["name"] if named else "", line=line):
@@ -159,7 +165,7 @@ def _read_option(source: Source, line: int, text: str, *, comment: str, indexes:
 def read_line(
     source: Source, line: int, text: str, pythons: frozenset[str]
 ) -> Iterator[tuple[PinnedPackage, frozenset[str]]]:
-    """The pin of a line, if it has one, and the Pythons on which it is installed."""
+    """The pin of a line, if it has one, and the Pythons on which it is installed. Its words stand one blank apart."""
     if len(text) > _LONGEST_REQUIREMENT:
         raise source.wrong(line, f"has {len(text)} characters; requirements of at most {_LONGEST_REQUIREMENT} are read")
     direct = None if _PLACE.match(text) else _DIRECT.match(text)

@@ -30,7 +30,7 @@ PYTORCH = ("download.pytorch.org", "download-r2.pytorch.org")
 CONDA = "conda:"
 
 _TORCH, _TRITON = "torch", ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows")
-_SHOWN_PYTHONS = 3
+_SHOWN_PYTHONS, _SHOWN_PINS = 3, 5
 _VARIANT = re.compile(r"cu[0-9]{2,3}|cpu|rocm[0-9]+(?:\.[0-9]+)*|xpu")
 # What PyTorch publishes beside the default index, with the suffixes that some of it has.
 _PUBLISHED = re.compile(rf"(?:{_VARIANT.pattern})(?:\.cxx11\.abi|\.with\.pypi\.cudnn)?")
@@ -224,9 +224,15 @@ def _asked(stated: StatedEnvironment) -> str:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
         return f"no torch ({stated.kind})"
-    parts = [" and ".join(f"torch {_words_of(pin, stated)}" for pin in torches)]
-    parts += [f"Triton {version}" for version in _versions(_tritons(stated))]
+    parts = [_each_of([f"torch {_words_of(pin, stated)}" for pin in torches])]
+    parts += [f"Triton {version}" for version in _versions(_tritons(stated))[:_SHOWN_PINS]]
     return ", ".join([*parts, _python_words(stated.python)])
+
+
+def _each_of(words: Sequence[str]) -> str:
+    """The first few of them: a file can state thousands."""
+    more = [f"{len(words) - _SHOWN_PINS} more"] if len(words) > _SHOWN_PINS else []
+    return " and ".join([*words[:_SHOWN_PINS], *more])
 
 
 def _words_of(pin: PinnedPackage, stated: StatedEnvironment) -> str:
@@ -264,7 +270,7 @@ def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
         on = f" for Python {stated.python}" if stated.python else ""
         raise _UnclearEnvironment(f"This {stated.kind} names no torch{on}; state the environment that torch is in")
     if len(torches) > 1:
-        each = " and ".join(_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches)
+        each = _each_of([_words_of(pin, stated) + (f" (line {pin.line})" if pin.line else "") for pin in torches])
         raise _UnclearEnvironment(
             f"This {stated.kind} holds {len(torches)} torches: {each}; "
             "state the Python, or export the one environment that is used (uv export, pip freeze)"
@@ -345,9 +351,7 @@ def _the_triton(stated: StatedEnvironment) -> Version | None:
         raise _UnclearEnvironment(f"Triton comes from {foreign}; only released versions are tested")
     versions = _versions(tritons)
     if len(versions) > 1:
-        raise _UnclearEnvironment(
-            f"This {stated.kind} holds Triton {' and '.join(versions)}; state the one that is used"
-        )
+        raise _UnclearEnvironment(f"This {stated.kind} holds Triton {_each_of(versions)}; state the one that is used")
     try:
         return Version(versions[0]) if versions else None
     except ValueError:
@@ -418,7 +422,7 @@ def _stated_cuda(stated: StatedEnvironment) -> tuple[str, ...]:
     runtime = [pin for pin in stated.pins if _RUNTIME.fullmatch(pin.name) and pin.version]
     found = runtime or [pin for pin in stated.all_of("cuda-toolkit") if pin.version]
     minors = {".".join(pin.version.split(".")[:2]) for pin in found}
-    return (*sorted(minors), " and ".join(f"{pin.name} {pin.version}" for pin in found)) if found else ()
+    return (*sorted(minors), _each_of([f"{pin.name} {pin.version}" for pin in found])) if found else ()
 
 
 def _refuse_other_cuda(version: Version, cuda: tuple[str, ...], wanted: str | None, what: str) -> None:

@@ -7,6 +7,7 @@ left out.
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,18 +19,20 @@ from packaging.utils import InvalidName, InvalidWheelFilename, canonicalize_name
 
 from knowngood.app.domain.errors import BadEnvironment
 from knowngood.app.features.environments.resolve import PYPI, PYTORCH, PinnedPackage, host_of, path_of
+from knowngood.app.serialization.toml_positions import outline_of
 
-# The largest real lock we know has 3 MB. Lines are kept short because regular expressions and TOML keys cost their
-# length squared (a key of 30,000 parts: 17 s, of 8,000: 0.9 s; Python 3.11, 2026-11-21).
+# The largest real lock we know has 3 MB.
 LARGEST_BYTES = 4 << 20
 _LONGEST_LINE = 32 << 10
 MOST_PACKAGES = 10_000
+_KEY_PARTS = 12  # tomllib takes time by their square
+_MOST_NESTED = 100_000  # tables with a header and dotted parts of keys: tomllib holds a kilobyte of each
+_MOST_WORK = 10_000_000  # a second
 _SHOWN = 160
 _LONGEST_WHEEL, _MOST_TAGS = 300, 24  # tags multiply: 300 characters can say 100,000 of them
 
 _HEX = re.compile(r"%([0-9A-Fa-f]{2})")
 _LOGIN = re.compile(r"(?<=//)[^/@\s]*@")
-_LONG_KEY = re.compile(r"""(?<!["'\w-])(?:["'\w-]++[ \t]*+\.[ \t]*+){12}""")
 _TABLE = re.compile(r"^[ \t]*\[\[[ \t]*packages?[ \t]*\]\]", re.MULTILINE)
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _SOURCE_NAMES = {"pytorch": "torch"}
@@ -37,17 +40,28 @@ _SOURCE_NAMES = {"pytorch": "torch"}
 
 @dataclass(frozen=True)
 class Source:
-    """The text of one file with plain line ends. `name` is what people call it; it stands in every error; `markers` are
-    those evaluated so far, by marker and Python.
+    """The text of one file with plain line ends. `name` is what people call it; it stands in every error; `known` are
+    the markers and specifiers evaluated so far, each with its Python, and `spent` counts what that took.
     """
 
     name: str
     text: str
-    markers: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    known: dict[tuple[str, ...], bool] = field(default_factory=dict, compare=False)
+    spent: list[int] = field(default_factory=lambda: [0], compare=False)
 
     def wrong(self, line: int, found: str) -> BadEnvironment:
         where = f"{self.name}, line {line}" if line else self.name
         return BadEnvironment(f"{where}: {found}")
+
+    def spend(self, line: int, work: int) -> None:
+        """Before markers and specifiers are evaluated: `work` counts their characters, each as often as it is looked
+        at. Raises BadEnvironment where a whole file takes more than a second of that.
+        """
+        self.spent[0] += work
+        if self.spent[0] > _MOST_WORK:
+            raise self.wrong(
+                line, "is beyond the different markers that are read; state the Python, or give pip freeze"
+            )
 
     @cached_property
     def package_lines(self) -> list[int]:
@@ -89,7 +103,9 @@ def refuse_long_lines(source: Source, longest: int = _LONGEST_LINE) -> None:
 
 def show(text: str) -> str:
     """A piece of the file that is fit for any terminal, log and page."""
-    plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text[: _SHOWN + 1].strip())
+    plain = text[: _SHOWN + 1].strip()
+    if not plain.isprintable():
+        plain = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in plain)
     return plain if len(plain) <= _SHOWN else f"{plain[:_SHOWN]}\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -102,7 +118,7 @@ def address(text: str) -> str:
 # --- TOML and JSON as tables ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table of a TOML or JSON file. What it is asked for is there in the right type, or a BadEnvironment."""
 
@@ -167,10 +183,11 @@ _TYPES: dict[type, str] = {
 
 def read_toml(source: Source) -> Table:
     refuse_long_lines(source)
-    long = _LONG_KEY.search(source.text)
-    if long:
-        line = source.text.count("\n", 0, long.start()) + 1
-        raise source.wrong(line, "has a key of more than 12 parts; this is no lock file")
+    outline = outline_of(source.text)
+    if line := outline.line_of_long_key(_KEY_PARTS):
+        raise source.wrong(line, f"has a key of more than {_KEY_PARTS} parts; this is no lock file")
+    if outline.nested > _MOST_NESTED:
+        raise source.wrong(0, f"has more than {_MOST_NESTED} tables and parts of keys; this is no lock file")
     try:
         return Table(source, tomllib.loads(source.text))
     except tomllib.TOMLDecodeError as error:
@@ -186,8 +203,7 @@ def read_json(source: Source) -> object:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for at, key in enumerate(keys) if key in keys[:at]) if len(keys) < MOST_PACKAGES else ""
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
             raise source.wrong(
                 0, f'key "{show(twice)}" is a duplicate in one object; write the file anew with its tool'
             )
@@ -254,9 +270,9 @@ def pin_of_place(place: str, name: str, version: str = "", line: int = 0) -> Pin
 
 
 def _name_of_source(place: str) -> str:
-    egg = re.search(r"#(?:.*&)?egg=([A-Za-z0-9._-]+)", place)
-    if egg:
-        return egg[1]
+    eggs = re.findall(r"[#&]egg=([A-Za-z0-9._-]+)", "#" + place.partition("#")[2])
+    if eggs:
+        return str(eggs[-1])
     if not place.startswith(("git+", "hg+", "svn+", "bzr+")):
         return ""
     name = path_of(place).rpartition("/")[2].partition("@")[0].removesuffix(".git")

@@ -21,11 +21,10 @@ from knowngood.app.domain.issue_selectors import Watch
 from knowngood.app.features.gate.policy import Accept, Effect, Ignore, Policy, RemedyFilter
 from knowngood.app.serialization.by_type import read_value
 from knowngood.app.serialization.toml_models import Finding, read_document
-from knowngood.app.serialization.toml_positions import KeyPath, LineMap, map_lines
+from knowngood.app.serialization.toml_positions import KeyPath, LineMap, map_lines, outline_of
 
 POLICY_CHARACTERS = 1 << 17
 _KEY_PARTS = 32
-_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}""")
 _LONGEST_LINE = 500
 _SHOWN_PROBLEMS = 5
 
@@ -186,7 +185,7 @@ def policy_of(document: BaseModel) -> Policy:
 
 def _read_toml(text: str, where: str) -> tuple[Any, LineMap]:
     plain = text.replace("\r\n", "\n")
-    if _LONG_KEY.search(plain):  # what reads TOML takes time by the square of a key's parts
+    if outline_of(plain).line_of_long_key(_KEY_PARTS):  # what reads TOML takes time by the square of a key's parts
         raise BadPolicy(f"{where}: has a key of more than {_KEY_PARTS} parts")
     try:
         return tomllib.loads(plain), map_lines(plain)

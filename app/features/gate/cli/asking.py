@@ -26,7 +26,7 @@ _PLAIN = ("build", "python", "severity", "base", "only_new")
 NAMES = ("groups", "issues", "component", "package", "watch", "hardware", "applied")
 _ENVIRONMENTS = ("build", "requirements", "lock", "here", "stdin")
 _FLAGS = {"requirements": "-r", "stdin": "-"}
-_POLICY_TABLE = re.compile(r"^\s*\[tool\.knowngood[\].]", re.MULTILINE)
+_POLICY_TABLE = re.compile(r"^[ \t]*\[tool\.knowngood[\].]", re.MULTILINE)
 
 
 def ask(**asked: Any) -> Exit:  # noqa: ANN401 - the parameters of the command by their names
@@ -111,9 +111,14 @@ def _policy(named: str) -> dict[str, str] | None:
     own, project = Path("knowngood.toml"), Path("pyproject.toml")
     if own.is_file():
         return {"name": own.name, "content": _read(own)}
-    if project.is_file() and _POLICY_TABLE.search(text := _read(project)):
+    if project.is_file() and has_policy(text := _read(project)):
         return {"name": project.name, "content": text}
     return None
+
+
+def has_policy(project: str) -> bool:
+    """Whether the text of a pyproject.toml has a policy, be it a wrong one."""
+    return _POLICY_TABLE.search(project) is not None
 
 
 def _read(path: Path) -> str:
