@@ -79,7 +79,7 @@ def _slowness_on(compiled: "regex.Pattern[str]", make: Hostile, plain_s: float) 
 
 def share_taken(compiled: "regex.Pattern[str]", text: str) -> float:
     """Of the time that a signature may take of a text."""
-    ours, plain = [], []
+    ours, plain = list[float](), list[float]()
     while len(ours) < _LOOKS:
         plain.append(_plain_s())
         ours.append(_took_s(compiled, text, plain[-1]))
