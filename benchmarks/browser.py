@@ -17,10 +17,12 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks.matrix import Size, change, fill, serving
+from benchmarks.sizes import size
 from knowngood.app.store.engine import connect
+from knowngood.app.web.urls import MATRIX
 
-LARGE, USUAL = Size(500, 60), Size(100, 40)
-ROUNDS = 7
+LARGE, USUAL = size((Size(500, 60), Size(100, 40)), (Size(4, 4), Size(4, 4)))
+ROUNDS = size(7, 1)
 _WINDOW = {"width": 1280, "height": 900}
 
 _WATCH = """
@@ -64,7 +66,7 @@ def _measure(browser: Browser, size: Size) -> None:
         fill(Path(folder), size, 2 * size.cells)
         with serving(Path(folder)) as port:
             engine = connect(f"sqlite:///{Path(folder) / 'knowngood.sqlite3'}")
-            address = f"http://127.0.0.1:{port}/?columns=all"
+            address = f"http://127.0.0.1:{port}{MATRIX}?columns=all"
             _visits(browser, address, lambda: None)  # the first page of a server's life fills its caches
             for what, before in (("made", lambda: change(engine)), ("again", lambda: None)):
                 print(f"{size.issues} x {size.builds}, {what}: {_visits(browser, address, before)}", flush=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.ingest import new_file
+from benchmarks.sizes import size
 from knowngood.app.domain.issue import Issue, Variant
 from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.catalogue import save_catalogue
@@ -25,8 +26,8 @@ from knowngood.workers.dispatch.dispatcher import DispatchOptions, dispatch
 from knowngood.workers.dispatch.local_transport import LocalTransport
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
-WORKERS = (1, 2, 4, 8)
-JOBS_EACH, ARM_S = 2, 1.0
+WORKERS = size((1, 2, 4, 8), (1, 2))
+JOBS_EACH, ARM_S = size((2, 1.0), (1, 0.1))
 _CURES = ("one", "two", "three", "four")
 
 

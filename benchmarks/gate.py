@@ -24,10 +24,12 @@ from urllib.parse import quote
 import psutil
 import sqlalchemy as sa
 
+from benchmarks.sizes import size
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, Issue
 from knowngood.app.domain.verdicts.outcome import Outcome
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict, WorkaroundFinding, WorkaroundVerdict
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.serialization import codec
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, connect, unit_of_work
@@ -37,10 +39,10 @@ from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, cells
 from tests.make import HARDWARE, NOON, make_attempt, make_build, make_issue
 
-ISSUES, BUILDS = 1000, 200
+ISSUES, BUILDS = size((1000, 200), (20, 200))
 ATTEMPTS = int(os.environ.get("KNOWNGOOD_BENCH_ATTEMPTS", "0"))
 WATCHED = 20
-REQUESTS, ROUNDS = 400, 5
+REQUESTS, ROUNDS = size((400, 5), (20, 1))
 PROCESSES = 2
 _AT_ONCE = 10_000
 
@@ -284,7 +286,7 @@ def _start_up() -> None:
             "knowngood --help": [knowngood, "--help"],
         }
         for name, command in commands.items():
-            cpu, wall = zip(*[_once(command, environment) for _ in range(15)], strict=True)
+            cpu, wall = zip(*[_once(command, environment) for _ in range(size(15, 1))], strict=True)
             print(
                 f"{name:<18} CPU {statistics.median(cpu) * 1000:.0f} ms, wall {statistics.median(wall) * 1000:.0f} ms "
                 f"(least {min(cpu) * 1000:.0f} and {min(wall) * 1000:.0f})",
@@ -296,7 +298,7 @@ def _start_up() -> None:
 def _shipped(folder: str, knowngood: str) -> Iterator[str]:
     """A server over the shipped evidence."""
     environment = {**os.environ, "KNOWNGOOD_DATA_DIR": folder}
-    evidence = sorted(str(path) for path in Path("repros/evidence").glob("*.jsonl.gz"))
+    evidence = [str(path) for path in sorted(shipped_evidence(), key=lambda one: one.stat().st_size)[: size(None, 1)]]
     subprocess.run([knowngood, "import", *evidence], env=environment, capture_output=True, check=True)
     port = _free_port()
     command = [knowngood, "serve", "--port", str(port)]

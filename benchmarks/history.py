@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from benchmarks.ingest import new_file
 from benchmarks.matrix import Size, change, fill_with
+from benchmarks.sizes import size
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
 from knowngood.app.server import create_app
@@ -28,9 +29,9 @@ from knowngood.app.web.auth.principal import AccessPolicy
 from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE, make_build, make_issue
 
-SIZE = Size(20, 20)
-SHORT, LONG = 10_000, int(os.environ.get("KNOWNGOOD_BENCH_HISTORY", "1000000"))
-REQUESTS = 25
+SIZE = size(Size(20, 20), Size(4, 8))
+SHORT, LONG = size(10_000, 320), int(os.environ.get("KNOWNGOOD_BENCH_HISTORY", size("1000000", "640")))
+REQUESTS = size(25, 2)
 _PER_CELL = 5
 _NOW = datetime(2026, 11, 30, tzinfo=UTC)
 

@@ -29,6 +29,7 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
+from benchmarks.sizes import size
 from knowngood.app.catalogue.loader import Catalogue, read_catalogue, shipped_catalogue
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.issue import digest
@@ -46,8 +47,8 @@ from knowngood.app.store.evidence import cells, incoming_attempts
 from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import attempts, environments, locks, logs, machines
 
-COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", "4"))
-ROUNDS = 3
+COPIES = int(os.environ.get("KNOWNGOOD_BENCH_COPIES", size("4", "1")))
+ROUNDS = size(3, 1)
 _NOW = datetime(2026, 11, 23, tzinfo=UTC)
 _EVIDENCE = (machines, locks, environments, logs, attempts)
 
@@ -65,10 +66,11 @@ def run() -> None:
 
 
 def write_copies(path: Path, copies: int) -> int:
-    """One bundle of the evidence shipped for CPUs, the first time as it is, then on classes of its own; how many
-    attempts. A copy's logs are its own too, as every machine's are.
+    """The largest bundle shipped for CPUs (at the smallest size: the smallest), the first time as it is, then on
+    classes of its own; how many attempts. A copy's logs are its own too, as every machine's are.
     """
-    (file,) = (shipped_catalogue() / "evidence").glob("cpu-*.jsonl.gz")
+    shipped_ones = (shipped_catalogue() / "evidence").glob("cpu-*.jsonl.gz")
+    file = size(max, min)(shipped_ones, key=lambda one: one.stat().st_size)
     shipped = bundles_format.check_bundle(file)
     texts = {
         item.digest: item.text
@@ -260,11 +262,9 @@ def _rows(engine: Engine, table: sa.Table) -> list[tuple[Any, ...]]:
     with engine.connect() as connection:
         cursor = connection.connection.cursor()
         cursor.execute(f"SELECT {_columns(table)} FROM {table.name}")  # noqa: S608 - names of ours
-        is_json = [isinstance(column.type, sa.JSON) for column in table.columns]
         return [
-            tuple(json.dumps(value) if json_ and not isinstance(value, str) else value for value, json_ in pairs)
+            tuple(json.dumps(value) if isinstance(value, dict | list) else value for value in row)
             for row in cursor.fetchall()
-            for pairs in [zip(row, is_json, strict=True)]
         ]
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+from benchmarks.sizes import size
 from knowngood.app.domain.access import Actor
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import BASELINE, CONTROL, Issue
@@ -46,10 +47,10 @@ class Size:
         return self.issues * self.builds
 
 
-SIZE, REQUESTS = Size(100, 40), 60
+SIZE, REQUESTS = size((Size(100, 40), 60), (Size(4, 4), 24))
 # One attempt per cell is a baseline without its control, which makes every cell "cannot say"; two are the least that a
 # cell with an answer has, so that these pages show the same as those with a long history.
-HISTORY = {"bare": 4_000, "short": 8_000, "long": 200_000}
+HISTORY = size({"bare": 4_000, "short": 8_000, "long": 200_000}, {"short": 32, "long": 64})
 
 
 def run() -> None:

@@ -25,6 +25,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.commands import OLD, stores
+from benchmarks.sizes import size
 
 PAGES = {
     "front": "/",
@@ -61,8 +62,8 @@ PAGES = {
 _MOVED = {"matrix": "/", "matrix, CUDA": "/?hardware=cuda-sm_90", "matrix, patches": "/?columns=releases"}
 """Where a revision has them that has no page there."""
 
-WIDTHS = (360, 768, 1440)
-ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", "3"))
+WIDTHS = size((360, 768, 1440), (360,))
+ROUNDS = int(os.environ.get("KNOWNGOOD_BENCH_ROUNDS", size("3", "1")))
 SERVER_ONLY = bool(os.environ.get("KNOWNGOOD_BENCH_SERVER_ONLY"))
 _SLOWER = 4
 _CPUCLOCK_SCHED = 2  # as Linux makes a clock's number of a process's (clock_getcpuclockid)
@@ -110,7 +111,7 @@ def run() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         programs = [(program, store) for program, store in zip((ours, OLD), stores(Path(folder), ours), strict=True)]
-        for name in PAGES:
+        for name in list(PAGES)[: size(None, 2)]:
             for program, store in programs:
                 seen = _seen(browser, program, store, name) if program else None
                 if seen is not None:

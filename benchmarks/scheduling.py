@@ -21,6 +21,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from benchmarks.ingest import new_file, postgresql
+from benchmarks.sizes import size
 from knowngood.app.domain.issue import Device, Requires
 from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.catalogue import save_catalogue
@@ -29,9 +30,9 @@ from knowngood.app.store.evidence.cells import touch
 from knowngood.app.store.jobs.job_queue import claim_job, create_run
 from tests.make import NOON, make_build, make_issue
 
-QUEUE = int(os.environ.get("KNOWNGOOD_BENCH_QUEUE", "100000"))
-FEW = 3000
-WORKERS, AT_ONCE, TURNS = 1000, 4, 5
+QUEUE = int(os.environ.get("KNOWNGOOD_BENCH_QUEUE", size("100000", "1000")))
+FEW = size(3000, 500)
+WORKERS, AT_ONCE, TURNS = size((1000, 4, 5), (20, 2, 1))
 _NOW = datetime(2026, 11, 30, tzinfo=UTC)
 _RARE, _COMMON = "cuda-sm_90", "cpu-x86_64"
 _BUILDS = 10

@@ -57,7 +57,7 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
     return Outline(
         exercises=_texts(data.get("exercises")),
         workarounds={
-            table["id"]: at for at, table in _tables(data.get("workaround")) if isinstance(table.get("id"), str)
+            table["id"]: at for at, table in tables(data.get("workaround")) if isinstance(table.get("id"), str)
         },
         variants=tuple(
             VariantOutline(
@@ -68,7 +68,7 @@ def outline_of(data: Mapping[str, Any]) -> Outline:
                 says_why=bool(str(table.get("why_not", "")).strip()),
                 is_reported=table.get("reported") is True,
             )
-            for at, table in _tables(data.get("variant"))
+            for at, table in tables(data.get("variant"))
             if isinstance(table.get("id"), str)
         ),
         kind=next((known for known in SignatureKind if known == kind), None),
@@ -85,7 +85,7 @@ def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _tables(value: object) -> list[tuple[int, dict[str, Any]]]:
+def tables(value: object) -> list[tuple[int, dict[str, Any]]]:
     return [(at, item) for at, item in enumerate(value) if isinstance(item, dict)] if isinstance(value, list) else []
 
 

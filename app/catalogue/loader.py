@@ -43,12 +43,19 @@ def read_catalogue(folders: Sequence[Path], *, with_drafts: bool = True) -> Cata
     others can be measured and looked at.
     """
     problems: list[FileProblem] = []
-    issues = _read_issues(folders, problems)
-    drafts = () if with_drafts else tuple(sorted({one.file.parent for one in problems if one.is_placeholder}))
-    problems = [one for one in problems if one.file.parent not in drafts]
-    builds = _read_builds(folders, problems)
+    catalogue = read_what_is_sound(folders, problems, with_drafts=with_drafts)
     if problems:
         raise CatalogueProblems(problems)
+    return catalogue
+
+
+def read_what_is_sound(folders: Sequence[Path], problems: list[FileProblem], *, with_drafts: bool = True) -> Catalogue:
+    """Read the folders as `read_catalogue` does, without what is wrong: that joins `problems`."""
+    found: list[FileProblem] = []
+    issues = _read_issues(folders, found)
+    drafts = () if with_drafts else tuple(sorted({one.file.parent for one in found if one.is_placeholder}))
+    problems += [one for one in found if one.file.parent not in drafts]
+    builds = _read_builds(folders, problems)
     return Catalogue(
         issues=tuple(sorted(issues, key=lambda issue: issue.id)),
         builds=tuple(sorted(builds, key=lambda build: build.build_id)),

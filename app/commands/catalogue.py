@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knowngood.app.catalogue import scaffold
-from knowngood.app.catalogue.hostile_text import refuse_slow_signatures
-from knowngood.app.catalogue.loader import read_catalogue
-from knowngood.app.catalogue.problems import CatalogueProblems
+from knowngood.app.catalogue.hostile_text import slow_signatures
+from knowngood.app.catalogue.loader import read_what_is_sound
+from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.app.catalogue.warnings.rows import row_warnings
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import out
@@ -16,30 +16,33 @@ from knowngood.app.settings import read_settings
 
 def check(folders: Sequence[Path], *, strict: bool) -> Exit:
     asked = list(folders or read_settings().folders)
+    problems: list[FileProblem] = []
+    catalogue = read_what_is_sound(asked, problems)
+    rows = {issue.id for issue in catalogue.issues} | {one.file.parent.name for one in problems}
+    problems += slow_signatures(asked, catalogue.issues)
     try:
-        catalogue = read_catalogue(asked)
-        refuse_slow_signatures(asked, catalogue.issues)
-        found_warnings = row_warnings(asked, [issue.id for issue in catalogue.issues])
+        found_warnings = row_warnings(asked, sorted(rows))
     except CatalogueProblems as found:
-        for problem in found.problems:
-            out.print(str(problem), markup=False, soft_wrap=True)
-        out.print(f"{len(found.problems)} problems")
-        return Exit.FINDING
-    if not catalogue.issues and not catalogue.builds:
+        problems += found.problems
+        found_warnings = ()
+    for problem in sorted(set(problems)):
+        out.print(str(problem), markup=False, soft_wrap=True)
+    if not problems and not catalogue.issues and not catalogue.builds:
         out.print(f"{', '.join(map(str, asked))}: no issue and no builds.toml stands here", soft_wrap=True)
         return Exit.FINDING
     warnings = [one for one in found_warnings if not one.reason]
     for warning in warnings:
         out.print(f"warning: {warning}", markup=False, soft_wrap=True)
     waived = len(found_warnings) - len(warnings)
-    out.print(
-        f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems"
-        f" ({len(warnings)} warnings, {waived} waived with a reason)"
-    )
-    told = [rule.compare for issue in catalogue.issues for rule in issue.observed.values()]
-    if told:
-        ignored = told.count(Comparison.IGNORE)
-        others = f"{len(told) - ignored} in a way of their own"
+    told = f"({len(warnings)} warnings, {waived} waived with a reason)"
+    if problems:
+        out.print(f"{len(set(problems))} problems {told}")
+        return Exit.FINDING
+    out.print(f"{len(catalogue.issues)} issues and {len(catalogue.builds)} builds, no problems {told}")
+    rules = [rule.compare for issue in catalogue.issues for rule in issue.observed.values()]
+    if rules:
+        ignored = rules.count(Comparison.IGNORE)
+        others = f"{len(rules) - ignored} in a way of their own"
         out.print(f"{ignored} observed values are not compared with the control's, {others}", soft_wrap=True)
     return Exit.FINDING if warnings and strict else Exit.OK
 

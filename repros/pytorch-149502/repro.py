@@ -10,7 +10,7 @@ if __name__ == "__main__":  # Standalone, first half: a package missing below en
 import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-SIGNATURE = r"expected the output [^kx\n]* after \d+ calls of the hook, got [^x\n]* after \d+ \(tolerance 1e-5\)"
+SIGNATURE = r"expected the output [^fkx\n]* after \d+ calls of the hook, got [^fx\n]* after \d+ \(tolerance 1e-5\)"
 
 
 class WrongResult(Exception):

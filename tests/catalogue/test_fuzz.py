@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowngood.app.catalogue.loader import CatalogueProblems, FileProblem, read_catalogue
+from knowngood.app.catalogue.warnings.rows import row_warnings
 from tests.catalogue.given import Example, read_example
 
 EXAMPLE = read_example()
@@ -37,6 +38,7 @@ def _read(document: bytes, script: bytes, builds: bytes) -> None:
         (Path(folder) / "ours-1" / "repro.py").write_bytes(script)
         (Path(folder) / "builds.toml").write_bytes(builds)
         problems = _problems(Path(folder))
+        row_warnings([Path(folder)], ["ours-1"])
     assert all(problem.line >= 1 and problem.message for problem in problems)
 
 

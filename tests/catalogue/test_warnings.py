@@ -1,5 +1,6 @@
 """What `check` warns of: ways to fool a verdict, each put into the sound example of repros/README.md."""
 
+import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -375,3 +376,17 @@ def test_check_tells_warnings_and_ends_in_one_only_where_asked_to(
     assert done.code == status
     assert f"warning: {made / example.id / 'issue.toml'}:14: {example.id}: the baseline exercises only" in done.out
     assert done.out.endswith("no problems (1 warnings, 0 waived with a reason)\n")
+
+
+def test_check_tells_problems_and_warnings_at_once(command: Call, example: Example, tmp_path: Path) -> None:
+    """Of a row that has both, and of one beside it."""
+    made = example.changed(document=EAGER).write(tmp_path)
+    shutil.copytree(made / example.id, made / "ours-2")
+    row = made / "ours-2" / "issue.toml"
+    row.write_text(row.read_text().replace('severity = "', 'severity = "very '))
+    done = command("check", str(made))
+    assert done.code == 1
+    assert f"{row}:" in done.out
+    told = {line.split(": ")[2] for line in done.out.splitlines() if line.startswith("warning: ")}
+    assert told == {example.id, "ours-2"}
+    assert done.out.endswith("1 problems (3 warnings, 0 waived with a reason)\n")

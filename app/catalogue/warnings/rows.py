@@ -15,7 +15,7 @@ from typing import Any
 import regex
 
 from knowngood.app.catalogue.issue_rules import host_failures
-from knowngood.app.catalogue.lenient_reader import Outline, outline_of
+from knowngood.app.catalogue.lenient_reader import Outline, outline_of, tables
 from knowngood.app.catalogue.problems import CatalogueProblems, FileProblem
 from knowngood.app.catalogue.script_analysis import UnreadableScriptError, parse_script
 from knowngood.app.catalogue.text_files import Toml, read_text, read_toml
@@ -155,14 +155,14 @@ def _texts(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """Texts in which we speak ourselves: claims are what others say."""
     for key in _TEXTS:
         yield (key,), str(data.get(key, ""))
-    for at, table in enumerate(data.get("workaround", [])):
+    for at, table in tables(data.get("workaround")):
         for key in _WORKAROUND_TEXTS:
             yield ("workaround", at, key), str(table.get(key, ""))
 
 
 def _waived(toml: Toml, issue: str, found: Sequence[RowWarning]) -> Iterator[RowWarning]:
     """The findings, each with the reason of the waiver that covers it, and the waivers that cover nothing."""
-    waivers = [(at, one) for at, one in enumerate(toml.data.get("waiver", [])) if isinstance(one, dict)]
+    waivers = list(tables(toml.data.get("waiver")))
     used: set[int] = set()
     for warning in found:
         fits = [

@@ -13,6 +13,7 @@ from knowngood.app.catalogue.lenient_reader import Outline
 from knowngood.app.catalogue.script_analysis import Function, Script, reached_from
 from knowngood.app.catalogue.warnings.codes import WarningCode, in_words
 from knowngood.app.domain.issue import BASELINE, CONTROL, SignatureKind
+from knowngood.app.domain.timed_search import search
 
 ScriptWarning = tuple[int, WarningCode, str]
 """The line, the code and the sentence."""
@@ -181,16 +182,16 @@ def _quoted(script: Script, outline: Outline) -> Iterator[ScriptWarning]:
     if not outline.pattern or outline.kind is SignatureKind.WRONG_RESULT:
         return
     try:
-        pattern = regex.compile(outline.pattern)
+        regex.compile(outline.pattern)
     except regex.error:
-        return
+        return  # a problem, which is told as one
     own = {node.lineno: node.end_lineno or node.lineno for node in script.bound.get("SIGNATURE", ())}
     spans = [*own.items(), *_raised_lines(script), *_docstrings(script)]
     left_out = {line for first, last in spans for line in range(first, last + 1)}
     lines = script.text.split("\n")
     for node in script.body:
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
-            if line not in left_out and pattern.search(lines[line - 1], timeout=1):
+            if line not in left_out and search(outline.pattern, lines[line - 1 : line]).line is not None:
                 yield _warning(WarningCode.SIGNATURE_IN_SCRIPT, line)
 
 

@@ -269,37 +269,41 @@ print(*((one.category.__name__, one.filename, one.lineno) for one in caught), se
 # -- the cost ----------------------------------------------------------------------------------------------------------
 
 COST = """
-import sys, time
-before = set(sys.modules)
-began = time.process_time()
+import sys
+before, calls = set(sys.modules), 0
+def count(frame, event, given):
+    global calls
+    calls += event == "call"
+sys.setprofile(count)
 import knowngood
-imported = time.process_time()
+imported = calls
 at_once = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
 knowngood.affected("pytorch-151290")
-first = time.process_time()
+first = calls
 knowngood.affected("pytorch-151290")
-second = time.process_time()
+second = calls
+sys.setprofile(None)
 foreign = {name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names)
 foreign = {name for name in foreign if not name.startswith("_")}
-print(imported - began, first - imported, second - first, ",".join(sorted(at_once)), ",".join(sorted(foreign)))
+print(imported, first - imported, second - first, ",".join(sorted(at_once)), ",".join(sorted(foreign)))
 """
 
 
 @pytest.fixture(scope="module")
-def costs(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+def cost(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """In calls of Python functions, which no other process on the machine changes."""
     environment = environment_with(tmp_path_factory.mktemp("cost"), FAULTY)
     python(environment, COST)  # bytecode is written
-    return [python(environment, COST).split() for _ in range(9)]
+    return python(environment, COST).split()
 
 
-def test_importing_imports_nothing_else(costs: list[list[str]]) -> None:
-    assert {tuple(cost[3:]) for cost in costs} == {("knowngood", "knowngood,packaging")}
+def test_importing_imports_nothing_else(cost: list[str]) -> None:
+    assert cost[3:] == ["knowngood", "knowngood,packaging"]
 
 
-@pytest.mark.parametrize(("at", "most_s"), [(0, 0.015), (1, 0.1), (2, 0.001)], ids=["import", "first", "then"])
-def test_asking_costs_little_processor(costs: list[list[str]], at: int, most_s: float) -> None:
-    """The least of nine: neighbours on the same core cost as much again."""
-    assert min(float(cost[at]) for cost in costs) <= most_s
+@pytest.mark.parametrize(("at", "most"), [(0, 700), (1, 100_000), (2, 10)], ids=["import", "first", "then"])
+def test_asking_costs_few_calls(cost: list[str], at: int, most: int) -> None:
+    assert int(cost[at]) <= most
 
 
 # -- the documents -----------------------------------------------------------------------------------------------------

@@ -180,7 +180,10 @@ def test_an_environment_is_a_virtual_one_of_the_machines_interpreter(made_twice:
     script = "import json, site, sys; print(json.dumps([sys.prefix, sys.base_prefix, site.getsitepackages()]))"
     said = subprocess.run([environment.python, "-c", script], capture_output=True, check=True)
     prefix, base, sites = json.loads(said.stdout)
-    assert (prefix, sites) == (str(environment.root), [str(site_of(environment.root, PYTHON))])
+    own = site_of(environment.root, PYTHON)
+    assert (prefix, sites[0]) == (str(environment.root), str(own))
+    assert all(Path(one).is_relative_to(environment.root) for one in sites), "Debian's names dist-packages"
+    assert [one for one in map(Path, sites) if one.exists()] == [own]
     assert base != prefix
 
 
