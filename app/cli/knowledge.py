@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from knowngood.app.catalogue_digest import digest_of
 from knowngood.app.cli.loading import load
 from knowngood.app.data_dir import is_bare
-from knowngood.app.domain.errors import BadRequest, BadSnapshot
+from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.shipped import FILE, age_in_words, read_shipped
 from knowngood.app.knowledge.snapshot import Snapshot
 from knowngood.app.knowledge.together import recorded_together, together
+from knowngood.app.knowledge.trust import trusted_keys
 
 if TYPE_CHECKING:
     from knowngood.app.settings import Settings
@@ -70,10 +71,10 @@ def known_here(snapshot: str = "", keys: Sequence[str] = ()) -> Known:
 
 
 def read_given(snapshot: str, keys: Sequence[str]) -> tuple[Snapshot, str]:
-    """The snapshot that somebody names, and a remark where nobody says whose key to trust. `keys` are public keys, or
-    files that hold one. Raises BadSnapshot.
+    """The snapshot that somebody names, and a remark where anybody may have signed it. `keys` are as `trusted_keys`
+    takes them. Raises BadSnapshot, and BadRequest where nobody says who must have signed it.
     """
-    trusted = [key if key.startswith("ed25519:") else _key_in(Path(key)) for key in keys]
+    trusted = trusted_keys(keys)
     try:
         found: Snapshot = load(_SIGNED)(Path(snapshot).read_bytes(), trusted)
     except OSError as error:
@@ -87,15 +88,6 @@ _UNCHECKED = (
     "the snapshot was not checked against a key that you know; it says that {key} signed it. "
     "Name the key that you trust with --public-key"
 )
-
-
-def _key_in(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig").strip()
-    except UnicodeDecodeError:
-        raise BadRequest(f"{path} is no text in UTF-8") from None
-    except OSError as error:
-        raise BadRequest(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _of_snapshot(snapshot: str, keys: Sequence[str], *, quietly: bool = False) -> Ground:

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from knowngood.app.knowledge.trust import UNSIGNED
+
 FILE = click.Path(dir_okay=False, path_type=Path)
 FILE_HERE = click.Path(exists=True, dir_okay=False, path_type=Path)
 PATH = click.Path(path_type=Path)
@@ -37,6 +39,17 @@ def _apart(_ctx: click.Context, _param: click.Parameter, values: Sequence[str]) 
     return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
 
 
+def _remember(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's
+    ctx.meta[UNSIGNED] = value
+
+
+def _signers(ctx: click.Context, _param: click.Parameter, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Of --public-key and --unsigned."""
+    if keys and ctx.meta[UNSIGNED]:
+        raise click.UsageError("--public-key and --unsigned exclude each other; name one of them")
+    return (UNSIGNED,) if ctx.meta[UNSIGNED] else keys
+
+
 ISSUES = names("--issues", "Ids, repeated or comma-separated; or `all`.")
 BUILDS = names("--builds", "Ids or versions (2.5.1, 2.5.1+cu118), comma-separated; `all`; `default`.")
 HARDWARE = names("--hardware", "Classes, such as cpu-x86_64.")
@@ -51,7 +64,20 @@ SIZES = option(
 )
 SNAPSHOT_FILE = text("--snapshot", "A file made by `knowngood snapshot`, which answers alone.", "FILE")
 PUBLIC_KEY = option(
-    "--public-key", "public_keys", multiple=True, metavar="KEY", help="Who must have signed the snapshot."
+    "--public-key",
+    "public_keys",
+    multiple=True,
+    metavar="KEY",
+    callback=_signers,
+    help="Who must have signed the snapshot: a key, or a file that holds one.",
+)
+ANY_SIGNER = option(
+    "--unsigned",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_remember,
+    help="Take the snapshot whoever signed it.",
 )
 BUILD = text("--build", "Such as torch-2.6.0+cu124, or 2.6.0.", "BUILD")
 LOCK = text("--lock", "uv.lock, pylock.toml, poetry.lock, pdm.lock, Pipfile.lock, conda's.", "FILE")

@@ -135,12 +135,12 @@ def _header(line: bytes) -> dict[str, Any]:
     if header.get("product") != PRODUCT:
         raise BadSnapshot(f'this is a snapshot of another product ("{header.get("product")!s:.40}")')
     version = header.get("version")
-    if version in _OLD_VERSIONS:
+    if type(version) is int and version in _OLD_VERSIONS:
         raise BadSnapshot(
             f"the snapshot is of format {version}, whose claims were made by older rules; "
             "make a new one with `knowngood snapshot`"
         )
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise BadSnapshot(
             f"the snapshot is of format {version!s:.20} and this release reads up to {VERSION}; "
             f"Known Good {header.get('needs', 'of a later release')!s:.20} or newer reads it"

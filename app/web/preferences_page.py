@@ -1,9 +1,12 @@
-"""`/preferences`: keep the reader's language or theme in a cookie and lead back. A link: it works without scripts."""
+"""`/preferences`: keep the reader's language or theme in a cookie and lead back. A link: it works without
+scripts. One of another site leads there and keeps nothing.
+"""
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from knowngood.app.web.auth.principal import is_from_elsewhere
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.request_context import LANGUAGE_COOKIE, THEME_COOKIE, remember_preferences, see_other
@@ -13,6 +16,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/preferences")
 def preferences(
+    request: Request,
     to: Annotated[str, Query(max_length=4000)] = "/",
     lang: Language | None = None,
     theme: Literal["light", "dark", "system"] | None = None,
@@ -20,5 +24,6 @@ def preferences(
     if not to.startswith("/") or to.startswith(("//", "/\\")):
         raise InvalidParameter("`to` must be an address of this server, such as /runs")
     response = see_other(to)
-    remember_preferences(response, **{LANGUAGE_COOKIE: lang, THEME_COOKIE: theme})
+    if not is_from_elsewhere(request):
+        remember_preferences(response, **{LANGUAGE_COOKIE: lang, THEME_COOKIE: theme})
     return response

@@ -122,6 +122,28 @@ def test_what_names_no_build_is_told_and_kept_nowhere(
     assert kept(reader) == {}
 
 
+HERE = [{}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}, {"Origin": "http://testserver"}]
+ELSEWHERE = [
+    {"Sec-Fetch-Site": "cross-site", "Origin": "https://elsewhere.example"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "https://elsewhere.example"},
+    {"Origin": "null"},
+]
+
+
+@pytest.mark.parametrize(("headers", "is_kept"), [*((one, True) for one in HERE), *((one, False) for one in ELSEWHERE)])
+def test_a_page_of_another_site_chooses_nothing_for_its_readers(
+    reader: TestClient, headers: dict[str, str], is_kept: bool
+) -> None:
+    sent = reader.post(MY_BUILD, data={"build": "2.7.1"}, headers=headers)
+    assert sent.status_code == (303 if is_kept else 403)
+    assert kept(reader) == ({"build": BAD.id} if is_kept else {})
+    for link in ("/issues/fla-160/use?build=2.5.1", "/preferences?theme=dark&lang=zh"):
+        reader.cookies.clear()
+        assert reader.get(link, headers=headers, follow_redirects=False).status_code == 303
+        assert bool(reader.cookies) == is_kept
+
+
 def test_nobody_is_led_off_this_server(reader: TestClient) -> None:
     for to in ("https://elsewhere.example", "//elsewhere.example", "/\\elsewhere.example"):
         assert reader.post(MY_BUILD, data={"build": "2.7.1", "to": to}).status_code == 422

@@ -30,6 +30,7 @@ UNFINISHED = "unfinished.json"
 REWRAPPED = "borrowed.json"
 
 _UNPACKED = "taken-in.json"
+_OWN_FOLDERS = ("worker-environment", "worker-cache")
 _CHUNK = 1 << 20
 
 
@@ -51,11 +52,13 @@ def read_manifest(pack: Path) -> dict[str, Any]:
         raise PackProblem(f"{pack / MANIFEST} is damaged: copy it again from where the pack was made") from None
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise PackProblem(f"{pack / MANIFEST} is no manifest of a Known Good pack")
-    if not isinstance(manifest.get("version"), int) or manifest["version"] > VERSION:
-        found = manifest.get("version")
+    found = manifest.get("version")
+    if type(found) is not int or not 1 <= found <= VERSION:
         raise PackProblem(f"{pack} is of pack format {found} and this release reads {VERSION}; use a newer Known Good")
     if manifest.get("sha256") != digest_of(manifest):
         raise PackProblem(f"{pack / MANIFEST} is damaged: copy it again from where the pack was made")
+    if not re.fullmatch(r"[\w-]{1,64}", str(manifest.get("id"))):
+        raise PackProblem(f"{pack / MANIFEST} has no id that a folder could be named by; do not use the pack")
     return manifest
 
 
@@ -72,6 +75,7 @@ def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: Non
     """
     manifest = read_manifest(pack)
     target.mkdir(parents=True, exist_ok=True)
+    _refuse_links(target)
     taken = _load_unpacked(target)
     waiting = [part for part in manifest["parts"] if taken.get(part["name"]) != part["sha256"]]
     missing = [part["name"] for part in waiting if not (pack / part["name"]).is_file()]
@@ -86,6 +90,15 @@ def unpack(pack: Path, target: Path, tell: Callable[[str], None] = lambda _: Non
         (target / f"{_UNPACKED}.making").write_text(json.dumps(taken), encoding="utf-8")
         (target / f"{_UNPACKED}.making").replace(target / _UNPACKED)
     return manifest
+
+
+def _refuse_links(target: Path) -> None:
+    """A file that is written through a link lands elsewhere. Only what uv makes in folders of its own has some."""
+    for folder, folders, files in os.walk(target):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(folder, name)):  # noqa: PTH118, PTH114 - of 100,000 files that may be there
+                raise PackProblem(f"{Path(folder, name)} is a symbolic link, which no pack brings: remove it")
+        folders[:] = [name for name in folders if folder != str(target) or name not in _OWN_FOLDERS]
 
 
 def _load_unpacked(target: Path) -> dict[str, str]:
@@ -270,7 +283,7 @@ def _with_hashes(lock: str, hashes: dict[str, str]) -> str:
 
 def _worker(target: Path, manifest: dict[str, Any]) -> Path:
     """The worker's command, in an environment of its own, made by the uv that the pack brings."""
-    home = target / "worker-environment"
+    home = target / _OWN_FOLDERS[0]
     command = home / "bin" / "knowngood"
     stamp = home / manifest["sha256"]
     if not stamp.exists():
@@ -278,7 +291,7 @@ def _worker(target: Path, manifest: dict[str, Any]) -> Path:
         uv = _unpack_uv(target)
         wheels = target / "worker"
         env = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
-        env.update({"UV_CACHE_DIR": str(target / "worker-cache"), "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"})
+        env.update({"UV_CACHE_DIR": str(target / _OWN_FOLDERS[1]), "UV_NO_CONFIG": "1", "UV_OFFLINE": "1"})
         _call([uv, "venv", "-q", "--no-project", "--python", sys.executable, home], env)
         where = ["--no-index", "--find-links", wheels, "--python", home / "bin" / "python"]
         _call([uv, "pip", "install", "-q", *where, f"knowngood=={manifest['made_by']}"], env)

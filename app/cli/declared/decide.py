@@ -4,6 +4,7 @@ import click
 
 from knowngood.app.cli.lazy import command, group
 from knowngood.app.cli.options import (
+    ANY_SIGNER,
     AS_JSON,
     COMPONENT,
     ENVIRONMENT,
@@ -74,6 +75,7 @@ GATE = command(
     text("--server", "The address of a server to ask.", "URL"),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="gate -r requirements.txt --issues all --hardware cpu-x86_64",
 )
 SNAPSHOT = command(
@@ -99,6 +101,7 @@ COMPARE = command(
     names("--fail-on", "Transitions that end in exit code 1 where one is found, such as regressed."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="compare 2.5.1 2.6.0 --fail-on regressed",
 )
 UPGRADE = command(
@@ -128,6 +131,7 @@ UPGRADE = command(
     _AS_FORMAT_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="upgrade --from 2.5.1 --component Inductor",
 )
 

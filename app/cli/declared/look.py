@@ -2,6 +2,7 @@
 
 from knowngood.app.cli.lazy import command
 from knowngood.app.cli.options import (
+    ANY_SIGNER,
     AS_JSON,
     BUILDS,
     ENVIRONMENT,
@@ -31,6 +32,7 @@ MATRIX = command(
     FAIL_ON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="matrix --builds 2.5.1,2.6.0 --fail-on affected",
 )
 ISSUE = command(
@@ -44,6 +46,7 @@ ISSUE = command(
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="issue pytorch-151290 --build 2.7.1",
 )
 FIND = command(
@@ -57,6 +60,7 @@ FIND = command(
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="find 2.5.1 H100 flex_attention",
 )
 ENV = command(
@@ -69,6 +73,7 @@ ENV = command(
     AS_JSON,
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="env -r requirements.txt",
 )
 EXPLAIN = command(
@@ -81,6 +86,7 @@ EXPLAIN = command(
     flag("--json", "as_json", help_="Print JSON, as POST /api/v1/errors answers."),
     SNAPSHOT_FILE,
     PUBLIC_KEY,
+    ANY_SIGNER,
     example="explain training.log --build 2.6.0+cu124",
 )
 STATUS = command(

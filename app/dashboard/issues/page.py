@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from markupsafe import Markup
 
@@ -41,6 +41,7 @@ from knowngood.app.domain.vocabulary import ANSWERS, SEVERITY, StatusLabel
 from knowngood.app.store.engine import Session, reading
 from knowngood.app.store.evidence.attempt_summaries import AttemptSummary, load_glances, load_timed
 from knowngood.app.store.queries import load_builds
+from knowngood.app.web.auth.principal import is_from_elsewhere
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.html.grid import CellGlyph, Choice, heads_of, squares_of
 from knowngood.app.web.html.markdown import markdown, python
@@ -224,11 +225,15 @@ def issue(
 
 @router.get("/issues/{issue}/use")
 def use(
-    context: Context, issue: str, build: Annotated[Words, Query()] = "", hardware: Annotated[Words, Query()] = ""
+    request: Request,
+    context: Context,
+    issue: str,
+    build: Annotated[Words, Query()] = "",
+    hardware: Annotated[Words, Query()] = "",
 ) -> Response:
     """Keep the reader's build in a cookie and lead to its workarounds. A link: it works without scripts.
 
-    No build means none in particular: what was kept is forgotten.
+    No build means none in particular: what was kept is forgotten. A link of another site leads there and keeps nothing.
     """
     with reading(context.state.engine) as session:
         id_ = named_builds(load_builds(session), [build], "build")[0].id if build else ""
@@ -237,7 +242,8 @@ def use(
         HTTPStatus.SEE_OTHER,
         headers={"Cache-Control": "no-store"},
     )
-    remember(response, build=id_)
+    if not is_from_elsewhere(request):
+        remember(response, build=id_)
     return response
 
 

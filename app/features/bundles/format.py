@@ -403,7 +403,7 @@ def _header(path: Path, line: bytes) -> BundleHeader:
     if fields.get("product") != PRODUCT:
         raise BadBundle(f'{_named(path)} is a bundle of another product ("{str(fields.get("product"))[:40]}")')
     version = fields.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise BadBundle(
             f"{_named(path)} is of bundle format {str(version)[:40]} and this release reads up to {VERSION}; "
             f"Known Good {str(fields.get('needs', 'of a later release'))[:40]} or newer reads it"

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
+from knowngood.app.domain.access import NotAllowed
 from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import told_builds
 from knowngood.app.features.environments.service import NO_BUILD, NoSuchBuild
 from knowngood.app.features.front.my_build import ChosenBuild, chosen_by_environment, chosen_by_name
 from knowngood.app.store.engine import reading
+from knowngood.app.web.auth.principal import is_from_elsewhere
 from knowngood.app.web.errors import InvalidParameter
 from knowngood.app.web.forms import Form
 from knowngood.app.web.my_build import MY_BUILD, remember
@@ -45,10 +47,12 @@ def my_build(context: Context, to: Annotated[str, Query(max_length=4000)] = "/")
 
 
 @router.post(MY_BUILD)
-def choose(context: Context, form: Form) -> Response:
+def choose(request: Request, context: Context, form: Form) -> Response:
     """Keeps them in cookies and leads back. A text that is pasted outweighs a name, and what it does not tell is as
-    said beside it; where both are empty, what was kept is forgotten.
+    said beside it; where both are empty, what was kept is forgotten. Another site does not choose for its readers.
     """
+    if is_from_elsewhere(request):
+        raise NotAllowed("this form was sent by a page of another site; open /my-build and choose there")
     lead = _here(form.get("to", "/"))
     with reading(context.state.engine) as session:
         known = context.known(session)

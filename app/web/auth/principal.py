@@ -114,6 +114,15 @@ def is_from_here(request: Request) -> bool:
     return bool(origin) and urlsplit(origin).netloc == request.headers.get("host", "")
 
 
+def is_from_elsewhere(request: Request) -> bool:
+    """Whether a browser says that a page of another site led here. An address that was typed, and what sends neither
+    header, is from nowhere.
+    """
+    return not is_from_here(request) and (
+        request.headers.get("sec-fetch-site", "none") != "none" or "origin" in request.headers
+    )
+
+
 def require_own_form(request: Request, form_token: str) -> None:
     """Refuse a form that another site had a signed-in browser send."""
     wanted = principal_of(request).form_token

@@ -159,6 +159,8 @@ def test_a_bundle_cut_off_says_so(write: Any) -> None:
             r"is of bundle format 2 and this release reads up to 1; Known Good 3\.1 or newer reads it",
             id="a newer format",
         ),
+        pytest.param({"version": True}, "is of bundle format True and this release", id="a format that is none"),
+        pytest.param({"version": -1}, "is of bundle format -1 and this release", id="a format below the first"),
         pytest.param({"created_at": "yesterday"}, "line 1: created_at", id="a header that is none"),
         pytest.param({"origin": "x" * 5_000_000}, "line 1: .* is no origin", id="an origin of five megabytes"),
         pytest.param({"product": "x" * 5_000_000}, "another product .{0,60}$", id="a product of five megabytes"),

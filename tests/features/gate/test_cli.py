@@ -109,14 +109,21 @@ def test_a_stale_snapshot_is_unusable(place: Place, snapshot: Path, tmp_path: Pa
     read = read_snapshot(snapshot.read_bytes()).knowledge
     old = replace(read, known=replace(read.known, as_of=datetime.now(UTC) - timedelta(days=40)))
     (tmp_path / "old").write_bytes(write_snapshot(old, make_key()))
-    told = place.gate("--snapshot", str(tmp_path / "old"), "--build", GOOD, *XLA)
+    told = place.gate("--snapshot", str(tmp_path / "old"), "--unsigned", "--build", GOOD, *XLA)
     assert (told.returncode, told.stdout) == (4, "")
     assert "40 days old" in told.stderr
     (tmp_path / "patient.toml").write_text("snapshot_days = 60\n")
-    patient = place.gate("--snapshot", str(tmp_path / "old"), "--build", GOOD, *XLA, "--policy", "patient.toml")
+    patient = place.gate(
+        "--snapshot", str(tmp_path / "old"), "--unsigned", "--build", GOOD, *XLA, "--policy", "patient.toml"
+    )
     assert patient.returncode == 2, "a policy that is not there"
     policy = str(tmp_path / "patient.toml")
-    assert place.gate("--snapshot", str(tmp_path / "old"), "--build", GOOD, *XLA, "--policy", policy).returncode == 0
+    assert (
+        place.gate(
+            "--snapshot", str(tmp_path / "old"), "--unsigned", "--build", GOOD, *XLA, "--policy", policy
+        ).returncode
+        == 0
+    )
 
 
 # -- three who answer --------------------------------------------------------------------------------------------------
@@ -141,7 +148,7 @@ def document(told: Told) -> dict[str, Any]:
 def test_store_snapshot_and_server_give_the_same_document(
     place: Place, snapshot: Path, server: str, asked: tuple[str, ...]
 ) -> None:
-    doors: tuple[tuple[str, ...], ...] = ((), ("--snapshot", str(snapshot)), ("--server", server))
+    doors: tuple[tuple[str, ...], ...] = ((), ("--snapshot", str(snapshot), "--unsigned"), ("--server", server))
     told = [place.gate(*asked, "--format", "json", *door, stdin="torch==2.5.1+cu124\n") for door in doors]
     documents = [document(one) for one in told]
     assert documents[0] == documents[1] == documents[2]
@@ -170,7 +177,7 @@ def test_the_action_asks_a_server_with_nothing_but_the_standard_library(server: 
 
 def test_a_snapshot_answers_without_a_store_and_says_who_signed_it(place: Place, snapshot: Path) -> None:
     nowhere = {"KNOWNGOOD_DATA_DIR": "/dev/null/nowhere"}
-    unchecked = place.gate("--snapshot", str(snapshot), "--build", GOOD, *XLA, **nowhere)
+    unchecked = place.gate("--snapshot", str(snapshot), "--unsigned", "--build", GOOD, *XLA, **nowhere)
     assert unchecked.returncode == 0
     key = read_snapshot(snapshot.read_bytes()).key
     assert "not checked" in unchecked.stderr
@@ -179,6 +186,35 @@ def test_a_snapshot_answers_without_a_store_and_says_who_signed_it(place: Place,
     assert (checked.returncode, checked.stderr) == (0, "")
     other = public_key(make_key())
     assert place.gate("--snapshot", str(snapshot), "--public-key", other, "--build", GOOD, *XLA).returncode == 4
+    (place.folder / "key.pub").write_text(f"\ufeff{key}\n", encoding="utf-8")
+    for named in (f" {key}\n", "key.pub", " key.pub "):
+        told = place.gate("--snapshot", str(snapshot), "--public-key", named, "--build", GOOD, *XLA)
+        assert (told.returncode, told.stderr) == (0, ""), named
+
+
+@pytest.mark.parametrize(
+    ("signers", "words"),
+    [
+        ((), "say who must have signed the snapshot: --public-key"),
+        (("--public-key", ""), "say who must have signed the snapshot: --public-key"),
+        (("--public-key", " "), "say who must have signed the snapshot: --public-key"),
+        (
+            ("--public-key", "ed25519:AAAA"),
+            '"ed25519:AAAA" is no public key; one is written ed25519: and 44 characters',
+        ),
+        (("--public-key", "nowhere.pub"), "nowhere.pub cannot be read: No such file or directory"),
+        (("--public-key", "ed25519:AAAA", "--unsigned"), "--public-key and --unsigned exclude each other"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [("gate", "--build", GOOD, *XLA), ("issue", "xla-8464"), ("upgrade", "--from", GOOD)]
+)
+def test_a_snapshot_is_taken_where_somebody_says_who_must_have_signed_it(
+    place: Place, snapshot: Path, command: tuple[str, ...], signers: tuple[str, ...], words: str
+) -> None:
+    told = place.command(*command, "--snapshot", str(snapshot), *signers)
+    assert (told.returncode, told.stdout) == (4 if "is no public key" in words else 2, "")
+    assert words in told.stderr
 
 
 def test_the_signing_key_is_made_once_and_for_its_owner_alone(place: Place, snapshot: Path) -> None:
@@ -229,7 +265,7 @@ def test_advice_ends_in_0_where_the_gate_would_not_pass_and_says_so(place: Place
 
 def test_a_policy_beside_it_is_found(place: Place, snapshot: Path, tmp_path: Path) -> None:
     there = replace(place, folder=tmp_path)
-    where = ("--snapshot", str(snapshot), "--build", BAD)
+    where = ("--snapshot", str(snapshot), "--unsigned", "--build", BAD)
     assert there.gate(*where).returncode == 2
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.knowngood.watch]\nissues = ["xla-8464"]\n')
     assert there.gate(*where).returncode == 1
@@ -246,21 +282,24 @@ def test_a_requirements_file_is_read_as_people_write_it(
     place: Place, snapshot: Path, tmp_path: Path, encoding: str
 ) -> None:
     (tmp_path / "requirements.txt").write_text("torch==2.5.1+cu124\n", encoding=encoding)
-    asked = ("-r", "requirements.txt", *XLA, "--snapshot", str(snapshot))
+    asked = ("-r", "requirements.txt", *XLA, "--snapshot", str(snapshot), "--unsigned")
     assert replace(place, folder=tmp_path).gate(*asked).returncode == 1
 
 
 def test_the_answer_goes_to_a_file_where_one_is_named(place: Place, snapshot: Path, tmp_path: Path) -> None:
     told = place.gate(
-        "--snapshot", str(snapshot), "--build", BAD, *XLA, "--format", "sarif", "-o", str(tmp_path / "out.sarif")
+        *("--snapshot", str(snapshot), "--unsigned", "--build", BAD, *XLA),
+        *("--format", "sarif", "-o", str(tmp_path / "out.sarif")),
     )
     assert (told.returncode, told.stdout) == (1, "")
     assert json.loads((tmp_path / "out.sarif").read_text())["version"] == "2.1.0"
-    assert place.gate("--snapshot", str(snapshot), "--build", BAD, *XLA, "-o", "/nowhere/x").returncode == 2
+    assert (
+        place.gate("--snapshot", str(snapshot), "--unsigned", "--build", BAD, *XLA, "-o", "/nowhere/x").returncode == 2
+    )
 
 
 def test_the_running_environment_has_no_torch_and_that_is_said(place: Place, snapshot: Path) -> None:
-    told = place.gate("--here", *XLA, "--snapshot", str(snapshot))
+    told = place.gate("--here", *XLA, "--snapshot", str(snapshot), "--unsigned")
     assert told.returncode == 3, told.stderr
     assert "torch" in told.stdout
 
@@ -357,7 +396,9 @@ def test_the_hook_for_pre_commit_is_valid_and_what_it_runs_is_understood(place: 
     done = subprocess.run(validate, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (place.folder / "requirements.txt").write_text("torch==2.5.1+cu124\n")
-    told = place.gate("--advisory", "--requirements", "requirements.txt", *XLA, "--snapshot", str(snapshot))
+    told = place.gate(
+        "--advisory", "--requirements", "requirements.txt", *XLA, "--snapshot", str(snapshot), "--unsigned"
+    )
     assert told.returncode == 0
     assert "Blocked" in told.stdout
 
@@ -405,6 +446,6 @@ def test_every_input_of_the_action_reaches_its_script() -> None:
     action = (ROOT / "action.yml").read_text()
     inputs = set(re.findall(r"inputs\.([a-z-]+)", action))
     passed = {name.replace("_", "-") for name in (*TEXTS, *NAMES)}
-    assert inputs == passed | {"token", "enforce"}
+    assert inputs == passed | {"token", "enforce", "unsigned"}
     for name in passed:
         assert f"GATE_{name.upper().replace('-', '_')}: ${{{{ inputs.{name} }}}}" in action

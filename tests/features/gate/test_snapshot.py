@@ -115,6 +115,8 @@ SPOILT: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "it is of another format": (lambda data: header_of(data, format="other"), "no Known Good snapshot"),
     "it is of another product": (lambda data: header_of(data, product="other"), 'another product ("other")'),
     "it is newer": (lambda data: header_of(data, version=3, needs="9.9"), "Known Good 9.9 or newer reads it"),
+    "its format is none": (lambda data: header_of(data, version=True), "is of format True and this release reads"),
+    "its format is below the first": (lambda data: header_of(data, version=-1), "is of format -1 and this release"),
     "its claims are those of older rules": (lambda data: header_of(data, version=1), "made by older rules"),
     "its date is changed": (
         lambda data: header_of(data, made_at="2030-01-01T00:00:00+00:00"),

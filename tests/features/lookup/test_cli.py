@@ -73,7 +73,7 @@ def test_an_environment_is_told_in_words_and_in_json(ask: Run) -> None:
         (("find", "satus:affected"), 2, 'the words: column 1: there is no field "satus" (did you mean "status"?)'),
         (("env", "--build", BAD, "--groups", "dev"), 2, "groups: names extras and groups of a pyproject.toml"),
         (("upgrade", "--from", "2.5.1", "--groups", "dev"), 2, "--groups names extras and groups of a pyproject.toml"),
-        (("env", "--snapshot", "nowhere"), 4, "the snapshot nowhere cannot be read"),
+        (("env", "--snapshot", "nowhere", "--unsigned"), 4, "the snapshot nowhere cannot be read"),
         (("matrix", "151290", "--issues", "xla-8464"), 2, 'name the issue once: "151290" or --issues'),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_snapshot_of_somebody_else_is_not_believed(ask: Run, snapshot: tuple[s
     done = ask("issue", "151290", "--snapshot", file, "--public-key", public_key(make_key()))
     assert (done.returncode, done.stdout) == (4, "")
     assert "which is none of the keys given" in done.stderr
-    unchecked = ask("issue", "151290", "--snapshot", file)
+    unchecked = ask("issue", "151290", "--snapshot", file, "--unsigned")
     assert (unchecked.returncode, "was not checked against a key that you know" in unchecked.stderr) == (0, True)
 
 

@@ -181,7 +181,10 @@ REFUSED = {
     "no pack at all": (lambda pack: (pack / "manifest.json").unlink(), "is no pack: it has no manifest.json"),
     "another product's": (lambda pack: resigned(pack, format="other"), "is no manifest of a Known Good pack"),
     "a later format": (lambda pack: resigned(pack, version=9), "is of pack format 9 and this release reads 1"),
+    "a format that is none": (lambda pack: resigned(pack, version=True), "is of pack format True and this release"),
+    "a format below the first": (lambda pack: resigned(pack, version=-1), "is of pack format -1 and this release"),
     "a path that leads out": (outside, "names a file outside itself"),
+    "an id that leads out": (lambda pack: resigned(pack, id="../../evil"), "has no id that a folder could be named by"),
 }
 
 
@@ -191,6 +194,23 @@ def test_what_is_no_whole_pack_of_ours_is_refused_with_a_sentence(tmp_path: Path
     spoil(pack)
     with pytest.raises(BadPack, match=words):
         open_pack(pack, tmp_path / "data", tell=lambda _: None)
+
+
+@pytest.mark.parametrize("link", ["wheels", "wheels/a.whl", "wheels/a.whl.making", "taken-in.json.making", "uv"])
+def test_nothing_is_written_through_a_link_where_a_pack_is_laid_out(tmp_path: Path, link: str) -> None:
+    pack, target, elsewhere = make_pack(tmp_path / "pack"), tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "thesis.txt").write_text("the only copy")
+    (target / link).parent.mkdir(parents=True, exist_ok=True)
+    (target / link).symlink_to(elsewhere if link == "wheels" else elsewhere / "thesis.txt")
+    with pytest.raises(unpack.PackProblem, match=f"{link} is a symbolic link"):
+        unpack.unpack(pack, target)
+    assert files_below(elsewhere) == {"thesis.txt": b"the only copy"}
+    (target / link).unlink()
+    (target / "worker-environment" / "bin").mkdir(parents=True)
+    (target / "worker-environment" / "bin" / "python").symlink_to(sys.executable)
+    unpack.unpack(pack, target)
+    assert files_below(target).items() >= FILES.items()
 
 
 def test_a_pack_is_started_by_the_python_it_was_made_for(tmp_path: Path) -> None:

@@ -78,7 +78,9 @@ def _ask(address: str, body: bytes | None = None) -> tuple[str, str]:
 
 def _send(address: str, body: bytes | None) -> tuple[str, str]:
     headers = {"User-Agent": "knowngood"} | ({"Content-Type": "application/json"} if body else {})
-    if token := os.environ.get("KNOWNGOOD_TOKEN", ""):
+    if token := os.environ.get("KNOWNGOOD_TOKEN", "").strip():  # a secret that was pasted ends in a line end
+        if not (token.isascii() and token.isprintable()):
+            raise BadRequest("KNOWNGOOD_TOKEN holds what no token does; it is one line, kg_ and letters and digits")
         headers["Authorization"] = f"Bearer {token}"
     request = Request(address, body, headers)  # noqa: S310 - its scheme was checked
     with _opener.open(request, timeout=_TIMEOUT_S) as answer:

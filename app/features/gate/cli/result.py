@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from knowngood.app.cli.encoding import defused, one_printable_line
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.errors import BadRequest
 
@@ -33,7 +34,7 @@ def deliver(answer: Answer, *, form: str, output: str) -> None:
         append_to_summary(answer.texts.get(SUMMARY, ""))
         _append("GITHUB_OUTPUT", f"decision={answer.decision}\n")
     if not output:
-        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.write((text if form == "github" else defused(text)).encode())
         sys.stdout.buffer.flush()
         return
     try:
@@ -68,4 +69,4 @@ def end(answer: Answer, *, is_advisory: bool) -> Exit:
 
 
 def say(text: str) -> None:
-    sys.stderr.write(f"knowngood: {text}\n")
+    sys.stderr.write(f"knowngood: {one_printable_line(text)}\n")

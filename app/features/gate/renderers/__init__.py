@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from knowngood.app.cli.encoding import defused
 from knowngood.app.cli.loading import load
 from knowngood.app.features.gate.decision import Ruling
 
@@ -59,7 +60,8 @@ class RenderOptions:
 
 
 def render(ruling: Ruling, form: Form, options: RenderOptions = RenderOptions()) -> str:
-    """The answer as text that ends in a line end."""
+    """The answer as text that ends in a line end, and that may be printed to the log of a CI system."""
     target, more = _RENDERERS[form]
     text: str = load(target)(ruling, options.base, **{name: getattr(options, name) for name in more})
+    text = text if form is Form.GITHUB else defused(text)  # GitHub's commands are what that form is made of
     return text if text.endswith("\n") else f"{text}\n"

@@ -7,6 +7,7 @@ rest is counted. Escapes are those of actions/toolkit (packages/core/src/command
 
 from collections.abc import Iterator, Mapping
 
+from knowngood.app.cli.encoding import defused
 from knowngood.app.features.gate.decision import Decision, Reason, Ruling
 from knowngood.app.features.gate.policy import Effect
 from knowngood.app.features.gate.renderers.common import (
@@ -42,7 +43,7 @@ def answer_github(ruling: Ruling, base: str = "", *, where: str = "", advisory: 
     line too, so the plain line holds none.
     """
     reasons = told(ruling)
-    lines = [headline(ruling).replace("##[", "## [")]
+    lines = [defused(headline(ruling))]
     place = {"file": where, "line": str(ruling.line or "") if where else ""}
     lines += [_annotation(reason, base, place, advisory=advisory) for reason in reasons[:SHOWN]]
     if len(reasons) > SHOWN:
