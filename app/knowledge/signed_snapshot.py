@@ -11,7 +11,8 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from knowngood.app.domain.errors import BadSnapshot
+from knowngood.app import foreign_text
+from knowngood.app.domain.errors import BadSnapshot, TextTooCostly
 from knowngood.app.knowledge.model import Knowledge, Recorded
 from knowngood.app.knowledge.snapshot import Snapshot, make_parts, open_parts, read_contents
 
@@ -61,6 +62,10 @@ def read_snapshot(data: bytes, keys: Iterable[str] = ()) -> Snapshot:
     if trusted and key not in trusted:
         raise BadSnapshot(f"the snapshot was signed by {key}, which is none of the keys given")
     _verify(key, opened.signature, opened.line + b"\n")
+    try:
+        foreign_text.read("knowngood.app.knowledge.snapshot:parse_contents", opened.payload)
+    except TextTooCostly as error:  # a key of anybody's makes a signature that is right
+        raise BadSnapshot(f"the snapshot is none of ours: {error}") from None
     return read_contents(opened, key, is_trusted=bool(trusted))
 
 

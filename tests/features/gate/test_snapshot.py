@@ -1,12 +1,17 @@
 """Snapshots: what goes in comes out, and what is not right is refused with a sentence."""
 
+import base64
 import gzip
+import hashlib
 import json
+import resource
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.issue import Claim, Device, Packages, Requires, Severity
@@ -24,7 +29,7 @@ from knowngood.app.domain.watch_list import WatchList, WatchListContent
 from knowngood.app.features.gate.request import GateRequest, rule
 from knowngood.app.knowledge.model import Knowledge
 from knowngood.app.knowledge.signed_snapshot import make_key, public_key, read_snapshot, write_snapshot
-from knowngood.app.knowledge.snapshot import Snapshot
+from knowngood.app.knowledge.snapshot import FORMAT, PRODUCT, VERSION, Snapshot
 from tests.features.gate.given_gate import make_known, row
 from tests.make import HARDWARE, NOON, make_build, make_issue
 
@@ -133,6 +138,33 @@ def test_what_is_not_right_is_refused_and_says_why(spoil: Callable[[bytes], byte
     with pytest.raises(BadSnapshot, match=r"snapshot|key") as refused:
         read_snapshot(spoil(write_snapshot(knowledge(), KEY)))
     assert words in str(refused.value)
+
+
+def signed(payload: bytes, **changes: str) -> bytes:
+    """A file that somebody else signed, over whatever contents."""
+    header = {"format": FORMAT, "version": VERSION, "product": PRODUCT, "made_at": NOON.isoformat()}
+    digest = {"key": public_key(KEY), "sha256": hashlib.sha256(payload).hexdigest()}
+    line = json.dumps({**header, **digest, **changes}).encode() + b"\n"
+    private = serialization.load_pem_private_key(KEY, None)
+    assert isinstance(private, Ed25519PrivateKey)
+    return line + base64.b64encode(private.sign(line)) + b"\n" + payload
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (lambda: signed(gzip.compress(b"{}\n{}"), made_at="2026-11-01T00:00:00"), "made_at has no zone"),
+        (lambda: signed(gzip.compress(b" " * 200_000_000)), "more than any snapshot of ours would hold"),
+        (lambda: signed(gzip.compress(b"[" + b"[]," * 20_000_000 + b"[]]")), "more than 300 MB of memory"),
+    ],
+    ids=["its date has no zone", "it unpacks to 200 MB", "it is small and parsed large"],
+)
+def test_what_somebody_signed_is_refused_within_limits(data: Callable[[], bytes], words: str) -> None:
+    made = data()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(BadSnapshot, match=words):
+        read_snapshot(made)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 250_000  # kB
 
 
 def test_another_key_than_the_one_named_is_refused() -> None:
