@@ -21,10 +21,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.errors import Busy, TextTooCostly
 
 PROCESSOR_S = 2
@@ -39,13 +39,13 @@ WAITING = 8
 
 _TURN_S = 5
 _HEAD = 8
+_READ_ENVIRONMENT = "knowngood.app.features.environments.detect:read_environment"
 _PRELOADED = (
-    "knowngood.app.features.environments.detect",
-    "knowngood.app.features.environments.conda_env_yaml",
-    "knowngood.app.features.environments.lockfiles",
-    "knowngood.app.features.environments.collect_env",
-    "knowngood.app.features.gate.policy_file",
-    "knowngood.app.features.diagnose.matcher",
+    "knowngood.app.features.environments.conda_env_yaml:read_environment_yml",
+    "knowngood.app.features.environments.lockfiles:read_uv_lock",
+    "knowngood.app.features.environments.collect_env:read_collected",
+    "knowngood.app.features.gate.policy_file:parse_policy",
+    "knowngood.app.features.diagnose.explaining:read_failure",
 )
 _WARM = (("requirements.txt", b"torch==2.6.0+cu124 ; python_version >= '3.9'\n"), ("uv.lock", b"version = 1\n"))
 """Read once by the template: what a reader does for the first time it does here, and not in each child."""
@@ -107,8 +107,7 @@ def _answer(out: socket.socket, question: tuple[str, tuple[Any, ...], dict[str, 
 def _told(question: tuple[str, tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
     target, arguments, named = question
     try:
-        module, _, function = target.partition(":")
-        reader: Callable[..., Any] = getattr(import_module(module), function)
+        reader: Callable[..., Any] = load(target)
         _limit()
         found = reader(*(() if shared is None else (shared,)), *arguments, **named)
         told = pickle.dumps(("found", found))
@@ -141,7 +140,7 @@ def _framed(told: bytes) -> bytes:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """What came whole; nothing where the other end died."""
+    """Read what came whole; nothing where the other end died."""
     connection.settimeout(WAIT_S)
     with suppress(OSError), connection.makefile("rb") as file:
         size = int.from_bytes(file.read(_HEAD), "big")
@@ -243,10 +242,10 @@ def serve_template(descriptor: int) -> None:
     control = socket.socket(fileno=descriptor)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for children
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C ends the server, and that ends this
-    for module in _PRELOADED:
-        import_module(module)
+    for target in _PRELOADED:
+        load(target)
     for name, text in _WARM:
-        import_module("knowngood.app.features.environments.detect").read_environment(name, text)
+        load(_READ_ENVIRONMENT)(name, text)
     gc.disable()
     gc.freeze()  # a collection in a child would write to every object, and copy their pages
     shared: object = None

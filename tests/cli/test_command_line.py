@@ -43,12 +43,11 @@ LOADERS = {
     "app/features/gate/cli/action.py",
     "app/features/gate/cli/asking.py",
     "app/features/gate/renderers/__init__.py",
-    "app/features/gate/request.py",
     "app/features/in_code/pytest_plugin.py",
     "app/features/in_code/service.py",
     "app/features/lookup/cli.py",
     "app/features/upgrade/cli.py",
-    "app/features/environments/service.py",
+    "app/foreign_text.py",
 }
 
 

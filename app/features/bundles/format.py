@@ -421,7 +421,7 @@ def _header(path: Path, line: bytes) -> BundleHeader:
 
 
 def _problem_of_words(said: Note | Void) -> str | None:
-    """What a store could not hold, or a page not show in one line."""
+    """Find what a store could not hold, or a page not show in one line."""
     names = vars(said) if isinstance(said, Note) else vars(said) | vars(said.span)
     for name, limit in _LONGEST_NAMES.items():
         if len(named := str(names.get(name, ""))) > limit or not named.isprintable():

@@ -268,7 +268,7 @@ def _end(s: Session, coming: _Coming, report: ImportReport) -> ImportReport:
 
 
 def _take_in_words(s: Session, coming: _Coming) -> int:
-    """What people say of cells and of workers: taken from a file that an operator imports, never over the network."""
+    """Take in what people say of cells and of workers: from a file that an operator imports, never over the network."""
     header = coming.checked.header
     new = take_in_notes(s, header.notes, coming.now)
     return new + take_in_voids(s, header.voids, by=coming.by, now=coming.now)
