@@ -22,9 +22,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
-from knowngood.app.cli.loading import load
 from knowngood.app.domain.errors import Busy, TextTooCostly
 
 PROCESSOR_S = 2
@@ -107,7 +107,7 @@ def _answer(out: socket.socket, question: tuple[str, tuple[Any, ...], dict[str, 
 def _told(question: tuple[str, tuple[Any, ...], dict[str, Any]], shared: object) -> bytes:
     target, arguments, named = question
     try:
-        reader: Callable[..., Any] = load(target)
+        reader: Callable[..., Any] = resolve_name(target)
         _limit()
         found = reader(*(() if shared is None else (shared,)), *arguments, **named)
         told = pickle.dumps(("found", found))
@@ -243,9 +243,9 @@ def serve_template(descriptor: int) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for children
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C ends the server, and that ends this
     for target in _PRELOADED:
-        load(target)
+        resolve_name(target)
     for name, text in _WARM:
-        load(_READ_ENVIRONMENT)(name, text)
+        resolve_name(_READ_ENVIRONMENT)(name, text)
     gc.disable()
     gc.freeze()  # a collection in a child would write to every object, and copy their pages
     shared: object = None

@@ -47,7 +47,6 @@ LOADERS = {
     "app/features/in_code/service.py",
     "app/features/lookup/cli.py",
     "app/features/upgrade/cli.py",
-    "app/foreign_text.py",
 }
 
 
