@@ -59,7 +59,6 @@ from knowngood.app.features.search import page as search_page
 from knowngood.app.features.upgrade import api as api_upgrade
 from knowngood.app.features.upgrade import page as upgrade_page
 from knowngood.app.features.watchlists import api as api_watch_lists
-from knowngood.app.features.watchlists import edit_page
 from knowngood.app.features.watchlists import page as watchlists_page
 from knowngood.app.knowledge.cache import KnowledgeCache
 from knowngood.app.store.engine import Engine
@@ -162,7 +161,6 @@ def create_app(
         coverage_page,
         quality_page,
         badge_api,
-        edit_page,  # before the lists themselves: `~new` is no name of one
         watchlists_page,
         annotations_page,
         fleet_page,

@@ -20,8 +20,16 @@ class Removed(NamedTuple):
     address: str = ""
 
 
+_LISTS = (
+    "watch lists are not edited here any more; `knowngood watch add`, PUT /api/v1/watchlists/NAME and [watch] of "
+    "knowngood.toml keep them"
+)
+
 REMOVED: dict[str, Removed] = {
     "/audit": Removed("the audit page is no more; /api/v1/audit has every entry, for the scope admin"),
+    "/watchlists/~new": Removed(_LISTS),
+    "/watchlists/{name}/edit": Removed(_LISTS),
+    "/watchlists/{name}/remove": Removed(_LISTS),
     "/api/v1/export/kcidb": Removed(
         "the KCIDB report is no more; /api/v1/export/bundle has the evidence, and /api/v1/matrix the verdicts"
     ),

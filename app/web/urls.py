@@ -78,10 +78,6 @@ def watch_list_address(name: str) -> str:
     return f"/watchlists/{part(name)}"
 
 
-def watch_list_edit_address(name: str) -> str:
-    return f"{watch_list_address(name)}/edit"
-
-
 def notes_address(issue: str, build: str, hardware: str) -> str:
     """Where people say something of a cell."""
     return f"/cells/{part(issue)}/{part(build)}/notes?hardware={part(hardware)}"

@@ -120,7 +120,7 @@ SHAPES: dict[str, tuple[str, Shape]] = {
 }
 
 TAKING = [
-    *("/api/v1/gate", "/api/v1/errors", "/errors", "/sign-in", "/upgrade", "/watchlists/~new"),
+    *("/api/v1/gate", "/api/v1/errors", "/errors", "/sign-in", "/upgrade"),
     *("/api/v1/watchlists/x", "/api/v1/cells/fla-160/x/notes", "/api/v1/results", "/api/v1/voids"),
 ]
 QUERIES: dict[str, Callable[[int], str]] = {

@@ -67,7 +67,7 @@ def addresses(client: TestClient) -> dict[str, str]:
     }
 
 
-FOR_SIGNED_IN = {"watch_list_form.html": "/watchlists/~new"}
+FOR_SIGNED_IN = {"watch_lists.html": "/watchlists"}
 
 
 def test_pages_of_people_who_are_signed_in_keep_the_rules_of_all_pages(own: TestClient, own_engine: Engine) -> None:

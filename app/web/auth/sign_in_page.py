@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -69,12 +68,6 @@ def sign_out(context: Context, request: Request, form: Form) -> Response:
     response = see_other("/sign-in")
     response.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict", secure=request.url.scheme == "https")
     return response
-
-
-def led_to_sign_in(context: RequestContext) -> Response:
-    """For whoever asks for a page that only signed-in people see; it leads back there."""
-    to = urlencode({"to": context.address})
-    return see_other(f"/sign-in?{to}")
 
 
 def _here(to: str) -> str:

@@ -434,37 +434,6 @@ document.addEventListener("keydown", anywhere);
 document.addEventListener("scroll", hideCard, { capture: true, passive: true });
 for (const region of document.querySelectorAll("[data-live]")) follow(region);
 
-// A long list to tick: a box to find things in it, and how many are ticked. Without it the list is there, folded. --------
-
-for (const picker of document.querySelectorAll("[data-picker]")) {
-  const find = picker.querySelector("[data-picker-find]");
-  const count = picker.querySelector("[data-picker-count]");
-  const groups = [...picker.querySelectorAll("details")];
-  const look = () => {
-    const terms = find.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let shownTicks = 0;
-    for (const group of groups) {
-      const about = group.querySelector("summary").textContent.toLowerCase();
-      let any = false;
-      for (const line of group.querySelectorAll(".tick")) {
-        const text = `${about} ${line.textContent.toLowerCase()}`;
-        line.hidden = !terms.every((term) => text.includes(term));
-        any ||= !line.hidden;
-        shownTicks += !line.hidden;
-      }
-      group.hidden = !any;
-      if (terms.length) group.open = any;
-    }
-    const ticked = picker.querySelectorAll("input:checked").length;
-    count.textContent = count.dataset.words.replace("{n}", shownTicks).replace("{ticked}", ticked);
-  };
-  picker.querySelector(".find").hidden = false;
-  find.addEventListener("input", look);
-  find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
-  picker.addEventListener("change", look);
-  look();
-}
-
 // The box that understands everything: Enter sends one line, as it does in every other box; a paste of several keeps its lines. --
 
 for (const box of document.querySelectorAll("textarea[data-sends]")) {

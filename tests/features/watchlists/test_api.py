@@ -185,15 +185,6 @@ def test_an_empty_notebook_says_how_to_make_a_list(own: TestClient) -> None:
     assert "knowngood watch add" in own.get("/watchlists").text
 
 
-def test_an_earlier_version_says_that_it_is_one(own: TestClient, mine: dict[str, str]) -> None:
-    put(own, mine)
-    put(own, mine, components=["Dynamo"])
-    page = shown(own, "/watchlists/mine?version=1", WatchListPage)
-    assert (page.is_old, page.json_address) == (True, "/api/v1/watchlists/mine?version=1")
-    assert [number for number, _ in page.versions] == [2, 1]
-    assert own.get("/watchlists/mine?version=3").status_code == 404
-
-
 def test_a_list_whose_issue_left_the_catalogue_says_so(
     own: TestClient, own_engine: Engine, mine: dict[str, str]
 ) -> None:
@@ -212,7 +203,7 @@ def test_what_a_person_wrote_comes_back_as_text(own: TestClient, own_engine: Eng
         assert "&lt;img" in own.get(address).text
 
 
-@pytest.mark.parametrize(("address", "queries"), [("/watchlists", 2), ("/watchlists/vision-team", 4)])
+@pytest.mark.parametrize(("address", "queries"), [("/watchlists", 2), ("/watchlists/vision-team", 3)])
 def test_each_page_takes_a_known_number_of_queries(
     client: TestClient, notebook: Engine, count_statements: CountStatements, address: str, queries: int
 ) -> None:
