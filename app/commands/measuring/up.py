@@ -18,6 +18,7 @@ from knowngood.app.commands.measuring.jobs import (
     plan,
     run_planned,
     tell_found,
+    tell_troubles,
     unfinished_ups,
 )
 from knowngood.app.commands.migrate import derive_anew
@@ -56,6 +57,7 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
             places.update(places_of(planned))
             asked = {"builds": [b.id for b in chosen.builds], "by": UP}
             seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+        tell_troubles(engine, work)
         tell_found(settings, known_now(engine), places)
         if once:
             return
