@@ -22,7 +22,7 @@ COPY app app
 COPY workers workers
 COPY repros repros
 COPY migrations migrations
-RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . ./repros/evidence \
+RUN VIRTUAL_ENV=/opt/knowngood /tmp/tools/bin/uv pip install --no-cache --no-deps . \
  && cd / && /opt/knowngood/bin/python -c "from knowngood.app.web.html import static_files, templates; templates.load_templates(templates.make_templates(static_files.read_assets()))"
 
 FROM debian:bookworm-slim AS server

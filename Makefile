@@ -73,8 +73,7 @@ words: $(VENV)/.developer
 pictures: $(VENV)/.developer
 	$(BIN)/python -m tools.pictures
 
-# The results are no package of an index, and `up` finds them in the checkout.
-COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q --no-emit-package knowngood-evidence
+COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q
 
 lock: $(VENV)/.installed
 	$(COMPILE) --group dev --extra server --extra postgres -o requirements-dev.lock

@@ -26,7 +26,7 @@ from knowngood.app.domain.measuring.job import (
     Provisioning,
 )
 from knowngood.app.domain.measuring.planning import GUESS_S, PlannedJob, Price
-from knowngood.app.domain.verdicts.outcome import Trouble
+from knowngood.app.domain.verdicts.outcome import Ending, Trouble
 from knowngood.app.store.records import JobRow, JobState, RunRow
 from knowngood.workers.provision.download_estimate import Estimate, Fit
 
@@ -157,6 +157,7 @@ class RunProgress:
         self._jobs = {job.id: job for job in jobs}
         self._tasks: dict[str, TaskID] = {}
         self._stages: dict[str, str] = {}
+        self._kept: dict[str, str] = {}
         self._over = threading.Event()
         self._clock = threading.Thread(target=self._tick, name="time left", daemon=True)
         total = sum(job.arms_total for job in jobs)
@@ -194,9 +195,11 @@ class RunProgress:
             case ArmFinished():
                 self._progress.advance(self._whole)
                 self._progress.advance(self._line(job, "running"))
+                if event.record.trouble and event.record.ending is Ending.NOT_STARTED:
+                    self._kept[event.job] = event.record.trouble.sentence.partition(":")[0]
             case JobEnded():
                 self._end(event.job)
-                self._note(f"{job.build}: {event.problem or 'done'}; {self._so_far()}")
+                self._note(f"{job.build}: {event.problem or self._kept.get(event.job, 'done')}; {self._so_far()}")
 
     def _tick(self) -> None:
         """The time left, looked up beside the events: a store that is busy holds up no result."""

@@ -139,7 +139,8 @@ def _without_store(store: Path, missing: str, now: datetime, *, quietly: bool) -
     """Where there is a store that nobody named, and this installation has not what reads it."""
     found = shipped()
     if not quietly:
-        _tell(found, now, f"the store {store} was not asked, which needs {missing}: pip install 'knowngood[server]'")
+        how = load("knowngood.app.installation:how_to_install")("server")
+        _tell(found, now, f"the store {store} was not asked, which needs {missing}; {how}")
     return Ground(found.knowledge, found, has_store=False)
 
 

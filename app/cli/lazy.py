@@ -13,6 +13,7 @@ from knowngood.app.domain.errors import BadRequest, NotInstalled
 
 _SETTINGS = {"help_option_names": ["--help"], "max_content_width": 120}
 _CONFIGURE = "knowngood.app.logging_setup:configure"
+_HOW_TO_INSTALL = "knowngood.app.installation:how_to_install"
 _EXTRAS = {"ray": "ray", "psycopg": "postgres"}
 _SERVER = "server"
 """Who asks needs none; whatever else is missing comes with this one."""
@@ -49,10 +50,8 @@ def _not_installed(error: ModuleNotFoundError) -> Exception:
     if package in {"", "knowngood"} or package in sys.stdlib_module_names:
         return error
     command = click.get_current_context().command_path
-    return NotInstalled(
-        f"{command} needs {package}, which is not installed; install it with: "
-        f'pip install "knowngood[{_EXTRAS.get(package, _SERVER)}]"'
-    )
+    how = load(_HOW_TO_INSTALL)(_EXTRAS.get(package, _SERVER))
+    return NotInstalled(f"{command} needs {package}, which is not installed; {how}")
 
 
 def group(help_: str, **commands: click.Command) -> click.Group:

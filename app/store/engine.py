@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from knowngood.app.domain.errors import StoreUnusable
 from knowngood.app.domain.verdicts.verdict import RULES
+from knowngood.app.installation import how_to_install
 from knowngood.app.sqlite_file import is_read_only, open_to_read
 from knowngood.app.store.state.revisions import RULES_IN_META, head, is_known
 from knowngood.app.store.tables import meta
@@ -182,9 +183,7 @@ def _postgresql(url: sa.URL) -> Engine:
             connect_args=_arguments(url),
         )
     except ModuleNotFoundError:
-        raise StoreUnusable(
-            'PostgreSQL needs its driver; install it with `pip install "knowngood[postgres]"`'
-        ) from None
+        raise StoreUnusable(f"PostgreSQL needs its driver; {how_to_install('postgres')}") from None
 
     @sa.event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

@@ -15,8 +15,8 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.measuring.planning import ArmKey, KnownAttempts
-from knowngood.app.domain.verdicts.outcome import Outcome
-from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Difference
+from knowngood.app.domain.verdicts.outcome import Outcome, Trouble
+from knowngood.app.domain.verdicts.verdict import INFRASTRUCTURE, Cell, CellPlace, Difference
 from knowngood.app.domain.verdicts.voids import Void
 from knowngood.app.serialization import codec
 from knowngood.app.store import unreadable
@@ -372,6 +372,18 @@ def _run_state(finished_at: datetime | None, cancelled_at: datetime | None, of_r
         return RunState.CANCELLING
     untouched = all(job.state is JobState.QUEUED and job.try_no == 0 for job in of_run)
     return RunState.QUEUED if untouched else RunState.RUNNING
+
+
+def load_troubles(s: Session, runs: Collection[str]) -> tuple[tuple[str, Trouble | None], ...]:
+    """Of each attempt of these runs, the oldest first: its build, and what of its host kept it from an answer (None:
+    nothing). What did not apply is left out.
+    """
+    a = attempts.c
+    record = sa.case((a.counts_as.in_([*INFRASTRUCTURE]), a.record), else_="")
+    query = sa.select(a.build, record).select_from(jobs).join(arms, arms.c.job == jobs.c.id)
+    query = query.join(attempts, a.id == arms.c.attempt).order_by(a.finished_at, a.id)
+    found = s.execute(query.where(jobs.c.run.in_(runs), a.counts_as != Outcome.NOT_APPLICABLE))
+    return tuple((build, codec.RECORD.validate_json(doc).trouble if doc else None) for build, doc in found)
 
 
 def load_events(

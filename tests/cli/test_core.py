@@ -12,7 +12,9 @@ import pytest
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.lazy import command
+from knowngood.app.cli.loading import load
 from knowngood.app.domain.errors import NotInstalled
+from knowngood.app.installation import how_to_install
 
 CORE = ("click", "cryptography", "packaging", "pydantic", "regex", "yaml")
 NEEDED_BY_THEM = ("annotated_types", "cffi", "pydantic_core", "typing_extensions", "typing_inspection")
@@ -117,7 +119,7 @@ def test_beside_a_store_that_the_core_cannot_read_the_shipped_results_answer_and
     assert told[-1] == "status: 0"
     for sentence in told[0:4:2]:
         assert f"the store {store} was not asked, which needs " in sentence
-        assert "pip install 'knowngood[server]'" in sentence
+        assert how_to_install("server") in sentence
     assert f"store    {store}: not looked into here" in done.stdout
 
 
@@ -127,9 +129,8 @@ def test_what_the_core_lacks_is_said_with_the_extra_that_brings_it(tmp_path: Pat
     assert told[1::2] == [f"{one}: {Exit.UNUSABLE}" for one in LACKING], done.stderr
     for one, sentence in zip(LACKING, told[::2], strict=True):
         name = one.removesuffix(" --dry-run")
-        assert re.fullmatch(
-            rf'knowngood: knowngood {name} needs \w+, .* install it with: pip install "knowngood\[server\]"', sentence
-        )
+        how = re.escape(how_to_install("server"))
+        assert re.fullmatch(rf"knowngood: knowngood {name} needs \w+, which is not installed; {how}", sentence)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,9 @@ def test_what_the_core_lacks_is_said_with_the_extra_that_brings_it(tmp_path: Pat
 def test_each_package_has_its_extra_and_what_is_ours_or_pythons_has_none(
     missing: str, extra: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: str) -> None:
+    def fail(target: str) -> object:
+        if target != "any.module:name":
+            return load(target)
         raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
 
     monkeypatch.setattr("knowngood.app.cli.lazy.load", fail)
@@ -156,9 +159,8 @@ def test_each_package_has_its_extra_and_what_is_ours_or_pythons_has_none(
         asked.main([], prog_name="knowngood ask", standalone_mode=False)
     if extra:
         package = missing.partition(".")[0]
-        assert str(ended.value) == (
-            f'knowngood ask needs {package}, which is not installed; install it with: pip install "knowngood[{extra}]"'
-        )
+        how = how_to_install(extra)
+        assert str(ended.value) == f"knowngood ask needs {package}, which is not installed; {how}"
 
 
 def test_a_question_to_the_gate_imports_nothing_that_it_does_not_need(tmp_path: Path) -> None:

@@ -56,6 +56,31 @@ def test_the_run_that_goes_on_is_the_newest_that_has_not_ended(
         assert queries.load_active_run(s) is None
 
 
+@pytest.mark.parametrize(
+    ("baseline", "troubles"),
+    [
+        (Outcome.PASS, [None, None, None]),
+        (Outcome.ENV_ERROR, [None, None, "no C++ compiler; install g++"]),
+        (Outcome.HARNESS_ERROR, [None, None, None]),  # it ran, and no probe found the host at fault
+        (Outcome.NOT_APPLICABLE, [None, None]),
+    ],
+)
+def test_of_each_attempt_of_a_run_it_is_known_what_the_host_kept_from_an_answer(
+    engine: Engine, baseline: Outcome, troubles: list[str | None]
+) -> None:
+    other = given_run(engine)
+    given_results(engine, Outcome.ENV_ERROR)
+    asked = given_run(engine, at=NOON + timedelta(days=1))
+    given_results(engine, baseline)
+    with reading(engine) as s:
+        found = queries.load_troubles(s, [asked])
+        assert queries.load_troubles(s, []) == ()
+        assert len(queries.load_troubles(s, [other, asked])) == 3 + len(troubles)
+    assert {build for build, _ in found} == {BUILDS[0].id}
+    said = [trouble.sentence if trouble else None for _, trouble in found]
+    assert sorted(said, key=bool) == troubles
+
+
 def test_the_evidence_of_a_cell_stands_newest_first(engine: Engine) -> None:
     given_run(engine)
     given_results(engine)

@@ -4,6 +4,7 @@ KNOWNGOOD_PACKAGE_CASES says how many questions are asked of the installed comma
 KNOWNGOOD_SOAK_SEED repeats them.
 """
 
+import ast
 import hashlib
 import json
 import os
@@ -12,8 +13,9 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -23,13 +25,16 @@ from uv import find_uv_bin
 
 from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.domain.measuring.isolation import Isolation
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.features.gate.cli.result import CODES
 from knowngood.app.features.gate.renderers.json import dump_decision
 from knowngood.app.features.gate.request import AttachedFile, GateRequest, rule
 from knowngood.app.knowledge.loader import load_knowledge
 from knowngood.app.store.engine import Engine, reading
 from knowngood.workers.agent.sandbox_policy import probe_host_sandbox
+from knowngood.workers.provision.index_config import read_index
 from tests.knowledge.test_shipped import POLICIES
+from tests.workers.registry import answering
 
 ROOT = Path(__file__).parents[2]
 CASES = int(os.environ.get("KNOWNGOOD_PACKAGE_CASES", "6"))
@@ -75,7 +80,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
         [*pip, "download", "--only-binary", ":all:", "-c", here, "-d", house, wheel], check=True, timeout=300
     )
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=300)
-    offline = ["install", "--no-index", "--find-links", str(house), "--compile", "knowngood"]
+    offline = ["install", "--no-index", "--find-links", str(house), "--compile", str(wheel)]
     subprocess.run([*pip, "--python", env / "bin" / "python", *offline], check=True, timeout=300)
     return env / "bin" / "knowngood"
 
@@ -111,34 +116,106 @@ def ask(installed: Path, tmp_path: Path) -> Ask:
     return asking
 
 
-def test_the_wheel_is_small_and_holds_one_package(wheel: Path) -> None:
+def test_the_wheel_is_small_and_holds_one_package_with_its_evidence(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
-    assert wheel.stat().st_size < 5_000_000
+    assert wheel.stat().st_size < 12_000_000
     assert {name.partition("/")[0] for name in names} == {"knowngood", "knowngood-0.2.0.dist-info"}
-    assert not [name for name in names if name.endswith((".gz", ".pyc"))]
+    evidence = {f"knowngood/repros/evidence/{bundle.name}" for bundle in shipped_evidence()}
+    assert {name for name in names if name.endswith((".gz", ".pyc"))} == evidence
     asked = [Requirement(line.partition(": ")[2]) for line in metadata.splitlines() if line.startswith("Requires-Dist")]
     core = {one.name for one in asked if one.marker is None}
     assert core == {"click", "cryptography", "packaging", "pydantic", "pyyaml", "regex"}
 
 
-@pytest.mark.parametrize("source", [ROOT, ROOT / "repros" / "evidence"], ids=["knowngood", "knowngood-evidence"])
-def test_every_build_is_the_same_bytes_and_so_is_one_from_the_sdist(source: Path, tmp_path: Path) -> None:
-    sdist = build(tmp_path / "sdist", source, "--sdist")
-    made = [build(tmp_path / "one", source, "--wheel"), build(tmp_path / "two", source, "--wheel")]
+@pytest.fixture(scope="module")
+def nowhere() -> Iterator[tuple[str, list[str]]]:
+    """An index that has all but names with `knowngood` in them, its address, and the projects it was asked for."""
+    ordinary = read_index().variables.get("UV_DEFAULT_INDEX", "https://pypi.org/simple").rstrip("/")
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            project = self.path.removeprefix("/simple/").strip("/")
+            asked.append(project)
+            self.send_response(404 if "knowngood" in project else 302)
+            self.send_header("Location", f"{ordinary}/{project}/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with answering(Handler) as port:
+        yield f"http://127.0.0.1:{port}/simple/", asked
+
+
+def extras_of(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read("knowngood-0.2.0.dist-info/METADATA").decode()
+    return re.findall(r"^Provides-Extra: (.+)$", metadata, re.MULTILINE)
+
+
+def test_no_extra_asks_an_index_for_a_name_of_ours(wheel: Path, nowhere: tuple[str, list[str]], tmp_path: Path) -> None:
+    index, asked = nowhere
+    environment = {name: value for name, value in os.environ.items() if "INDEX" not in name}
+    environment |= {
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_NO_CONFIG": "1",
+        "PIP_INDEX_URL": index,
+        "UV_DEFAULT_INDEX": index,
+    }
+    extras = extras_of(wheel)
+    assert set(extras) == {"server", "postgres", "ray", "local"}
+    for extra in extras:
+        wanted = tmp_path / "wanted.in"
+        wanted.write_text(f"knowngood[{extra}] @ {wheel.as_uri()}\n")
+        resolve = [find_uv_bin(), "pip", "compile", "-q", "--python", sys.executable, str(wanted)]
+        subprocess.run(resolve, env=environment, check=True, capture_output=True, timeout=300)
+        if extra != "local":  # pip resolves torch by fetching it; the rest is installed here
+            pip = [sys.executable, "-m", "pip", "install", "-qq", "--dry-run"]
+            subprocess.run([*pip, f"{wheel}[{extra}]"], env=environment, check=True, capture_output=True, timeout=300)
+    assert {"click", "psycopg", "ray", "torch"} <= set(asked)
+    assert [project for project in asked if "knowngood" in project] == []
+
+
+def test_every_build_is_the_same_bytes_and_so_is_one_from_the_sdist(tmp_path: Path) -> None:
+    sdist = build(tmp_path / "sdist", ROOT, "--sdist")
+    made = [build(tmp_path / "one", ROOT, "--wheel"), build(tmp_path / "two", ROOT, "--wheel")]
     made.append(build(tmp_path / "three", sdist, "--wheel"))
     assert len({hashlib.sha256(one.read_bytes()).hexdigest() for one in made}) == 1
 
 
+def test_files_that_its_sentences_name_are_in_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        files = set(archive.namelist())
+        sources = [name for name in files if re.match(r"knowngood/(app|workers)/.*\.py$", name)]
+        named = {found for name in sources for found in files_named_in(archive.read(name).decode())}
+    assert "repros/builds.toml" in named
+    rooms = ("knowngood", "knowngood/app/documents")
+    assert [name for name in named if not any(f"{room}/{name}" in files for room in rooms)] == []
+
+
+def files_named_in(source: str) -> Iterator[str]:
+    """By what it says, and not by what it says of itself: docstrings are for those who have the source."""
+    tree = ast.parse(source)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield from re.findall(
+                r"(?<![\w/.-])(?:app|benchmarks|repros|tests|tools|workers)/[\w./-]+\.\w+", node.value
+            )
+
+
 @pytest.mark.parametrize("settings", [{}, {"PYTHONPATH": "."}], ids=["alone", "on the project's path"])
-def test_whoever_asks_needs_no_store_no_network_and_no_home(ask: Ask, settings: Mapping[str, str]) -> None:
+def test_whoever_asks_needs_no_store_no_network_and_no_home(ask: Ask, wheel: Path, settings: Mapping[str, str]) -> None:
     for question, code in QUESTIONS.items():
         done = ask(*question, **settings)
         assert done.returncode == code, (question, done.stderr)
         assert "Traceback" not in done.stderr
         if code == Exit.UNUSABLE:
-            assert 'install it with: pip install "knowngood[server]"' in done.stderr
+            assert f'install it with: pip install "{wheel}[server]"' in done.stderr
         else:
             assert re.search(r"results of \d{4}-\d\d-\d\d", done.stdout + done.stderr)
 

@@ -13,6 +13,7 @@ import uv
 from knowngood.app.data_dir import STORE
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON
 from knowngood.app.domain.measuring.isolation import Isolation, too_little
+from knowngood.app.installation import how_to_install
 from knowngood.app.sqlite_file import is_read_only
 from knowngood.workers.agent.process_guard import settle
 from knowngood.workers.agent.sandbox_policy import probe_cgroups, probe_host_sandbox
@@ -76,7 +77,7 @@ def check_uv() -> Check:
     try:
         path = uv.find_uv_bin()
     except FileNotFoundError:
-        return Check("uv", State.BAD, "uv is not there; install this project with its dependencies (pip install uv)")
+        return Check("uv", State.BAD, f"uv is not there; {how_to_install('server')}")
     return Check("uv", State.OK, f"found at {path}")
 
 

@@ -36,7 +36,6 @@ from knowngood.workers.provision.resolver import ProvisionFailure, Resolver, env
 from knowngood.workers.provision.uv_cli import Installer, InstallerFailed, ProcessObserver
 
 PRODUCT = "knowngood"
-_RESULTS = "knowngood-evidence"
 _ROOMS = ("app", "workers", "repros", "migrations")
 _PLATFORMS = {"manylinux_2_28_x86_64": "x86_64-manylinux_2_28", "manylinux_2_28_aarch64": "aarch64-manylinux_2_28"}
 
@@ -270,12 +269,10 @@ def _own_wheel() -> tuple[str, bytes]:
 
 
 def _requirements() -> list[str]:
-    """The worker's packages: this release's extra `server`, without the results, which a pack does not bring."""
+    """The worker's packages: this release's extra `server`."""
     asked = map(Requirement, distribution(PRODUCT).requires or ())
     return [
-        f"{one.name}{one.specifier}"
-        for one in asked
-        if one.name != _RESULTS and (one.marker is None or one.marker.evaluate({"extra": "server"}))
+        f"{one.name}{one.specifier}" for one in asked if one.marker is None or one.marker.evaluate({"extra": "server"})
     ]
 
 

@@ -28,6 +28,7 @@ from pydantic import TypeAdapter
 from knowngood.app.domain.errors import FleetUnusable
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.measuring.placement import labels_of
+from knowngood.app.installation import how_to_install
 from knowngood.workers.agent.process_guard import (
     end_with_everything,
     run_guarded,
@@ -191,7 +192,7 @@ def ray_environment(environ: Mapping[str, str]) -> dict[str, str]:
 def require_ray(environ: Mapping[str, str] = os.environ) -> None:
     """Raises FleetUnusable where Ray is not installed, or no token is to be found."""
     if find_spec("ray") is None:
-        raise FleetUnusable('Ray is not installed here; install it with: pip install "knowngood[ray]"')
+        raise FleetUnusable(f"Ray is not installed here; {how_to_install('ray')}")
     named = environ.get("RAY_AUTH_TOKEN_PATH")
     file = Path(named) if named else Path(environ.get("HOME", "/")) / ".ray" / "auth_token"
     with suppress(OSError):

@@ -79,7 +79,7 @@ def read_answers(folder: Path) -> Measured:
             for issue, classes in told.items()
         }
     except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        words = f"cannot be read ({error!r:.100}); write it anew with `python tools/answers.py`"
+        words = f"cannot be read ({error!r:.100}); `python -m tools.answers` in a checkout writes it anew"
         raise CatalogueProblems([FileProblem(file, 1, words)]) from None
 
 

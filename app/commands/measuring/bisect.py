@@ -1,6 +1,7 @@
 """`knowngood bisect`: the build that broke an issue, or mended it."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import click
 
@@ -16,7 +17,7 @@ from knowngood.app.features.bisect import cli as halving
 from knowngood.app.features.scheduling.pricing import price_as_json, tell_price
 from knowngood.app.settings import read_settings
 from knowngood.app.store.engine import reading
-from knowngood.app.store.queries import load_builds, load_hardware, load_known_attempts
+from knowngood.app.store.queries import load_builds, load_hardware, load_known_attempts, load_troubles
 
 
 def bisect(
@@ -63,8 +64,11 @@ def bisect(
 
     with stoppable() as stop:
         found = halving.search(engine, question, measure, stop, clock=now, full=full, confirm=confirm)
+    with reading(engine) as s:
+        kept = {build: trouble.sentence for build, trouble in load_troubles(s, work.runs) if trouble}
+    found = replace(found, kept=kept)
     if as_json:
         print_json(halving.as_json(question, found))
     else:
         halving.print_found(out, question, found)
-    return halving.CODES[found.answer.kind]
+    return found.code

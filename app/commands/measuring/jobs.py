@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,7 +28,15 @@ from knowngood.app.features.scheduling.pricing import SIZES_S, PricingContext
 from knowngood.app.settings import Settings
 from knowngood.app.store.engine import Engine, Session, reading, unit_of_work
 from knowngood.app.store.jobs.job_queue import DISPATCHER, cancel_run, create_run, take_lease
-from knowngood.app.store.queries import JobRow, load_builds, load_known_attempts, load_lease, load_run, load_runs
+from knowngood.app.store.queries import (
+    JobRow,
+    load_builds,
+    load_known_attempts,
+    load_lease,
+    load_run,
+    load_runs,
+    load_troubles,
+)
 from knowngood.app.store.records import JobState, RunState
 from knowngood.workers.dispatch.dispatcher import DispatcherBusy, DispatchOptions, dispatch, process_of
 from knowngood.workers.dispatch.local_transport import LocalTransport
@@ -49,11 +58,14 @@ def own_hardware() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Work:
-    """The means of a run: the settings, the pack it runs from, the builds that are used as this machine has them."""
+    """The means of a run: the settings, the pack it runs from, the builds that are used as this machine has them.
+    `runs` are those that were made with it.
+    """
 
     settings: Settings
     pack: OpenedPack | None = None
     adopted: Mapping[str, Path] = field(default_factory=dict)
+    runs: list[str] = field(default_factory=list)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -110,6 +122,7 @@ def run_planned(
         return ""
     err.print(to_do_in_words(planned), highlight=False)
     run_id, is_own = queue(engine, planned, asked, seen, replan)
+    work.runs.append(run_id)
     if not is_own:
         err.print("another `up` measures this already: following it")
     how = DispatchOptions(hardware=own_hardware(), run=run_id, until_idle=True, lease_s=work.settings.lease_s)
@@ -161,6 +174,17 @@ def places_of(planned: Sequence[PlannedJob]) -> Iterator[CellPlace]:
 def tell_found(settings: Settings, known: Known, places: Collection[CellPlace]) -> None:
     """Say what a run found in these cells, and whether this release's results say the same."""
     print_found(err, places, known, shipped().knowledge.known if settings.shipped else None)
+
+
+def tell_troubles(engine: Engine, work: Work) -> bool:
+    """Say what of a host kept arms of these runs from running; whether it kept every one."""
+    with reading(engine) as s:
+        troubles = [trouble for _, trouble in load_troubles(s, work.runs)]
+    first = {one.code: one.sentence for one in reversed(troubles) if one}
+    for code, count in Counter(one.code for one in troubles if one).most_common():
+        which = "no arm could" if count == len(troubles) else f"{count} of {len(troubles)} arms could not"
+        err.print(f"{which} run: {first[code]}", markup=False, highlight=False, soft_wrap=True)
+    return bool(troubles) and all(troubles)
 
 
 def unfinished_ups(s: Session) -> list[str]:

@@ -11,7 +11,7 @@ from knowngood.app.cli.exit_codes import Exit
 from knowngood.app.cli.output import err, out, print_json
 from knowngood.app.cli.signals import stoppable
 from knowngood.app.cli.stored import pick_builds, pick_issues
-from knowngood.app.commands.measuring.jobs import Work, own_hardware, run_planned
+from knowngood.app.commands.measuring.jobs import Work, own_hardware, run_planned, tell_troubles
 from knowngood.app.domain.measuring.planning import Sample
 from knowngood.app.features.quality import cli_recheck as again
 from knowngood.app.features.scheduling.pricing import price_as_json, tell_price
@@ -45,6 +45,7 @@ def recheck(
         return Exit.OK
     with stoppable() as stop, suppress(click.exceptions.Exit):  # stopped: what came until then is told
         run_planned(engine, work, drawn.jobs, {"cells": len(drawn.cells), "by": "recheck"}, stop)
+    tell_troubles(engine, work)
     found = again.compare(engine, rows, drawn)
     if as_json:
         print_json(again.as_json(found, sample.seed))

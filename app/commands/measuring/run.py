@@ -21,6 +21,7 @@ from knowngood.app.commands.measuring.jobs import (
     plan,
     run_planned,
     tell_found,
+    tell_troubles,
 )
 from knowngood.app.dashboard.matrix.cli import show
 from knowngood.app.domain.errors import BadRequest
@@ -100,10 +101,10 @@ def run(
         finally:
             if unpacked or output:
                 _write_results(engine, chosen, output or Path("knowngood-results.jsonl.gz"), unpacked)
-    known = known_now(engine)
+    known, is_kept = known_now(engine), tell_troubles(engine, work)
     show(known, chosen, as_json=as_json)
     tell_found(settings, known, places)
-    return ended(known, chosen, failing)
+    return Exit.UNUSABLE if is_kept else ended(known, chosen, failing)
 
 
 def _open_pack(settings: Settings, folder: Path) -> OpenedPack:

@@ -18,6 +18,7 @@ from knowngood.app.commands.measuring.jobs import (
     plan,
     run_planned,
     tell_found,
+    tell_troubles,
     unfinished_ups,
 )
 from knowngood.app.commands.migrate import derive_anew
@@ -25,7 +26,7 @@ from knowngood.app.commands.serve import Server, listen
 from knowngood.app.domain.measuring.planning import PlanRequest
 from knowngood.app.domain.verdicts.verdict import CellPlace
 from knowngood.app.features.bundles.cli import import_bundle
-from knowngood.app.features.bundles.shipped import DISTRIBUTION, shipped_evidence
+from knowngood.app.features.bundles.shipped import shipped_evidence
 from knowngood.app.features.scheduling.pricing import tell_price
 from knowngood.app.logging_setup import configure
 from knowngood.app.settings import read_settings
@@ -56,6 +57,7 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
             places.update(places_of(planned))
             asked = {"builds": [b.id for b in chosen.builds], "by": UP}
             seen.add(run_planned(engine, work, planned, asked, stop, seen, replan))
+        tell_troubles(engine, work)
         tell_found(settings, known_now(engine), places)
         if once:
             return
@@ -64,10 +66,7 @@ def up(*, host: str | None, port: int | None, builds: Sequence[str], once: bool)
 
 
 def _take_in_shipped(engine: Engine) -> None:
-    files = shipped_evidence()
-    if not files:
-        err.print(f"the results of this release are not installed; install them with: pip install {DISTRIBUTION}")
-    for file in files:
+    for file in shipped_evidence():
         import_bundle(engine, file, alone=True)
 
 

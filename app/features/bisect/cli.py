@@ -1,7 +1,7 @@
 """`knowngood bisect ISSUE --from A --to B`: which build broke it or mended it, in as few jobs as that takes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -57,12 +57,31 @@ class BisectQuestion:
 
 @dataclass(frozen=True)
 class BisectResult:
-    """`asked` are the builds that jobs were run for, in that order; `confirmed` those asked again to be sure."""
+    """`asked` are the builds that jobs were run for, in that order; `confirmed` those asked again to be sure. `kept`
+    are those of them that a trouble of the host kept from running, with its sentence.
+    """
 
     answer: SearchResult
     asked: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     is_stopped: bool = False
+    kept: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trouble(self) -> str:
+        """The trouble of the host that kept the one change from being narrowed at all; empty where none did."""
+        if self.answer.kind is not SearchOutcome.FOUND:
+            return ""
+        ran = {*self.asked} - self.kept.keys()
+        if any(one.fails is not None and one.build.id in ran for one in self.answer.search.points[1:-1]):
+            return ""
+        return next(
+            (self.kept[one.build.id] for one in self.answer.changes[0].between if one.build.id in self.kept), ""
+        )
+
+    @property
+    def code(self) -> Exit:
+        return Exit.INSUFFICIENT if self.trouble else CODES[self.answer.kind]
 
 
 def read_line(builds: Sequence[Build], one: str, other: str, python: str) -> tuple[Build, ...]:
@@ -173,6 +192,10 @@ def print_found(console: Console, question: BisectQuestion, found: BisectResult)
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
         console.print(f"  {point.label:<14} {_word(point):<18} {_how(point, found)}".rstrip(), markup=False)
+    if found.trouble:
+        console.print(
+            f"not narrowed, for nothing in between could be run: {found.trouble}", markup=False, soft_wrap=True
+        )
     for sentence in sentences(found.answer):
         console.print(sentence, markup=False, soft_wrap=True)
     console.print(_effort(found), markup=False, soft_wrap=True)
@@ -185,6 +208,8 @@ def _word(point: Point) -> str:
 
 
 def _how(point: Point, found: BisectResult) -> str:
+    if point.build.id in found.kept and point.fails is None:
+        return "could not be run"
     if point.build.id in found.asked:
         return "measured now"
     if point.build.id in found.confirmed:
@@ -218,6 +243,7 @@ def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
         "most_jobs": search.most_jobs,
         "confirming_jobs": len(found.confirmed),
         "stopped": found.is_stopped,
+        "kept_from_running": dict(found.kept),
     }
 
 

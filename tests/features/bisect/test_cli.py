@@ -1,7 +1,7 @@
 """The search over a real store, with answers that a test decides: what is asked, how often, and what is said."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -41,12 +41,13 @@ class World:
     engine: Engine
     truth: str
     asked: list[Mapping[str, int]] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
 
     def measure(self, planned: tuple[PlannedJob, ...]) -> None:
         """Every job through the queue; the baseline answers in turn what its build has to say."""
         signs = {build.id: SIGNS[sign] for build, sign in zip(BUILDS, self.truth, strict=True)}
         with unit_of_work(self.engine) as s:
-            create_run(s, planned, {"by": "test"}, NOON)
+            self.runs.append(create_run(s, planned, {"by": "test"}, NOON))
         for job in planned:
             self.asked.append({arm: sum(one.arm == arm for one in job.arms) for arm in {one.arm for one in job.arms}})
             with unit_of_work(self.engine) as s:
@@ -139,6 +140,23 @@ def test_a_build_that_infrastructure_kept_from_answering_is_asked_once_and_named
     assert len(found.asked) == len(set(found.asked)) <= found.answer.search.most_jobs
     assert found.answer.changes[0].interval.endswith("2.5.0]")
     assert any("2.4.0 gives no answer (inconclusive: " in one for one in sentences(found.answer))
+
+
+@pytest.mark.parametrize(
+    ("truth", "code"),
+    [("X??????.", 3), ("X??X???.", 0), ("X.??.?..", 0), ("????????", 3), (".......X", 0), ("X......X", 3)],
+)
+def test_a_range_that_the_host_kept_from_being_narrowed_at_all_is_no_answer(
+    world: Callable[[str], World], truth: str, code: int
+) -> None:
+    here = world(truth)
+    found = here.search()
+    with reading(here.engine) as s:
+        told = queries.load_troubles(s, here.runs)
+    assert {build for build, trouble in told if trouble} == {
+        build.id for build, sign in zip(BUILDS, truth, strict=True) if sign == "?" and build.id in found.asked
+    }
+    assert replace(found, kept={build: trouble.sentence for build, trouble in told if trouble}).code == code
 
 
 def test_old_evidence_is_asked_anew_with_its_control(world: Callable[[str], World]) -> None:
