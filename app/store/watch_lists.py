@@ -113,13 +113,6 @@ def load_watch_list(s: Session, name: str, version: int | None = None) -> WatchL
     return _Stored(row).listed if row and row["doc"] else None
 
 
-def load_watch_list_versions(s: Session, name: str) -> tuple[int, ...]:
-    """The numbers of the versions that say something, the newest first."""
-    said = sa.and_(watch_list_versions.c.name == name, watch_list_versions.c.doc != "")
-    query = sa.select(watch_list_versions.c.version).where(said).order_by(watch_list_versions.c.version.desc())
-    return tuple(s.execute(query).scalars())
-
-
 _COLUMNS = (
     watch_lists.c.name,
     watch_lists.c.owner,

@@ -30,6 +30,8 @@ REMOVED: dict[str, Removed] = {
     "/watchlists/~new": Removed(_LISTS),
     "/watchlists/{name}/edit": Removed(_LISTS),
     "/watchlists/{name}/remove": Removed(_LISTS),
+    "/charts/gained-and-lost.csv": Removed("this chart is no more; /compare says what two releases gain and lose"),
+    "/charts/ages.csv": Removed("this chart is no more; measured_at of /api/v1/matrix says how old evidence is"),
     "/api/v1/export/kcidb": Removed(
         "the KCIDB report is no more; /api/v1/export/bundle has the evidence, and /api/v1/matrix the verdicts"
     ),

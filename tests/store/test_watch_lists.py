@@ -18,7 +18,6 @@ from knowngood.app.store.tables import watch_list_versions
 from knowngood.app.store.watch_lists import (
     ListOwner,
     load_watch_list,
-    load_watch_list_versions,
     load_watch_lists,
     remove_watch_list,
     save_watch_list,
@@ -102,7 +101,6 @@ def test_a_removed_list_is_gone_and_its_versions_are_not(engine: Engine) -> None
     assert load(engine, 1) == first
     with reading(engine) as s:
         assert load_watch_lists(s) == {}
-        assert load_watch_list_versions(s, "vision") == (1,)
     with pytest.raises(UnknownWatchList, match='no watch list is called "vision"'):
         remove(engine)
 
@@ -112,8 +110,6 @@ def test_a_name_that_is_free_again_goes_on_counting_and_may_have_another_owner(e
     remove(engine)
     again = save(engine, FULL, OTHER)
     assert (again.version, again.owner) == (3, "other")
-    with reading(engine) as s:
-        assert load_watch_list_versions(s, "vision") == (3, 1)
 
 
 def test_a_list_belongs_to_its_owner(engine: Engine) -> None:

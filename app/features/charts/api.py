@@ -5,8 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from knowngood.app.dashboard.charts.pass_rate import pass_rate
-from knowngood.app.features.charts.ages import ages
-from knowngood.app.features.charts.gains import steps_between_releases
 from knowngood.app.features.charts.schemas import ChartsBody, LifespansBody, class_charts_body, lifespan_body
 from knowngood.app.features.charts.service import ChartsQuery, LifespansQuery, lifespans_asked
 from knowngood.app.store.engine import Session
@@ -17,21 +15,11 @@ router = APIRouter(tags=["charts"])
 
 @router.get("/charts", response_model=ChartsBody)
 def charts(context: Context, query: Annotated[ChartsQuery, Query()]) -> Response:
-    """By hardware class and measured release: how many issues stand how, and what is gained and lost from the release
-    before; and how old the evidence is.
-    """
+    """By hardware class and measured release: how many issues stand how."""
 
     def load(session: Session) -> ChartsBody:
         known = context.known(session)
-        classes = query.classes(known)
-        return ChartsBody(
-            classes=[
-                class_charts_body(
-                    pass_rate(known, one), steps_between_releases(known, one), ages(known, one, context.now)
-                )
-                for one in classes
-            ]
-        )
+        return ChartsBody(classes=[class_charts_body(pass_rate(known, one)) for one in query.classes(known)])
 
     return context.answer(load, context.json)
 

@@ -8,11 +8,8 @@ from typing import Annotated
 from knowngood.app.dashboard.charts.lifespans import Lifespan, Segment
 from knowngood.app.dashboard.charts.pass_rate import PassRate, ReleaseTally
 from knowngood.app.domain.verdicts.status import Prospect
-from knowngood.app.features.charts.ages import UP_TO_DAYS
-from knowngood.app.features.charts.gains import Step
-from knowngood.app.features.compare.comparison import Group
 from knowngood.app.web.json_body import Body, read_from, rounded
-from knowngood.app.web.urls import cell_address, compare_address
+from knowngood.app.web.urls import cell_address
 
 
 class ReleaseTallyBody(Body):
@@ -25,34 +22,11 @@ class ReleaseTallyBody(Body):
     rate: Annotated[float | None, rounded(4)]
 
 
-class StepBody(Body):
-    """The counts of a comparison of two releases: `gained` are its `fixed`, `lost` its `newly_broken`, of which
-    `lost_with_workaround` have one that helps.
-    """
-
-    before: str = read_from("before", "id")
-    after: str = read_from("after", "id")
-    gained: int
-    lost: int
-    lost_with_workaround: int
-    counts: dict[Group, int]
-    url: str
-
-
-class AgeBody(Body):
-    """How many measured cells are at most so many days old, and older than those before; null: older than all."""
-
-    up_to_days: int | None
-    cells: int
-
-
 class ClassChartsBody(Body):
-    """The charts of one hardware class, over its measured releases, oldest first, and the age of its evidence."""
+    """The charts of one hardware class, over its measured releases, oldest first."""
 
     hardware: str
     pass_rate: list[ReleaseTallyBody]
-    gained_and_lost: list[StepBody]
-    ages: list[AgeBody]
 
 
 class ChartsBody(Body):
@@ -84,25 +58,8 @@ class LifespansBody(Body):
     lifespans: list[LifespanBody]
 
 
-def class_charts_body(rates: PassRate, steps: Iterable[Step], ages: Iterable[int]) -> ClassChartsBody:
-    return ClassChartsBody(
-        hardware=rates.hardware,
-        pass_rate=[ReleaseTallyBody.of(one) for one in rates.releases],
-        gained_and_lost=[_step_body(one, rates.hardware) for one in steps],
-        ages=[AgeBody(up_to_days=days, cells=count) for days, count in zip((*UP_TO_DAYS, None), ages, strict=True)],
-    )
-
-
-def _step_body(one: Step, hardware: str) -> StepBody:
-    return StepBody(
-        before=one.before.id,
-        after=one.after.id,
-        gained=one.gained,
-        lost=one.lost,
-        lost_with_workaround=one.lost_with_workaround,
-        counts=dict(one.counts),
-        url=compare_address(one.before.id, one.after.id, hardware=hardware),
-    )
+def class_charts_body(rates: PassRate) -> ClassChartsBody:
+    return ClassChartsBody(hardware=rates.hardware, pass_rate=[ReleaseTallyBody.of(one) for one in rates.releases])
 
 
 def lifespan_body(one: Lifespan) -> LifespanBody:
@@ -134,34 +91,6 @@ def pass_rate_csv(rates: Iterable[PassRate]) -> bytes:
 def _tally_row(hardware: str, one: ReleaseTally) -> Sequence[object]:
     rate = "" if one.rate is None else f"{one.rate:.4f}"
     return (hardware, one.release, one.build.id, *(one.counts[prospect] for prospect in Prospect), one.answered, rate)
-
-
-def gains_csv(steps: Iterable[tuple[str, Step]]) -> bytes:
-    head = ("hardware", "before", "after", "gained", "lost", "lost_with_workaround", *Group)
-    return _csv(
-        head,
-        (
-            (
-                hardware,
-                one.before.id,
-                one.after.id,
-                one.gained,
-                one.lost,
-                one.lost_with_workaround,
-                *(one.counts[group] for group in Group),
-            )
-            for hardware, one in steps
-        ),
-    )
-
-
-def ages_csv(ages: Iterable[tuple[str, Sequence[int]]]) -> bytes:
-    rows = (
-        (hardware, days, count)
-        for hardware, counts in ages
-        for days, count in zip((*UP_TO_DAYS, ""), counts, strict=True)
-    )
-    return _csv(("hardware", "up_to_days", "cells"), rows)
 
 
 def lifespans_csv(spans: Iterable[Lifespan]) -> bytes:

@@ -62,16 +62,6 @@ def _steps_of(issues: Collection[str]) -> sa.ColumnElement[bool]:
     return sa.and_(events.c.issue.in_(sorted(issues)), sa.text("events.issue <> ''"))
 
 
-def load_news_of_causes(s: Session, after: int, until: int) -> tuple[CellNews, ...]:
-    """Every step of the causes that came to their end after event `after` and not after event `until`: runs are over
-    when they are finished, and all else is one commit.
-    """
-    within = sa.and_(events.c.id > after, events.c.id <= until)
-    over = sa.select(events.c.run).where(events.c.kind == RUN_OVER, within)
-    told = sa.or_(events.c.run.in_(over), sa.and_(events.c.run == "", within))
-    return _all_news(s, s.execute(sa.select(events).where(events.c.kind == CHANGED, told).order_by(events.c.id)).all())
-
-
 def load_earlier(s: Session, news: Sequence[CellNews]) -> Earlier:
     """Earlier measurements, before these steps, of the cells that they say were not measured.
 

@@ -4,8 +4,6 @@ import csv
 import io
 import re
 from collections import Counter
-from datetime import datetime
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from knowngood.app.web.middleware.headers import CONTENT_SECURITY_POLICY
 from knowngood.app.web.urls import MATRIX
 from tests.make import HARDWARE
 from tests.web.asking import shown
-from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, NOW, OLD, SILENT
+from tests.web.given import BAD, GOOD, GPU_CLASS, MASK, OLD, SILENT
 
 LINE = [OLD, BAD, GOOD]  # the measured releases: another Triton and a CPU wheel are off the line
 
@@ -60,70 +58,29 @@ def test_the_json_counts_what_the_matrix_counts(client: TestClient) -> None:
         assert told == {build.id: expected[build.id] for build in line}
 
 
-def test_gained_and_lost_are_those_of_the_comparison_that_the_bar_leads_to(client: TestClient) -> None:
-    (cpu, gpu) = get(client, "/api/v1/charts")["classes"]
-    assert [(one["before"], one["after"]) for one in cpu["gained_and_lost"]] == [(OLD.id, BAD.id), (BAD.id, GOOD.id)]
-    assert gpu["gained_and_lost"] == []
-    assert any(one["gained"] or one["lost"] for one in cpu["gained_and_lost"])
-    for one in cpu["gained_and_lost"]:
-        compared = get(client, f"/api/v1{one['url']}")
-        assert one["counts"] == {group: compared["groups"].get(group, 0) for group in one["counts"]}
-        assert (one["gained"], one["lost"]) == (one["counts"]["fixed"], one["counts"]["newly_broken"])
-
-
 def test_what_is_drawn_is_in_proportion_and_stands_in_the_table_and_the_csv(client: TestClient) -> None:
     page = shown(client, "/charts", ChartsPage)
     body = {one["hardware"]: one for one in get(client, "/api/v1/charts")["classes"]}
     hues = {"passes": "passes", "needs_workaround": "cure", "fails": "fails", "not_known": "notrun"}
     for one in page.classes:
-        rates, gains, ages = one.charts
-        releases, steps = body[one.hardware]["pass_rate"], body[one.hardware]["gained_and_lost"]
+        (rates,) = one.charts
+        releases = body[one.hardware]["pass_rate"]
         tallest = max(sum(release["counts"][stand] for stand in hues) for release in releases)
         for at, release in enumerate(releases):
             heights = {box.sign: box.height for box in rates.boxes if at <= box.x / 100 * len(releases) < at + 1}
             expected = {hue: 150 * release["counts"][stand] / tallest for stand, hue in hues.items()}
             assert heights == {hue: pytest.approx(height, abs=0.01) for hue, height in expected.items() if height}
             assert [int(n) for n in rates.rows[at][2:6]] == [release["counts"][stand] for stand in hues]
-        told = [step["cells"] for step in body[one.hardware]["ages"]]
-        assert [int(row[1]) for row in ages.rows] == told
-        assert [int(row["cells"]) for row in read_csv(client, ages.csv_address)] == told
-        assert [row[:4] for row in gains.rows] == [
-            (step["after"], step["before"], str(step["gained"]), str(step["lost"])) for step in steps
-        ]
-        unit = 75 / max([max(step["gained"], step["lost"]) for step in steps] or [1])
-        for at, step in enumerate(steps):
-            drawn = [box for box in gains.boxes if at <= box.x / 100 * len(steps) < at + 1]
-            up = sum(box.height for box in drawn if box.sign == "passes")
-            down = sum(box.height for box in drawn if box.sign != "passes")
-            assert (up, down) == pytest.approx((unit * step["gained"], unit * step["lost"]), abs=0.01)
         listed = read_csv(client, rates.csv_address)
         assert [{stand: int(row[stand]) for stand in hues} for row in listed] == [
             {stand: release["counts"][stand] for stand in hues} for release in releases
         ]
-        assert [
-            (row["before"], int(row["gained"]), int(row["lost"])) for row in read_csv(client, gains.csv_address)
-        ] == [(step["before"], step["gained"], step["lost"]) for step in steps]
-
-
-def test_evidence_is_counted_by_its_age(client: TestClient) -> None:
-    told = {one["hardware"]: one["ages"] for one in get(client, "/api/v1/charts")["classes"]}
-    for hardware, classes in told.items():
-        days = [
-            (NOW - datetime.fromisoformat(cell["measured_at"])).total_seconds() / 86400
-            for cell in get(client, f"/api/v1/matrix?hardware={hardware}")["cells"]
-            if cell["measured_at"] and cell["assurance"] != "inferred"
-        ]
-        ends = [0, *(one["up_to_days"] or 10**6 for one in classes)]
-        expected = [sum(1 for day in days if low < day <= high) for low, high in pairwise(ends)]
-        assert [one["cells"] for one in classes] == expected
-    assert sum(one["cells"] for one in told[HARDWARE][:1]) > 0
-    assert told[HARDWARE][-1]["cells"] > 0  # the oldest build was measured long ago
 
 
 def test_every_bar_is_named_and_leads_somewhere(client: TestClient) -> None:
     text = client.get("/charts").text
     names = re.findall(r'<a href="(/[^"]+)" aria-label="([^"]+)"><rect class="place"', text)
-    assert len(names) == len(LINE) + 2 + 1  # releases and steps on the CPU, one release on the GPU
+    assert len(names) == len(LINE) + 1  # releases on the CPU, one on the GPU
     assert any(name.startswith(f"{BAD.id}: ") and "fails" in name for _, name in names)
     for address, _ in names:
         assert client.get(address.replace("&amp;", "&")).status_code == 200
@@ -163,8 +120,6 @@ def test_an_empty_store_says_so(own: TestClient) -> None:
         {
             "hardware": HARDWARE,
             "pass_rate": [],
-            "gained_and_lost": [],
-            "ages": [{"up_to_days": days, "cells": 0} for days in (7, 30, 90, 180, None)],
         }
     ]
 

@@ -12,14 +12,12 @@ from knowngood.app.domain.verdicts.verdict import CellKey, Verdict, WorkaroundVe
 from knowngood.app.features.bundles.store import export_bundle, take_in_bundle
 from knowngood.app.store.catalogue import save_catalogue
 from knowngood.app.store.engine import Engine, connect, reading, unit_of_work
-from knowngood.app.store.evidence.changes import load_earlier, load_news, load_news_of_causes
+from knowngood.app.store.evidence.changes import load_earlier, load_news
 from knowngood.app.store.evidence.notes import add_note
-from knowngood.app.store.jobs.event_recorder import record_event
-from knowngood.app.store.queries import load_last_event
 from knowngood.app.store.state.migrations import migrate
 from knowngood.app.store.tables import events
 from tests.make import HARDWARE, NOON, make_build, make_issue
-from tests.store.given import claim, ended, finished, given_results, given_run
+from tests.store.given import given_results, given_run
 
 ISSUE, OTHER = make_issue("toy-1"), make_issue("toy-2")
 BUILD, SECOND = make_build("2.6.0+cu124"), make_build("2.7.0+cu126")
@@ -158,25 +156,3 @@ def test_what_a_cell_said_before_its_repro_was_edited_is_found_however_long_ago(
     (change,) = changes_of(newest, earlier)
     assert (change.turns[0].is_first, change.turns[0].earlier) == (False, Verdict.AFFECTED)
     assert change.turns[0].workarounds["aot_eager"].news is CureNews.NO_LONGER_NEEDED
-
-
-def test_a_run_is_told_whole_once_it_is_over_and_not_before(engine: Engine) -> None:
-    run = given_run(engine, [ISSUE], [BUILD, SECOND])
-    with reading(engine) as s:
-        begun = load_last_event(s)
-    spec = claim(engine)
-    for arm in spec.arms:
-        with unit_of_work(engine) as s:
-            record_event(s, finished(spec, arm, Outcome.MATCH if arm.arm == "baseline" else Outcome.PASS), NOON)
-    with unit_of_work(engine) as s:
-        record_event(s, ended(spec), NOON)
-    with reading(engine) as s:
-        half = load_last_event(s)
-        assert load_news_of_causes(s, begun, half) == ()
-    given_results(engine)
-    with reading(engine) as s:
-        last = load_last_event(s)
-        told = load_news_of_causes(s, half, last)
-        assert told == load_news(s, 100)
-        assert load_news_of_causes(s, last, last) == ()
-    assert {(one.run, one.build) for one in told} == {(run, BUILD.id), (run, SECOND.id)}
