@@ -1,1 +1,1 @@
-"""The query language of the matrix: text, JSON, what it selects."""
+"""The query language of the matrix: its text, what it selects."""

@@ -14,8 +14,7 @@ from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.domain.verdicts.matrix import complete
 from knowngood.app.domain.verdicts.verdict import Cell
 from knowngood.app.query.evaluate import View, columns_left, matching, needs_cells, of_issues
-from knowngood.app.query.json_form import read_query
-from knowngood.app.query.parser import BadQuery, Query
+from knowngood.app.query.parser import BadQuery, Query, parse
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class QueryOption:
 def read_asked(text: str, name: str = "--query") -> QueryOption:
     """Raises BadRequest, which shows the place. `name` is what the text was given as."""
     try:
-        return QueryOption(text, read_query(text), name)
+        return QueryOption(text, parse(text), name)
     except BadQuery as error:
         raise _refusal(text, error, name) from None
 

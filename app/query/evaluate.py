@@ -4,33 +4,26 @@ An issue is looked at with the cells of all columns that are shown. Rules that a
 
 - Conditions on cells that stand side by side speak of one and the same cell.
 - Conditions on columns narrow what all that stands beside them speaks of; at the top they narrow what is shown.
-- What was not measured satisfies no claim of what a measurement would say; neither does its opposite.
 - The Pythons of one build are one cell while their answers agree.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
-from operator import attrgetter, eq, ge, gt, itemgetter, le, lt, ne
+from operator import attrgetter, itemgetter
 from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.issue import Issue
-from knowngood.app.domain.verdicts.history import is_release
 from knowngood.app.domain.verdicts.matrix import tells_most
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict
-from knowngood.app.query.fields import Kind, about_build, about_cell, about_class, about_issue, verdict_told
+from knowngood.app.query.fields import Kind, about_build, about_cell, about_class, about_issue
 from knowngood.app.query.parser import (
     And,
     Atom,
     BadQuery,
-    Claimed,
-    Counted,
-    InOrder,
     Not,
     Or,
-    Quantifier,
     Query,
     Text,
     atoms_of,
@@ -40,7 +33,7 @@ from knowngood.app.query.parser import (
 Lines = Sequence[Sequence[Cell]]  # per hardware class, a cell for each build
 Scope = tuple[int, ...]  # places of builds
 _Test = Callable[[Issue, Lines], bool]
-_Told = Callable[[int, Cell], bool | None]  # of the cell at a place: yes, no, or nothing tells
+_Told = Callable[[int, Cell], bool]  # of the cell at a place
 
 _T = TypeVar("_T")
 _verdict = attrgetter("verdict")
@@ -73,8 +66,11 @@ def needs_cells(query: Query) -> bool:
             return needs_cells(inner)
         case And(queries) | Or(queries):
             return any(needs_cells(one) for one in queries)
-        case Claimed() | Counted() | InOrder():
-            return True
+
+
+def conditions_on_cells(query: Query) -> int:
+    """How often each cell may be asked, at most."""
+    return sum(len(atom.values) for atom in atoms_of(query) if atom.kind is Kind.CELL)
 
 
 def of_issues(query: Query) -> Callable[[Issue], bool]:
@@ -196,12 +192,6 @@ def _test(query: Query, scope: Scope, view: View) -> _Test:
         case Not(inner):
             test = _test(inner, scope, view)
             return lambda issue, lines: not test(issue, lines)
-        case Claimed():
-            return _claimed(query, scope, view)
-        case Counted():
-            return _counted(query, scope, view)
-        case InOrder():
-            return _in_order(query, scope, view)
         case _:
             raise AssertionError(query)
 
@@ -214,9 +204,10 @@ def _conjunction(queries: Sequence[Query], scope: Scope, view: View) -> _Test:
         return lambda _issue, _lines: False
     rest = [one for one in queries if not _is_place(one)]
     of_cells = [one for one in rest if _is_of_a_cell(one)]
-    tests = [_test(one, scope, view) for one in sorted(rest, key=needs_cells) if one not in of_cells]
+    others = [one for one in rest if not _is_of_a_cell(one)]
+    tests = [_test(one, scope, view) for one in sorted(others, key=needs_cells)]
     if of_cells:
-        tests.append(_some(_range(scope, of_cells, view, passes_absent=False)))
+        tests.append(_some(_range(scope, of_cells, view)))
     return lambda issue, lines: all(test(issue, lines) for test in tests)
 
 
@@ -252,43 +243,20 @@ def _told(query: Query, view: View) -> _Told:
         return lambda at, _: holds[at]
     match query:
         case Atom("status"):
-            of_verdict = verdict_told(_verdicts(query))
-            return lambda _, cell: of_verdict(cell.verdict)
+            verdicts = _verdicts(query)
+            return lambda _, cell: cell.verdict in verdicts
         case Atom(field, values):
             tests = [about_cell(field, value, view.builds, view.now) for value in values]
-            return tests[0] if len(tests) == 1 else lambda at, cell: _either(test(at, cell) for test in tests)
-        case Not(inner):
-            denied = _told(inner, view)
-            return lambda at, cell: _opposite(denied(at, cell))
+            return tests[0] if len(tests) == 1 else lambda at, cell: any(test(at, cell) for test in tests)
         case Or(queries):
             told = [_told(one, view) for one in queries]
-            return lambda at, cell: _either(one(at, cell) for one in told)
+            return lambda at, cell: any(one(at, cell) for one in told)
         case _:
             raise AssertionError(query)
 
 
 def _verdicts(atom: Atom) -> frozenset[Verdict]:
     return frozenset(Verdict(value) for value in atom.values)
-
-
-def _either(answers: Iterable[bool | None]) -> bool | None:
-    """Yes where any is; else nothing tells where any says nothing."""
-    silent = False
-    for answer in answers:
-        if answer:
-            return True
-        silent = silent or answer is None
-    return None if silent else False
-
-
-def _opposite(answer: bool | None) -> bool | None:  # noqa: FBT001 - three answers, no flag
-    return None if answer is None else not answer
-
-
-# -- quantifiers -------------------------------------------------------------------------------------------------------
-
-
-_ABSENT = Verdict.NOT_APPLICABLE
 
 
 @dataclass(frozen=True)
@@ -339,24 +307,14 @@ def _standing(family: Scope, line: Sequence[Cell]) -> Iterable[tuple[int, Cell]]
     return (next((at, cell) for at, cell in cells if cell is most),)
 
 
-def _range(scope: Scope, conditions: Iterable[Query], view: View, *, passes_absent: bool) -> _Range:
-    """Columns are chosen before Pythons are taken together: `python:3.12` means its own answers.
-
-    With `passes_absent` cells where the issue cannot exist are left out.
-    """
-    places = [_combined(one, about_build) for one in conditions if _is_place(one)]
-    chosen = tuple(at for at in scope if all(test(view.builds[at]) for test in places))
-    of_cells = [one for one in conditions if not _is_place(one)]
-    verdicts = _EVERY - {_ABSENT} if passes_absent else _EVERY
+def _range(scope: Scope, of_cells: Iterable[Query], view: View) -> _Range:
+    verdicts = frozenset(Verdict)
     for one in of_cells:
         if isinstance(one, Atom) and one.field == "status":
             verdicts &= _verdicts(one)
     others = (one for one in of_cells if not (isinstance(one, Atom) and one.field == "status"))
     tests = tuple(_told(one, view) for one in sorted(others, key=_price))
-    return _Range(chosen, _families(chosen, view), verdicts, tests, _picker(chosen, view))
-
-
-_EVERY = frozenset(Verdict)
+    return _Range(scope, _families(scope, view), verdicts, tests, _picker(scope, view))
 
 
 def _price(query: Query) -> bool:
@@ -364,101 +322,8 @@ def _price(query: Query) -> bool:
     return any(atom.field in {"cure", "reason"} for atom in atoms_of(query))
 
 
-def _names_absent(terms: Iterable[Query]) -> bool:
-    """Where an issue cannot exist nothing is claimed of it, unless the words are about just that."""
-    atoms = [atom for term in terms for atom in atoms_of(term)]
-    return any(atom.field == "status" and _ABSENT.value in atom.values for atom in atoms)
-
-
 def _families(scope: Iterable[int], view: View) -> tuple[Scope, ...]:
     families: dict[object, list[int]] = {}
     for at in scope:
         families.setdefault(view.builds[at].build_id.apart_from_python, []).append(at)
     return tuple(tuple(family) for family in families.values())
-
-
-def _claimed(query: Claimed, scope: Scope, view: View) -> _Test:
-    """A claim over nothing is no claim: `all` and `none` need at least one cell, and an answer from each."""
-    passes_absent = not _names_absent((*query.where, query.claim))
-    if query.quantifier is Quantifier.EXISTS:
-        return _some(_range(scope, (*query.where, query.claim), view, passes_absent=passes_absent))
-    range_ = _range(scope, query.where, view, passes_absent=passes_absent)
-    wanted = query.quantifier is Quantifier.ALL
-    if range_.is_of_verdicts and query.claim.field == "status":
-        return _claimed_of_verdicts(range_, _verdicts(query.claim), wanted=wanted)
-    told = _told(query.claim, view)
-
-    def test(_: Issue, lines: Lines) -> bool:
-        some = False
-        for line in lines:
-            for at, cell in range_.cells(line):
-                if told(at, cell) is not wanted:
-                    return False
-                some = True
-        return some
-
-    return test
-
-
-def _claimed_of_verdicts(range_: _Range, claimed: frozenset[Verdict], *, wanted: bool) -> _Test:
-    """The same, asked once for each verdict that is there instead of once for each cell."""
-    told = verdict_told(claimed)
-    fitting = frozenset(verdict for verdict in Verdict if told(verdict) is wanted)
-    pick, verdicts = range_.pick, range_.verdicts
-
-    def test(_: Issue, lines: Lines) -> bool:
-        found = {verdict for line in lines for verdict in set(map(_verdict, pick(line)))} & verdicts
-        return bool(found) and found <= fitting
-
-    return test
-
-
-def _counted(query: Counted, scope: Scope, view: View) -> _Test:
-    range_ = _range(scope, query.where, view, passes_absent=not _names_absent(query.where))
-    holds = _number_test(query.number)
-    if range_.is_of_verdicts:
-        is_counted, pick = range_.verdicts.__contains__, range_.pick
-        return lambda _, lines: holds(sum(sum(map(is_counted, map(_verdict, pick(line)))) for line in lines))
-    return lambda _, lines: holds(sum(1 for line in lines for _ in range_.cells(line)))
-
-
-_COMPARED: dict[str, Callable[[int, int], bool]] = {">=": ge, "<=": le, "!=": ne, ">": gt, "<": lt}
-
-
-def _number_test(number: str) -> Callable[[int], bool]:
-    if ".." in number:
-        low, high = number.split("..")
-        return lambda n: int(low or 0) <= n and (not high or n <= int(high))
-    sign, compared = next((pair for pair in _COMPARED.items() if number.startswith(pair[0])), ("", eq))
-    wanted = int(number.removeprefix(sign))
-    return lambda n: bool(compared(n, wanted))
-
-
-def _in_order(query: InOrder, scope: Scope, view: View) -> _Test:
-    """Each step at a later release than the one before; other releases may lie between. Each class for itself."""
-    steps = [frozenset(Verdict(word) for word in step) for step in query.steps]
-    on_line = tuple(at for at in scope if is_release(view.builds[at]))
-    releases = [tuple(group) for _, group in groupby(on_line, key=lambda at: view.builds[at].build_id.release)]
-    if len(releases) == len(on_line):
-        pick = _picker(on_line, view)
-        return lambda _, lines: any(_are_met(steps, map(_verdict, pick(line))) for line in lines)
-    return lambda _, lines: any(_are_met(steps, (_said(one, line) for one in releases)) for line in lines)
-
-
-def _are_met(steps: Sequence[frozenset[Verdict]], said: Iterable[Verdict | None]) -> bool:
-    left = iter(steps)
-    step = next(left)
-    for verdict in said:
-        if verdict in step:
-            following = next(left, None)
-            if following is None:
-                return True
-            step = following
-    return False
-
-
-def _said(release: Scope, line: Sequence[Cell]) -> Verdict | None:
-    """The verdict of the Pythons of one release; None where they contradict each other."""
-    verdicts = {line[at].verdict for at in release}
-    said = verdicts & CONCLUSIVE or verdicts
-    return next(iter(said)) if len(said) == 1 else None

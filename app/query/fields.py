@@ -1,7 +1,7 @@
 """The fields of the query language (app/query/parser.py): what each may be asked, and when the answer is yes.
 
-A field speaks of an issue, of a place (which columns are meant), or of a cell. What is asked of a cell has three
-answers: yes, no, and None where nothing was measured that could tell. A new field is one entry of FIELDS.
+A field speaks of an issue, of a place (which columns are meant), or of a cell. What was not measured has no age and no
+cure: nothing that is asked of them holds there. A new field is one entry of FIELDS.
 """
 
 import re
@@ -38,7 +38,7 @@ from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, Cell, Verdict, Wor
 
 AboutIssue = Callable[[Issue], bool]
 AboutBuild = Callable[[Build], bool]
-AboutCell = Callable[[int, Cell], bool | None]
+AboutCell = Callable[[int, Cell], bool]
 
 LONGEST_VALUE = 200
 _VERSION = "a torch release (2.6), a range (2.6..2.8, 2.8.., ..2.6), a comparison (>=2.6,<2.8) or a build id"
@@ -400,7 +400,7 @@ def about_class(_field: str, value: str) -> Callable[[str], bool]:
 
 
 def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -> AboutCell:
-    """Yes, no, or None where nothing was measured that could tell. Cells are asked with the place of their build."""
+    """Whether `value` is so of a cell, which is asked with the place of its build."""
     match field:
         case "age":
             return _age_test(value, now)
@@ -418,22 +418,6 @@ def about_cell(field: str, value: str, builds: Sequence[Build], now: datetime) -
             raise AssertionError(field)
 
 
-def verdict_told(wanted: frozenset[Verdict]) -> Callable[[Verdict], bool | None]:
-    """Whether a cell's verdict is one of `wanted`.
-
-    What was not measured says nothing of what a measurement would say; of what is known (not run, cannot say, ...)
-    every cell tells.
-    """
-    of_answers = not CONCLUSIVE.isdisjoint(wanted)
-
-    def told(verdict: Verdict) -> bool | None:
-        if verdict in wanted:
-            return True
-        return None if of_answers and verdict not in CONCLUSIVE else False
-
-    return told
-
-
 _ORDERS: dict[str, Callable[[datetime, datetime], bool]] = {"<": gt, "<=": ge, ">": lt, ">=": le}
 
 
@@ -442,25 +426,25 @@ def _age_test(value: str, now: datetime) -> AboutCell:
     sign, number, unit = _AGES.fullmatch(value).groups()  # type: ignore[union-attr]  # it was read before
     limit, compared = now - int(number) * _UNITS[unit], _ORDERS[sign]
 
-    def test(_: int, cell: Cell) -> bool | None:
+    def test(_: int, cell: Cell) -> bool:
         measured = cell.measured_at
-        return None if measured is None else compared(measured, limit)
+        return measured is not None and compared(measured, limit)
 
     return test
 
 
 def _stale_test(wanted: bool, limits: Sequence[datetime]) -> AboutCell:  # noqa: FBT001 - what the answer is to be
-    def test(at: int, cell: Cell) -> bool | None:
+    def test(at: int, cell: Cell) -> bool:
         measured = cell.measured_at
-        return None if measured is None else (measured < limits[at]) is wanted
+        return measured is not None and (measured < limits[at]) is wanted
 
     return test
 
 
 def _cure_test(wanted: WorkaroundVerdict) -> AboutCell:
-    def test(_: int, cell: Cell) -> bool | None:
+    def test(_: int, cell: Cell) -> bool:
         if cell.verdict not in CONCLUSIVE:
-            return None
+            return False
         for finding in cell.workarounds.values():  # noqa: SIM110 - thousands of cells, and any() takes twice as long
             if finding.verdict is wanted:
                 return True
@@ -472,9 +456,8 @@ def _cure_test(wanted: WorkaroundVerdict) -> AboutCell:
 _is_cured = _cure_test(WorkaroundVerdict.EFFECTIVE)
 
 
-def _no_cure(at: int, cell: Cell) -> bool | None:
-    cured = _is_cured(at, cell)
-    return None if cured is None else cell.verdict in FAILING and not cured
+def _no_cure(at: int, cell: Cell) -> bool:
+    return cell.verdict in CONCLUSIVE and cell.verdict in FAILING and not _is_cured(at, cell)
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------

@@ -11,15 +11,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NoReturn
 
 from knowngood.app.domain.errors import BadRequest
-from knowngood.app.query.fields import ALIASES, FIELDS, LONGEST_VALUE, VERDICTS, Field, Kind, UnfitValue, nearest_word
+from knowngood.app.query.fields import ALIASES, FIELDS, LONGEST_VALUE, Field, Kind, UnfitValue, nearest_word
 
 LONGEST = 2000  # characters
 DEEPEST = 20  # parentheses and denials within each other
-MOST = 200  # conditions
+MOST = 200  # conditions; each value of a field is one
+MOST_OF_CELLS = 40  # each is asked of every cell
 
 
 class BadQuery(BadRequest):
@@ -75,46 +75,16 @@ class Or:
     queries: tuple["Query", ...]
 
 
-class Quantifier(StrEnum):
-    ALL = "all"
-    NONE = "none"
-    EXISTS = "exists"
-
-
-Term = Atom | Not  # of a column or a cell; a Not holds such an Atom
-
-
-@dataclass(frozen=True)
-class Claimed:
-    """`all(where):claim`, `none(where):claim`, `exists(where):claim`."""
-
-    quantifier: Quantifier
-    where: tuple[Term, ...]
-    claim: Atom
-
-
-@dataclass(frozen=True)
-class Counted:
-    """`count(where):number`; `number` is `3`, `>=3`, `!=3` or `2..4`."""
-
-    where: tuple[Term, ...]
-    number: str
-
-
-@dataclass(frozen=True)
-class InOrder:
-    """`seq(affected,not_affected)`: verdicts in this order along the line of releases; each step is any of several."""
-
-    steps: tuple[tuple[str, ...], ...]
-
-
-Query = Text | Atom | Not | And | Or | Claimed | Counted | InOrder
+Query = Text | Atom | Not | And | Or
 
 EVERYTHING = And(())
 
 
 def parse(text: str) -> Query:
     """Read a query. Raises BadQuery, which points at the place."""
+    if (start := len(text) - len(text.lstrip())) < len(text) and text[start] == "{":
+        words = "queries as JSON are gone"
+        raise BadQuery(words, 'a query as text; to search for a "{", put it in quotes', column=start + 1, length=1)
     refuse_unprintable(text)
     if len(text) > LONGEST:
         raise BadQuery(
@@ -136,16 +106,16 @@ def refuse_unprintable(text: str) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 _FIELD = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(?!:)")
-_CALL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\(")
-_QUANTIFIERS = (*(one.value for one in Quantifier), "count", "seq")
+_GONE = re.compile(r"(all|none|exists|count|seq)\(", re.IGNORECASE)
+_CELLS_ELSEWHERE = (
+    "conditions on one cell; /api/v1/matrix and `knowngood matrix --json` give every cell to count or compare"
+)
+_INSTEAD = {
+    "exists": "its conditions side by side in parentheses: (build:2.7 status:flaky)",
+    "none": "a denial, which holds where nothing was measured too: -(build:2.8.. status:affected)",
+}
 _CONNECTIVES = ("and", "or", "not")
-_STARTS_BUILD = re.compile(r"[0-9<>=!~.]|torch-", re.IGNORECASE)
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_NUMBER = re.compile(r"(>=|<=|!=|==|=|>|<)?([0-9]{1,6})")
-_NUMBERS = re.compile(r"([0-9]{0,6})\.\.([0-9]{0,6})")
-_MOST_STEPS = 10
-_A_NUMBER = "a number: 3, >=3, <3, !=3 or 2..4"
-_A_CLAIM = "a verdict (not_affected) or a condition on a cell (cure:effective)"
 _SHOWN = 40
 
 
@@ -157,6 +127,7 @@ class _TextParser:
         self._at = 0
         self._depth = 0
         self._count = 0
+        self._count_of_cells = 0
 
     def read(self) -> Query:
         self._skip_blanks()
@@ -230,8 +201,9 @@ class _TextParser:
 
     def _condition(self) -> Query:
         self._count_one()
-        if called := _CALL.match(self._text, self._at):
-            return self._call(called)
+        if gone := _GONE.match(self._text, self._at):
+            word = gone[1].casefold()
+            self._fail(self._at, len(word), f'the quantifier "{word}" is gone', _INSTEAD.get(word, _CELLS_ELSEWHERE))
         if named := _FIELD.match(self._text, self._at):
             return self._atom(named)
         ((start, words),) = self._split_word("")
@@ -242,7 +214,16 @@ class _TextParser:
     def _count_one(self) -> None:
         self._count += 1
         if self._count > MOST:
-            self._fail(self._at, 1, "there are too many conditions", f"at most {MOST}")
+            self._fail(self._at, 1, "there are too many conditions", f"at most {MOST}, where each value counts")
+
+    def _count_values(self, of: Field, values: Sequence[str], start: int) -> None:
+        self._count += len(values) - 1
+        if of.kind is Kind.CELL:
+            self._count_of_cells += 1 if of.name == "status" else len(values)
+        for count, most, what in ((self._count, MOST, ""), (self._count_of_cells, MOST_OF_CELLS, " on cells")):
+            if count > most:
+                words = f"there are too many conditions{what}"
+                self._fail(start, self._at - start, words, f"at most {most}, where each value counts")
 
     def _atom(self, named: "re.Match[str]") -> Atom:
         start = self._at
@@ -263,6 +244,7 @@ class _TextParser:
 
     def _values(self, of: Field, start: int) -> Atom:
         values = [self._value(of, text, at) for at, text in self._split_word("|," if of.words else "|")]
+        self._count_values(of, values, start)
         return Atom(of.name, tuple(dict.fromkeys(values)), (start + 1, self._at - start))
 
     def _value(self, of: Field, text: str, at: int) -> str:
@@ -272,117 +254,12 @@ class _TextParser:
         except BadQuery as error:
             self._fail(at, length, error.found, error.expected, error.nearest)
 
-    # quantifiers
-
-    def _call(self, called: "re.Match[str]") -> Query:
-        name = called[1].casefold()
-        start = self._at
-        if name not in _QUANTIFIERS:
-            near = {"any": "exists", "some": "exists", "no": "none", "every": "all"}.get(name)
-            self._fail(
-                start,
-                len(called[1]),
-                f'there is no quantifier "{_short(called[1])}"',
-                f"one of {', '.join(_QUANTIFIERS)}; to search for it as text, put it in quotes",
-                near or nearest_word(name, _QUANTIFIERS),
-            )
-        self._at = called.end()
-        if name == "seq":
-            return self._sequence(start)
-        where = self._where(start)
-        if name == "count":
-            return Counted(where, self._number(start))
-        return Claimed(Quantifier(name), where, self._claim(start))
-
-    def _where(self, start: int) -> tuple[Term, ...]:
-        terms: list[Term] = []
-        while True:
-            self._skip_blanks()
-            if self._is_over() or self._sign == ")":
-                self._close(start)
-                return tuple(terms)
-            self._count_one()
-            terms.append(self._term())
-
-    def _term(self) -> Term:
-        if self._sign == "-":
-            self._at += 1
-            if self._is_over() or self._sign.isspace() or self._sign in "-)":
-                self._fail(self._at - 1, 1, 'a "-" before nothing', "a condition on columns or cells")
-            return Not(self._term_atom())
-        return self._term_atom()
-
-    def _term_atom(self) -> Atom:
-        """A field, or without its name a build or verdicts."""
-        start = self._at
-        if self._sign == "(" or _CALL.match(self._text, start):
-            self._fail(start, 1, "parentheses in a quantifier", "conditions on columns or cells, with blanks between")
-        named = _FIELD.match(self._text, start)
-        if named is None:
-            return self._values(FIELDS["build" if _STARTS_BUILD.match(self._text, start) else "status"], start)
-        atom = self._atom(named)
-        if atom.kind is Kind.ISSUE:
-            words = f'"{named[1]}" is of the whole issue'
-            self._fail(start, len(named[1]), words, "a condition on columns or cells here; write it outside")
-        return atom
-
-    def _claim(self, start: int) -> Atom:
-        self._colon(start, _A_CLAIM)
-        at = self._at
-        if self._sign == "-":
-            self._fail(at, 1, 'a "-" in a claim', _A_CLAIM)
-        atom = self._term_atom()
-        if atom.kind is Kind.PLACE:
-            self._fail(
-                at, self._at - at, "a claim that speaks of columns", f"{_A_CLAIM}; columns go in the parentheses"
-            )
-        return atom
-
-    def _number(self, start: int) -> str:
-        self._colon(start, _A_NUMBER)
-        ((at, word),) = self._split_word("")
-        try:
-            return fit_number(word)
-        except BadQuery as error:
-            self._fail(at, self._at - at, error.found, error.expected)
-
-    def _colon(self, start: int, expected: str) -> None:
-        if not self._text.startswith(":", self._at):
-            self._fail(start, self._at - start, "a quantifier that claims nothing", f'":" and {expected}')
-        self._at += 1
-        if self._is_over() or self._sign.isspace() or self._sign == ")":
-            self._fail(start, self._at - start, "a quantifier that claims nothing", expected)
-
-    def _sequence(self, start: int) -> InOrder:
-        steps: list[tuple[str, ...]] = []
-        while True:
-            self._skip_blanks()
-            if self._is_over() or self._sign in "),":
-                self._fail(self._at, 0 if self._is_over() else 1, "a step without a verdict", _one_of(VERDICTS))
-            steps.append(self._step())
-            self._skip_blanks()
-            if self._is_over() or self._sign != ",":
-                break
-            self._at += 1
-        if not self._is_over() and self._sign != ")":
-            self._fail(self._at, 1, "steps with nothing between", 'a "," before the next step')
-        self._close(start)
-        try:
-            return InOrder(fit_steps(steps))
-        except BadQuery as error:
-            self._fail(start, self._at - start, error.found, error.expected)
-
-    def _step(self) -> tuple[str, ...]:
-        verdicts = FIELDS["status"]
-        found = [self._value(verdicts, text, at) for at, text in self._split_word("|", ends=",")]
-        return tuple(dict.fromkeys(found))
-
     # words
 
-    def _split_word(self, separators: str, ends: str = "") -> list[tuple[int, str]]:
+    def _split_word(self, separators: str) -> list[tuple[int, str]]:
         """The word here, in its parts between `separators`, each with its place; quotes hold whatever they enclose."""
         parts = [(self._at, "")]
-        while not self._is_over() and not self._sign.isspace() and self._sign not in f"(){ends}":
+        while not self._is_over() and not self._sign.isspace() and self._sign not in "()":
             start, found = parts[-1]
             if self._sign == '"':
                 parts[-1] = (start, found + self._quoted())
@@ -445,25 +322,6 @@ def fit_value(of: Field, text: str) -> str:
         raise BadQuery(f'{of.name} is never "{_short(text)}"', error.expected, nearest=error.nearest) from None
 
 
-def fit_number(text: str) -> str:
-    """The number of a count, in its one way of writing. Raises BadQuery, which points nowhere."""
-    if found := _NUMBER.fullmatch(text):
-        sign = "" if found[1] in {None, "=", "=="} else found[1]
-        return f"{sign}{int(found[2])}"
-    between = _NUMBERS.fullmatch(text)
-    if between is None or not (between[1] or between[2]):
-        raise BadQuery(f'a count is never "{_short(text)}"', _A_NUMBER)
-    return "..".join(str(int(end)) if end else "" for end in between.groups())
-
-
-def fit_steps(steps: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-    """Raises BadQuery, which points nowhere."""
-    if not 2 <= len(steps) <= _MOST_STEPS:  # noqa: PLR2004 - one step is no order
-        words = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
-        raise BadQuery(f"a sequence of {words}", f"2 to {_MOST_STEPS} of them, with commas between")
-    return tuple(steps)
-
-
 def told_of(of: Field) -> str:
     """The values that a field takes, in words."""
     return _one_of(of.words) if of.words else of.about
@@ -493,12 +351,6 @@ def written(query: Query) -> str:
             return _text_written(words)
         case Atom(name, values):
             return f"{name}:{_values_written(name, values)}"
-        case Claimed(quantifier, where, claim):
-            return f"{quantifier}({_where_written(where)}):{_term_written(claim)}"
-        case Counted(where, number):
-            return f"count({_where_written(where)}):{number}"
-        case InOrder(steps):
-            return f"seq({', '.join('|'.join(step) for step in steps)})"
 
 
 def _inside(query: Query) -> str:
@@ -510,26 +362,13 @@ def _alternative(query: Query) -> str:
     return written(query) if isinstance(query, And) else _inside(query)
 
 
-def _where_written(where: Iterable[Term]) -> str:
-    return " ".join(f"-{_term_written(one.query)}" if isinstance(one, Not) else _term_written(one) for one in where)
-
-
-def _term_written(term: Query) -> str:
-    """In a quantifier builds and verdicts stand without their field's name, but for words that would be read as one."""
-    if isinstance(term, Atom) and term.field == "status":
-        return _values_written(term.field, term.values)
-    if isinstance(term, Atom) and term.field == "build" and _STARTS_BUILD.match(term.values[0]):
-        return _values_written(term.field, term.values)
-    return written(term)
-
-
 def _values_written(name: str, values: Iterable[str]) -> str:
     separators = "|," if FIELDS[name].words else "|"
     return "|".join(_quoted_where_needed(value, separators) for value in values)
 
 
 def _text_written(words: str) -> str:
-    means_more = words.startswith("-") or words.casefold() in _CONNECTIVES or _FIELD.match(words)
+    means_more = words.startswith(("-", "{")) or words.casefold() in _CONNECTIVES or _FIELD.match(words)
     return _quoted(words) if means_more else _quoted_where_needed(words, "")
 
 
@@ -555,11 +394,5 @@ def atoms_of(query: Query) -> Iterator[Atom]:
         case And(queries) | Or(queries):
             for one in queries:
                 yield from atoms_of(one)
-        case Claimed(_, where, claim):
-            for term in (*where, claim):
-                yield from atoms_of(term)
-        case Counted(where, _):
-            for term in where:
-                yield from atoms_of(term)
-        case Text() | InOrder():
+        case Text():
             return

@@ -28,7 +28,7 @@ class Marked:
 
 
 def marked(text: str, error: BadQuery) -> Marked:
-    """A fault without a column (of a JSON query) is the whole of it."""
+    """A fault without a column is the whole of it."""
     start = error.column - 1 if error.column else 0
     end = start + error.length if error.column else len(text)
     before, after = text[:start], text[end:]
@@ -55,11 +55,8 @@ EXAMPLE_MEANINGS = {
     "component:inductor silent:yes": "wrong numbers without an error, in any Inductor component",
     "status:affected build:>=2.8": "fails on some build from 2.8 on; only these columns are shown",
     "status:affected cure:none": "fails somewhere, and no workaround is known to help there",
-    "seq(affected,not_affected)": "failed on a release and passes on a later one",
-    "seq(not_affected,affected)": "passed on a release and fails on a later one",
-    "all(2.8..):not_affected": "measured on every column from 2.8 on, and passes on each",
-    "exists(2.7):affected -exists(2.8..):not_affected": "fails on 2.7, and no pass was seen since 2.8",
-    "count(affected):>=5 upstream:closed": "closed upstream, and fails on five builds or more",
+    "status:affected upstream:closed": "closed upstream, and fails on some build",
+    "(build:2.7 status:affected) (build:2.8 status:not_affected)": "fails on 2.7 and passes on 2.8",
     "build:2.6..2.8 age:>90d -severity:low": "an answer older than 90 days among these columns, and not minor",
 }
 

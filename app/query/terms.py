@@ -1,7 +1,6 @@
 """Single conditions of a query, as somebody adds and removes them without writing: `component:"=Dynamo"`.
 
-Only what stands at the top of a query is such a term; what is inside parentheses, an `or` or a quantifier is left as it
-is.
+Only what stands at the top of a query is such a term; what is inside parentheses or an `or` is left as it is.
 """
 
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cmp_to_key
@@ -249,7 +249,7 @@ def known_fields(asked: Sequence[str], body: type[BaseModel]) -> frozenset[str]:
     return frozenset(asked)
 
 
-def answer(  # noqa: PLR0913 - each by its name
+def answer(
     context: RequestContext,
     body: BaseModel,
     key: str,
@@ -257,13 +257,9 @@ def answer(  # noqa: PLR0913 - each by its name
     next_: str | None,
     *,
     is_paged: bool,
-    without: Collection[str] = (),
 ) -> Response:
-    """`body` as JSON: the items of its list `key` with only the fields `asked` for, and `next` where it is in parts.
-
-    The fields of `body` that `without` names are left out.
-    """
-    unsaid = {*without, *(() if is_paged else ("next",))}
+    """`body` as JSON: the items of its list `key` with only the fields `asked` for, and `next` where it is in parts."""
+    unsaid = () if is_paged else ("next",)
     include: dict[str, Any] = {name: True for name in type(body).model_fields if name not in unsaid}
     if fields := known_fields(asked, _item_of(type(body), key)):
         include[key] = {"__all__": set(fields)}

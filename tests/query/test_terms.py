@@ -18,7 +18,6 @@ CLASSES = ("cpu-x86_64", "cuda-sm_80", "cuda-sm_90")
         ("-status:affected", "status", "flaky", "status:flaky"),
         ("a or b", "component", "=Inductor C++", '(a or b) component:"=Inductor C++"'),
         ("status:affected or status:flaky", "status", "flaky", "status:flaky"),
-        ("all(2.8..):not_affected", "status", "affected", "all(2.8..):not_affected status:affected"),
         ("(status:affected build:2.7) bmm", "status", "flaky", "(status:affected build:2.7) bmm status:flaky"),
     ],
 )
@@ -41,7 +40,6 @@ def test_a_term_is_added_once_and_the_rest_stays(query: str, field: str, value: 
         ('hardware:"=cuda-sm_90"', CLASSES[2:]),
         ("hardware:sm_80 or hardware:cpu", CLASSES[:2]),
         ("hardware:cuda or bmm", CLASSES),
-        ("exists(hardware:cuda):affected", CLASSES),
         ("hardware:tpu", ()),
     ],
 )

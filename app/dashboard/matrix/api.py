@@ -13,8 +13,6 @@ from knowngood.app.dashboard.matrix.schemas import MatrixPageBody, matrix_body
 from knowngood.app.dashboard.matrix.selection import MatrixQuery, Names, Selection, Several, known_classes, select
 from knowngood.app.domain.verdicts.matrix import Columns, stale_cells
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
-from knowngood.app.query.json_form import to_json
-from knowngood.app.query.parser import EVERYTHING
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_hardware
 from knowngood.app.web.datetime_parameters import Written, first_moment, last_moment
@@ -106,10 +104,8 @@ def matrix(context: Context, query: Annotated[MatrixApiQuery, Query()]) -> Respo
         if query.narrows:
             issues = tuple(issue for issue in issues if issue.id in {cell.issue for cell in part.rows})
             builds = [build for build in builds if build.id in {cell.build for cell in part.rows}]
-        asked = None if selection.asked == EVERYTHING else to_json(selection.asked)
-        body = MatrixPageBody(**vars(matrix_body(issues, builds, part.rows, now)), next=part.next, query=asked)
-        without = () if asked else ("query",)
-        return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged, without=without)
+        body = MatrixPageBody(**vars(matrix_body(issues, builds, part.rows, now)), next=part.next)
+        return answer(context, body, "cells", query.fields, part.next, is_paged=query.is_paged)
 
     return (context.answer_in_turn if query.q else context.answer)(load, show)
 

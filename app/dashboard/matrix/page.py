@@ -50,7 +50,7 @@ from knowngood.app.domain.verdicts.matrix import (
 from knowngood.app.domain.verdicts.status import Prospect, prospect_of
 from knowngood.app.domain.verdicts.verdict import Cell, CellPlace, Verdict
 from knowngood.app.domain.vocabulary import StatusLabel
-from knowngood.app.query.evaluate import classes_left
+from knowngood.app.query.evaluate import classes_left, conditions_on_cells
 from knowngood.app.query.parser import Query as AskedQuery
 from knowngood.app.query.parser import written
 from knowngood.app.query.terms import class_asked, without
@@ -66,6 +66,7 @@ router = APIRouter(include_in_schema=False)
 
 
 EVERY, NONE = "all", "none"  # of `fold`: every group, no group
+MOST_COUNTED = 8  # conditions on cells: dozens of facets each ask the query again
 
 
 class MatrixView(StrEnum):
@@ -289,7 +290,9 @@ def matrix_page(
         issue_count=len(rows),
         column_totals=lines_of(counted([row.prospects for row in rows], len(heads)), context.language),
         classes=_class_choices(counts, hardware),
-        facets=() if context.is_file else _facets(context, counts, hardware),
+        facets=()
+        if context.is_file or conditions_on_cells(selection.asked) > MOST_COUNTED
+        else _facets(context, counts, hardware),
         empty=_empty(counts, hardware) if not totals.measured + totals.inferred else None,
         orders=_order_choices(context, query),
         own=own,

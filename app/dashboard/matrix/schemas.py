@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from knowngood.app.dashboard.evidence.cell_schemas import CellBody, cell_body
 from knowngood.app.dashboard.issues.build_schemas import BuildBody
@@ -23,12 +22,10 @@ class MatrixBody(Body):
 
 class MatrixPageBody(MatrixBody):
     """A part of the matrix: `issues` and `builds` are those of its cells. `next` stands only where it is in parts: the
-    address of the cells after these (null: there are none). `query` stands only where `q` asked something: the same as
-    JSON, which `q` takes too (query.schema.json).
+    address of the cells after these (null: there are none).
     """
 
     next: str | None = None
-    query: dict[str, Any] | None = None
 
 
 def matrix_body(issues: Iterable[Issue], builds: Iterable[Build], cells: Iterable[Cell], now: datetime) -> MatrixBody:

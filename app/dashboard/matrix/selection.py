@@ -21,9 +21,8 @@ from knowngood.app.domain.verdicts.verdict import Cell, Verdict
 from knowngood.app.knowledge.known_cache import KnownCache
 from knowngood.app.knowledge.loader import load_known_at
 from knowngood.app.query.evaluate import View, columns_left, matching, needs_cells, of_issues
-from knowngood.app.query.json_form import LONGEST as LONGEST_QUERY
-from knowngood.app.query.json_form import read_query
-from knowngood.app.query.parser import BadQuery, Query
+from knowngood.app.query.parser import LONGEST as LONGEST_QUERY
+from knowngood.app.query.parser import BadQuery, Query, parse
 from knowngood.app.store.engine import Session
 from knowngood.app.web.errors import InvalidParameter, QueryRefused, nearest, or_nearest
 
@@ -82,8 +81,8 @@ class MatrixQuery(BaseModel):
         str,
         Field(
             max_length=LONGEST_QUERY,
-            description="A query of issues and columns (docs/query.md), as text or as JSON (query.schema.json). Bare "
-            "words stand in an issue's id, title or component",
+            description="A query of issues and columns (docs/query.md). Bare words stand in an issue's id, title or "
+            "component",
         ),
     ] = ""
 
@@ -227,7 +226,7 @@ def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> 
 def read_asked(text: str) -> Query:
     """A query as a reader wrote it. Raises QueryRefused, which points at what is wrong in it."""
     try:
-        return read_query(text)
+        return parse(text)
     except BadQuery as error:
         raise QueryRefused(text, error) from None
 

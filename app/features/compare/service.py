@@ -15,7 +15,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.verdicts.known import Known
 from knowngood.app.features.compare.comparison import Comparison, compare
 from knowngood.app.query.evaluate import View, matching
-from knowngood.app.query.json_form import LONGEST as LONGEST_QUERY
+from knowngood.app.query.parser import LONGEST as LONGEST_QUERY
 from knowngood.app.query.parser import Query
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import load_builds, load_hardware, load_issues

@@ -72,7 +72,6 @@ _OTHER_FILES = (
     "LICENSE",
     "repros/issue.schema.json",
     "repros/builds.schema.json",
-    "app/query/query.schema.json",
 )
 
 _TAGS = {

@@ -30,7 +30,6 @@ QUERIES = [
     "-silent:yes",
     "component:inductor severity:high",
     "bmm or status:flaky",
-    "all(2.8..):not_affected",
     "nothing-like-it",
 ]
 

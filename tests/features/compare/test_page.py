@@ -147,8 +147,8 @@ def test_a_mismatched_triton_is_compared_with_its_own_torch(client: TestClient) 
     [
         ({"q": "bmm"}, [SILENT.id]),
         ({"q": "silent:yes"}, [SILENT.id]),
-        ({"q": "exists(2.7.1):affected"}, [MASK.id]),
-        ({"q": "seq(not_affected,affected)"}, [MASK.id]),
+        ({"q": "build:2.7.1 status:affected"}, [MASK.id]),
+        ({"q": "(build:2.5.1 status:not_affected) (build:2.7.1 status:affected)"}, [MASK.id]),
         ({"component": "Dynamo"}, [DYNAMO.id]),
         ({"issues": f"{MASK.id},{DYNAMO.id}"}, [DYNAMO.id, MASK.id]),
     ],
