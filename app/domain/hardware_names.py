@@ -55,7 +55,7 @@ ANY_GPU = ("cuda", "gpu", "nvidia")
 
 _NOISE = re.compile(
     r"\b(?:nvidia|geforce|tesla|amd|radeon|instinct|jetson|quadro|graphics|laptop|mobile|max-?q|tensor core|"
-    r"sxm\d?|pcie?|nvl\d*|hbm\d\w?|oam|\d{2,3} ?gi?b)\b"
+    r"generation|gpu|super|sxm\d?|pcie?|nvl\d*|hbm\d\w?|oam|\d{2,3} ?gi?b)\b"
 )
 _CAPABILITY = re.compile(r"(?:cuda-?)?(?:sm|compute|capability|computecapability|cc)(\d{1,2})(\d)[a-z]?")
 _TARGET = re.compile(r"(?:rocm-?)?(gfx\d{3,4}[a-z]?)")

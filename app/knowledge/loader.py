@@ -17,6 +17,7 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.time_travel import load_cells_at
+from knowngood.app.store.evidence.wheel_code import count_environments, load_wheel_code
 from knowngood.app.store.queries import load_builds, load_generation, load_issues, load_readable_builds
 from knowngood.app.store.tables import cells, issues
 from knowngood.app.store.watch_lists import load_watch_lists
@@ -25,7 +26,8 @@ from knowngood.app.store.watch_lists import load_watch_lists
 @dataclass(frozen=True)
 class KnowledgeSnapshot:
     """The knowledge at one generation of the store. `revisions` say which state of each issue was read, `known_at` when
-    the store was last seen to be at that generation. It `is_whole` unless an issue or a build could not be read.
+    the store was last seen to be at that generation, `environments` how many had been imported
+    by then. It `is_whole` unless an issue or a build could not be read.
     """
 
     generation: int
@@ -34,6 +36,7 @@ class KnowledgeSnapshot:
     cells: LazyCells[str]
     known_at: datetime
     flaky: frozenset[CellPlace] = frozenset()
+    environments: int = 0
     is_whole: bool = True
 
 
@@ -54,6 +57,9 @@ def load_knowledge(
     found, flaky = _cells(s, before)
     revisions, known_issues = _issues(s, before, whole=whole)
     readable, left_out = load_readable_builds(s, whole=whole)
+    number = count_environments(s)
+    is_same = before is not None and before.environments == number
+    wheels = before.knowledge.known.wheels if before is not None and is_same else load_wheel_code(s)
     known = Known(
         issues=known_issues,
         builds={build.id: build for build in readable},
@@ -61,11 +67,12 @@ def load_knowledge(
         hardware=whole_classes(hardware for _, _, hardware in found),
         as_of=now,
         flaky=flaky,
+        wheels=wheels,
     )
     tested = frozenset(build for _, build, _ in found)
     knowledge = Knowledge(known, tested, load_watch_lists(s))
     is_whole = not left_out and len(known_issues) == len(revisions)
-    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, is_whole)
+    return KnowledgeSnapshot(generation, knowledge, revisions, found, now, flaky, number, is_whole)
 
 
 def _issues(s: Session, before: KnowledgeSnapshot | None, *, whole: bool) -> tuple[dict[str, str], dict[str, Issue]]:

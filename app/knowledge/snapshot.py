@@ -24,6 +24,7 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any
 
+from knowngood.app.domain.builds.architectures import WheelCode
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import BadSnapshot
 from knowngood.app.domain.issue import Issue, SignatureKind
@@ -185,6 +186,7 @@ def _body(knowledge: Knowledge) -> dict[str, Any]:
         # Without the names of fields, which would be most of it before it is packed.
         "cells": [list(_fields(known.cells[place]).values()) for place in sorted(known.cells)],
         "flaky": sorted(flaky),
+        "wheels": [known.wheels[torch] for torch in sorted(known.wheels)],
         "lists": list(knowledge.lists.values()),
     }
 
@@ -233,6 +235,7 @@ def _knowledge(body: Mapping[str, Any], as_of: datetime) -> Knowledge:
         hardware=tuple(body["hardware"]),
         as_of=as_of,
         flaky=frozenset((issue, build, class_) for issue, build, class_ in body["flaky"]) if "flaky" in body else None,
+        wheels={one["torch"]: read_value(WheelCode, one) for one in body.get("wheels", ())},
         verdicts={place: _VERDICTS[one[_VERDICT]] for place, one in cells.items()},
     )
     lists = {fields["name"]: read_value(WatchList, fields) for fields in body["lists"]}

@@ -45,6 +45,7 @@ def together(own: Knowledge, other: Knowledge) -> Knowledge:
         hardware=whole_classes(hardware for _, _, hardware in cells),
         as_of=own.known.as_of,
         flaky=_flaky(own.known, other.known, cells),
+        wheels={**other.known.wheels, **own.known.wheels},
     )
     return Knowledge(known, frozenset(build for _, build, _ in cells), {**other.lists, **own.lists})
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pynvml
 
+from knowngood.app.domain.builds.architectures import holds_code
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.hardware_classes import VECTOR_ISA_VARIABLE, has_isa, isa_of
 from knowngood.app.domain.measuring.machine import Gpu, Machine
@@ -187,27 +188,12 @@ def code_trouble(hardware: str, compiled_for: str) -> Trouble | None:
     """Say that a wheel holds no code for the cards of a CUDA class; None where it does, or on the CPU class.
 
     `compiled_for` is what the build's process says its kernels were compiled for (`sm_80 sm_90 compute_90`); empty
-    where unknown. Code for sm_80 also runs on sm_86 (same major), and compute_90 (PTX) on anything newer.
+    where unknown.
     """
-    if not hardware.startswith("cuda-"):
-        return None
-    wanted = hardware.removeprefix("cuda-sm_")
-    if not compiled_for or any(_runs_on(code, wanted) for code in compiled_for.split()):
+    if not compiled_for or holds_code(compiled_for.split(), hardware):
         return None
     return Trouble(
         TroubleCode.NO_CODE_FOR_CARD,
-        f"the wheel holds code for {compiled_for}, none of which runs on sm_{wanted}; "
+        f"the wheel holds code for {compiled_for}, none of which runs on {hardware.removeprefix('cuda-')}; "
         "choose a build made for this card",
     )
-
-
-def _runs_on(code: str, wanted: str) -> bool:
-    kind, _, number = code.partition("_")
-    digits, target = number.rstrip("af"), wanted.rstrip("af")
-    if not (digits.isdigit() and target.isdigit()):
-        return False
-    if kind == "compute":
-        return int(target) >= int(digits)
-    if number != digits:
-        return number == wanted or digits == target  # sm_90a runs on that card alone
-    return digits[:-1] == target[:-1] and int(target) >= int(digits)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
 
+from knowngood.app.domain.builds.architectures import WheelCode, serves
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import isa_of
@@ -47,7 +48,8 @@ class Claims:
     A function of the store: which builds, classes or issues somebody asks for changes no answer. What follows from the
     store alone is worked out once; keep one of these for as long as the store stands still. `flaky` are the places of
     its flaky cells and `verdicts` what each cell says, where they are known without looking at each (None: each is
-    looked at).
+    looked at). `wheels` are the lists of architectures by torch's version: no claim about the CPU reaches a GPU for
+    which the wheel holds no code.
     """
 
     issues: Mapping[str, Issue]
@@ -56,6 +58,7 @@ class Claims:
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
     verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
+    wheels: Mapping[str, WheelCode] = field(default_factory=dict)
     _made: dict[CellPlace, Cell] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, issue: Issue, build: Build, hardware: str) -> Cell:
@@ -109,7 +112,8 @@ class Claims:
         """At most one rule: a cell of the CPU class that itself would have to be inferred stands in for nothing."""
         if issue.requires.device is Device.ANY and hardware != CPU_CLASS:
             ground = self.stored((issue.id, build.id, CPU_CLASS))
-            if ground is not None and ground.verdict in CONCLUSIVE:
+            is_served = serves(build, hardware, self.wheels) is not False
+            if is_served and ground is not None and ground.verdict in CONCLUSIVE:
                 return _standing_in(IdentityKey(ground), build, hardware, DEVICE_RULE, self.device_agreement)
             return None
         return self._from_another_python(issue, build, hardware)

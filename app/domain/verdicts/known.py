@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 
+from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
@@ -26,7 +27,7 @@ class Known:
     `as_of` is when this was so (a server: now; a snapshot: when it was made). What follows from it alone is worked out
     once: keep one of these for as long as it holds, and do not change what it was made of. Without `infers` nothing is
     known but what was measured: of a past moment the evidence of the rules is not at hand. `flaky` and `verdicts` are
-    as in `Claims`.
+    as in `Claims`. `wheels` are the lists of architectures that were read, by torch's version (`2.6.0+cu124`).
     """
 
     issues: Mapping[str, Issue]
@@ -37,6 +38,7 @@ class Known:
     infers: bool = True
     flaky: frozenset[CellPlace] | None = None
     verdicts: Mapping[CellPlace, Verdict] | None = field(default=None, compare=False, repr=False)
+    wheels: Mapping[str, WheelCode] = field(default_factory=dict)
 
     @cached_property
     def tested(self) -> frozenset[str]:
@@ -49,11 +51,19 @@ class Known:
 
     @cached_property
     def claims(self) -> Claims:
-        return Claims(self.issues, self.builds, self.cells, self.infers, self.flaky, self.verdicts)
+        return Claims(self.issues, self.builds, self.cells, self.infers, self.flaky, self.verdicts, self.wheels)
 
     def cell(self, issue: Issue, build: Build, hardware: str) -> Cell:
         """The claim about a cell: measured, inferred, or not known."""
         return self.claims.of(issue, build, hardware)
+
+    def serves(self, build: Build, hardware: str) -> bool | None:
+        """Whether the wheel holds code for a class; None where nobody read its list."""
+        return serves(build, hardware, self.wheels)
+
+    def serving(self, hardware: str) -> tuple[Build, ...]:
+        """The tested builds that hold code for a class, in the order of releases."""
+        return builds_serving(hardware, (self.builds[id_] for id_ in self.tested & self.builds.keys()), self.wheels)
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
         """Whether anything was measured of it on any of these classes."""

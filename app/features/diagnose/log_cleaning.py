@@ -214,8 +214,11 @@ _VERSIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "GPU",
         (
-            r"^(?:GPU models and configuration: ?)?GPU 0: ([^\n(]{1,60})",
-            r"\b(NVIDIA (?:GeForce |Tesla |RTX )?[A-Z0-9][\w-]{1,20}(?: [A-Z0-9][\w-]{0,12}){0,2})",
+            r"^(?:GPU models and configuration: ?)?GPU \d{1,2}: ([^\n(]{1,60})",
+            (
+                r"\b(NVIDIA (?:GeForce |Tesla |RTX )?[A-Z0-9][\w-]{1,20}"
+                r"(?: (?:\w*\d\w*|Ti|Super|Ada|Blackwell|Generation|Laptop|PCIe|NVL)\b){0,2})"
+            ),
         ),
     ),
     ("driver", (r"^Nvidia driver version:\s{0,9}([\d.]{3,12})", r"\bDriver Version:\s{0,9}([\d.]{3,12})")),

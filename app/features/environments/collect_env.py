@@ -27,5 +27,5 @@ def read_collected(source: Source, python: str) -> StatedEnvironment:
         pins=(*stated.pins, *(PinnedPackage(*one) for one in packages.items() if not _KNOWN.fullmatch(one[0]))),
         python=python or stated.python,
         is_whole=False,
-        gpu=next((found.name for found in gpus if found and not found.is_any_gpu), ""),
+        gpus=tuple(dict.fromkeys(found.name for found in gpus if found and not found.is_any_gpu)),
     )

@@ -65,7 +65,7 @@ class StatedEnvironment:
 
     A name stands more than once where a file locks several versions of it (markers); `indexes` are those that hold for
     the whole file. It `is_whole` where every package of the environment is stated, and not only what is asked for.
-    `gpu` is the name of one that it tells of (`H100`), empty where it tells of none that has a name.
+    `gpus` are the names of those that it tells of (`H100`), each once.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class StatedEnvironment:
     indexes: tuple[str, ...] = ()
     pythons: tuple[str, ...] = ()
     is_whole: bool = True
-    gpu: str = ""
+    gpus: tuple[str, ...] = ()
 
     def all_of(self, name: str) -> tuple[PinnedPackage, ...]:
         return tuple(pin for pin in self.pins if pin.name == name)
@@ -95,8 +95,8 @@ class ResolvedBuild:
     `variant` is set where the environment's local variant (`+cpu`, ROCm, another CUDA) is not in the catalogue: the
     nearest tested build of the same release, with a Python chosen as that of `build`; `pythons` are then its own.
     `line` is where the environment's file states torch (0: it does not, or lines mean nothing there).
-    `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves. `gpu`
-    is the environment's.
+    `packages` are all but torch and Triton, or where it is not `is_whole` those that are asked for by themselves.
+    `gpus` are the environment's, and `gpu` is the first of them.
     """
 
     build: str | None
@@ -109,7 +109,11 @@ class ResolvedBuild:
     variant: str = ""
     line: int = 0
     is_whole: bool = True
-    gpu: str = ""
+    gpus: tuple[str, ...] = ()
+
+    @property
+    def gpu(self) -> str:
+        return next(iter(self.gpus), "")
 
     @property
     def not_tested(self) -> str:
@@ -174,7 +178,7 @@ def resolve(stated: StatedEnvironment, builds: Mapping[str, Build], tested: Coll
         found = ResolvedBuild(None, asked, str(unclear), nearest=nearest)
     else:
         found = _settle(question, catalogue)
-    return replace(found, packages=packages, is_whole=stated.is_whole, line=line, gpu=stated.gpu)
+    return replace(found, packages=packages, is_whole=stated.is_whole, line=line, gpus=stated.gpus)
 
 
 def resolve_build(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeVar
 
 from knowngood.app.domain.builds.build import Build
@@ -110,11 +111,20 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class Refusal:
+    """A fact about the wheel that blocks whatever is watched. `code` is for programs (`gpu_not_served`)."""
+
+    code: str
+    hardware: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Ruling:
     """The answer. `reasons` come worst first; `notes` say what holds for all of it, such as an assumed build.
 
     `counts` has the number of reasons of each effect. `why` is the first line that a person reads; `line` that of the
-    environment's file that states torch (0: none does).
+    environment's file that states torch (0: none does). `refusals` block whatever the reasons say.
     """
 
     decision: Decision
@@ -129,6 +139,7 @@ class Ruling:
     decided_at: datetime | None = None
     known_at: datetime | None = None
     line: int = 0
+    refusals: tuple[Refusal, ...] = ()
 
 
 def decide(question: GateQuestion, known: Known) -> Ruling:
@@ -179,6 +190,14 @@ class _PreparedQuestion:
     def classes(self) -> tuple[str, ...]:
         return tuple(sorted(set(self.policy.hardware or self.known.hardware)))
 
+    @cached_property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """By the list of the very wheel that is asked about, never by that of another variant."""
+        wheel = self.known.builds.get(self.question.resolved.build or "")
+        named = self.policy.hardware if wheel else ()
+        unserved = [one for one in named if wheel and self.known.serves(wheel, one) is False]
+        return tuple(Refusal("gpu_not_served", one, _not_served(one, self.known)) for one in unserved)
+
 
 def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
     policy = question.policy
@@ -199,6 +218,13 @@ def _prepare(question: GateQuestion, known: Known) -> _PreparedQuestion:
         ignores=ignores,
         notes=(*_notes_on_base(base), *stray, *lost),
     )
+
+
+def _not_served(hardware: str, known: Known) -> str:
+    gpu = hardware.removeprefix("cuda-")
+    first = next(iter(known.serving(hardware)), None)
+    then = f"the first tested build that does is {first.torch}" if first else "and no tested build does"
+    return f"this wheel holds no code for {gpu}; {then}"
 
 
 def _build_of(question: GateQuestion) -> str:
@@ -491,7 +517,7 @@ def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
     question = asked.question
     doubts = tuple(_doubts(asked, reasons, answered=answered))
     counts = Counter(reason.effect for reason in reasons)
-    decision = _decision(counts, doubts)
+    decision = Decision.BLOCK if asked.refusals else _decision(counts, doubts)
     return Ruling(
         decision=decision,
         why=_why(decision, asked, reasons, doubts),
@@ -505,6 +531,7 @@ def _ruling(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         decided_at=question.now,
         known_at=asked.known.as_of,
         line=question.resolved.line,
+        refusals=asked.refusals,
     )
 
 
@@ -535,6 +562,15 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
         yield resolved.note
     if asked.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
+    wheel = asked.known.builds.get(resolved.build or "")
+    for class_ in policy.hardware:
+        is_open = wheel is None or (
+            asked.known.serves(wheel, class_) is None and not asked.known.is_measured(wheel, [class_])
+        )
+        if class_.startswith("cuda-") and is_open:
+            yield f"not known whether this wheel has code for {class_.removeprefix('cuda-')}"
+    if len(resolved.gpus) > 1:
+        yield f"the environment names several kinds of GPU ({', '.join(resolved.gpus)}), and the worst counts"
     if not policy.hardware and asked.build:
         classes = ", ".join(asked.classes) or "none yet"
         yield f"no hardware class was named: every measured one counts ({classes}), and the worst wins"
@@ -546,9 +582,12 @@ def _why(decision: Decision, asked: _PreparedQuestion, reasons: Sequence[Reason]
     match decision:
         case Decision.BLOCK:
             blocking = _issues(reasons, Effect.BLOCK)
+            refused = [one.why for one in asked.refusals]
+            if not blocking:
+                return "; ".join(refused)
             block = "blocks" if len(blocking) == 1 else "block"
             says = f"{len(blocking)} of {_watched(total)} {block} {build}"
-            return "; ".join([f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
+            return "; ".join([*refused, f"{says}: {_named(blocking)}", *(doubts if asked.build is None else ())])
         case Decision.INSUFFICIENT if doubts:
             return "; ".join(doubts)
         case Decision.INSUFFICIENT:

@@ -137,7 +137,11 @@ def read_question(asked: GateRequest, knowledge: Knowledge, now: datetime) -> Ga
     if asked.groups and asked.environment is None:
         raise BadField("groups", "names extras and groups of a pyproject.toml; give that as the environment")
     policy = _policy(asked, knowledge)
-    return GateQuestion(_resolved(asked, knowledge, policy), policy, now)
+    resolved = _resolved(asked, knowledge, policy)
+    if not policy.hardware:  # the GPUs that a pasted environment names are the hardware asked about
+        classes = (class_named(one, knowledge.known.hardware) for one in resolved.gpus)
+        policy = replace(policy, hardware=tuple(dict.fromkeys(classes)))
+    return GateQuestion(resolved, policy, now)
 
 
 def _resolved(asked: GateRequest, knowledge: Knowledge, policy: Policy) -> ResolvedBuild:

@@ -60,6 +60,14 @@ class ReasonBody(BaseModel):
     caveat: str = ""
 
 
+class RefusalBody(BaseModel):
+    """A fact read in the wheel that blocks whatever is watched: `gpu_not_served`."""
+
+    code: str
+    hardware: str
+    why: str
+
+
 class DecisionBody(BaseModel):
     """May this environment be used, and why.
 
@@ -77,6 +85,7 @@ class DecisionBody(BaseModel):
     hardware: list[str]
     counts: dict[Effect, int]
     notes: list[str]
+    refusals: list[RefusalBody] = []
     decided_at: datetime | None
     known_at: datetime | None
     reasons: list[ReasonBody]

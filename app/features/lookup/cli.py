@@ -113,7 +113,10 @@ def _issue_json(answer: IssueAnswer, known: Known, now: datetime) -> dict[str, A
 def _environment_json(answer: EnvironmentAnswer) -> dict[str, Any]:
     """The gate's document about all issues, without a decision: that would need a policy."""
     body = decision_body(answer.ruling)
-    told = {name: body[name] for name in ("asked", "build", "nearest", "hardware", "notes", "known_at", "reasons")}
+    told = {
+        name: body[name]
+        for name in ("asked", "build", "nearest", "hardware", "notes", "refusals", "known_at", "reasons")
+    }
     resolved = answer.resolved
     return {
         **told,

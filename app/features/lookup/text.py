@@ -106,6 +106,8 @@ def environment_text(answer: EnvironmentAnswer) -> str:
     failing = answer.of(*FAILURES)
     unknown = answer.of(Verdict.NOT_RUN, Verdict.INCONCLUSIVE, Verdict.NO_BUILD)
     issues = len(_ids(failing))
+    if ruling.refusals:
+        return "\n".join([*lines, "Nothing is known to run here: the wheel holds no code for this GPU."]) + "\n"
     lines += [f"{issues} issue fails here:" if issues == 1 else f"{issues} issues fail here, worst first:"]
     for reason in failing:
         lines += ["", *_failing(reason)]
@@ -119,6 +121,7 @@ def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     ruling, resolved = answer.ruling, answer.resolved
     yield "asked", ruling.asked
     yield "build", ruling.build or "not tested"
+    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
     yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
     yield "hardware", ", ".join(ruling.hardware)
     told = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())

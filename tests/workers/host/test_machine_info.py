@@ -113,6 +113,7 @@ CARDS: dict[str, tuple[str, str, bool]] = {
     "another major": ("cuda-sm_100", "sm_80 sm_90", False),
     "another major, by PTX": ("cuda-sm_120", "sm_80 compute_90", True),
     "PTX does not run backwards": ("cuda-sm_70", "sm_80 compute_90", False),
+    "code for that card alone": ("cuda-sm_90", "sm_80 sm_90a", True),
     "nobody knows what it was compiled for": ("cuda-sm_100", "", True),
 }
 

@@ -92,6 +92,8 @@ def grouped(reasons: Iterable[Reason]) -> list[tuple[Reason, ...]]:
 def is_explained(ruling: Ruling, reasons: Iterable[Reason]) -> bool:
     """Whether one of these reasons carries the decision; else it has to be told by itself."""
     refusing = {Effect.BLOCK, Effect.INSUFFICIENT}
+    if ruling.refusals:
+        return False
     return ruling.decision is Decision.PASS or any(reason.effect in refusing for reason in reasons)
 
 

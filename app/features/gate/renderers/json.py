@@ -25,6 +25,7 @@ def decision_body(ruling: Ruling, base: str = "") -> dict[str, Any]:
         "hardware": list(ruling.hardware),
         "counts": {effect.value: ruling.counts.get(effect, 0) for effect in Effect},
         "notes": list(ruling.notes),
+        "refusals": [vars(one) for one in ruling.refusals],
         "decided_at": _written(ruling.decided_at),
         "known_at": _written(ruling.known_at),
         "reasons": [_reason_body(reason, base) for reason in ruling.reasons],
