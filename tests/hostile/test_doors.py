@@ -203,7 +203,8 @@ def _cost(served: Served, make: Maker) -> float:
 
 def _crowd(served: Served, make: Maker) -> float:
     """Many of one shape at once: how long a plain question waited at most meanwhile."""
-    hostile, waits = _at(make), []
+    hostile = _at(make)
+    waits: list[float] = []
     with ThreadPoolExecutor(AT_ONCE) as pool:
         sending = [pool.submit(sent, served, hostile) for _ in range(AT_ONCE)]
         while not waits or not all(one.done() for one in sending):
