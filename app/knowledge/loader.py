@@ -17,8 +17,8 @@ from knowngood.app.store import unreadable
 from knowngood.app.store.engine import Session
 from knowngood.app.store.evidence import documents
 from knowngood.app.store.evidence.time_travel import load_cells_at
-from knowngood.app.store.evidence.wheel_code import count_environments, load_wheel_code
 from knowngood.app.store.queries import load_builds, load_generation, load_issues, load_readable_builds
+from knowngood.app.store.state.wheel_code import count_environments, load_wheel_code
 from knowngood.app.store.tables import cells, issues
 from knowngood.app.store.watch_lists import load_watch_lists
 
