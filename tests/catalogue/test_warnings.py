@@ -307,7 +307,7 @@ def test_a_text_that_the_evidence_contradicts_is_warned_of(
 
 def test_evidence_that_cannot_be_read_is_a_problem(example: Example, tmp_path: Path) -> None:
     (given_evidence(example.write(tmp_path), example.id) / ANSWERS).write_text("{]")
-    with pytest.raises(CatalogueProblems, match="write it anew with"):
+    with pytest.raises(CatalogueProblems, match="writes it anew"):
         warned(tmp_path, example.id)
 
 
