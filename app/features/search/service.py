@@ -76,7 +76,8 @@ class Hit:
 class SearchAnswer:
     """`hits` stand best first. It `is_sure` where the first is what is meant, and nothing else may be. `read_as` are
     words that were taken for others, `note` says what could not be done as it was asked. `build` and `hardware` are
-    those that the text names, empty where it names none.
+    those that the text names, empty where it names none. A query that cannot be read `is_unreadable`: `note` says why,
+    and the hits are those of its words.
     """
 
     asked: str
@@ -86,6 +87,7 @@ class SearchAnswer:
     note: Message | None = None
     build: str = ""
     hardware: str = ""
+    is_unreadable: bool = False
 
     @property
     def leads_to(self) -> str:
@@ -208,7 +210,8 @@ class _Question:
         if fault is not None:
             note = Message("This is no query that can be read: {fault}", fault=fault)
             words = _NAMED_FIELD.sub(" ", text)
-            return replace(self._of_names(read(words, {})), asked=self._text, note=note)
+            found = self._of_names(read(words, {}))
+            return replace(found, asked=self._text, note=note, is_sure=False, is_unreadable=True)
         hit = self._query_hit(text, hardware)
         is_as_written = text == self._raw or hardware is not None
         read_as = {} if is_as_written else {self._raw: text}
