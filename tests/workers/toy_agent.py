@@ -118,7 +118,7 @@ def perform(arm: ArmSpec) -> Outcome:
             time.sleep(600)
         case other:
             cancelled.wait(float(arm.params.get("takes_s", 0.0)))
-            while (until := arm.params.get("until")) and not Path(until).exists():
+            while (until := arm.params.get("until")) and not Path(str(until)).exists():
                 cancelled.wait(0.02)
             return Outcome.MATCH if other == "match" and arm.arm == "baseline" else Outcome.PASS
     return Outcome.PASS

@@ -327,14 +327,14 @@ def test_two_jobs_of_one_host_take_turns_on_its_gpu(
 def story_in_which(
     devices: Sequence[ToyDevice], spec: JobSpec, worker_config: WorkerConfig, happens: Callable[[ToyDevice], None]
 ) -> list[Event]:
-    """Run the job; once its first arm has come to its end, before anybody looks at it again, something `happens` to the
-    first device.
+    """Run the job; while its first arm is at work something `happens` to the first device: at the third look at it,
+    after those of the job and of the arm.
     """
     looks: list[int] = []
 
     def look() -> None:
         looks.append(devices[0].used)
-        if len(looks) == 2:
+        if len(looks) == 3:
             happens(devices[0])
 
     devices[0].on_look = look
