@@ -61,7 +61,7 @@ def find(*, words: Sequence[str], as_json: bool, snapshot: str, public_keys: Seq
         sys.stdout.write(_dumped({**body, "search": told}))
     else:
         sys.stdout.write(found_text(answer, issues, known, text))
-    return Exit.OK
+    return Exit.USAGE if answer.is_unreadable else Exit.OK
 
 
 def _issues_of(text: str, answer: SearchAnswer, known: Known) -> Sequence[Issue]:
