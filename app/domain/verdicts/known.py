@@ -61,6 +61,23 @@ class Known:
         """Whether the wheel holds code for a class; None where nobody read its list."""
         return serves(build, hardware, self.wheels)
 
+    def against(self, build: Build | None, hardware: str) -> str:
+        """What is to be said of a wheel before anything else on a GPU: that it holds no code for it, or that nobody
+        knows. Empty where it holds some; None for a build stands for a wheel that is not in the catalogue.
+        """
+        gpu = hardware.removeprefix("cuda-")
+        held = self.serves(build, hardware) if build else None
+        if gpu == hardware or held or (held is None and build and self.is_measured(build, [hardware])):
+            return ""
+        if held is None or build is None:
+            return f"not known whether this wheel has code for {gpu}"
+        found = self.serving(hardware)
+        if not found:
+            return f"this wheel holds no code for {gpu}; no tested build is known to"
+        if found[0].build_id > build.build_id:
+            return f"this wheel holds no code for {gpu}; the first tested build that does is {found[0].torch}"
+        return f"this wheel holds no code for {gpu}; the newest tested build that does is {found[-1].torch}"
+
     def serving(self, hardware: str) -> tuple[Build, ...]:
         """The tested builds that hold code for a class, in the order of releases."""
         return builds_serving(hardware, (self.builds[id_] for id_ in self.tested & self.builds.keys()), self.wheels)
