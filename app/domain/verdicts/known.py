@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache
 
-from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves
+from knowngood.app.domain.builds.architectures import WheelCode, builds_serving, serves, told_apart
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import with_isa_classes
@@ -80,7 +80,15 @@ class Known:
 
     def serving(self, hardware: str) -> tuple[Build, ...]:
         """The tested builds that hold code for a class, in the order of releases."""
-        return builds_serving(hardware, (self.builds[id_] for id_ in self.tested & self.builds.keys()), self.wheels)
+        return builds_serving(hardware, self._tested_builds, self.wheels)
+
+    def wheels_for(self, hardware: str) -> tuple[tuple[WheelCode, ...], tuple[WheelCode, ...]]:
+        """The lists of tested wheels that hold code for a class, and those that hold none, in the order of releases."""
+        return told_apart(hardware, self._tested_builds, self.wheels)
+
+    @cached_property
+    def _tested_builds(self) -> tuple[Build, ...]:
+        return tuple(self.builds[id_] for id_ in self.tested & self.builds.keys())
 
     def is_measured(self, build: Build, hardware: Iterable[str]) -> bool:
         """Whether anything was measured of it on any of these classes."""

@@ -198,7 +198,9 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
     names can: the wheels' lists say something of them.
     """
     measured = knowledge.known.hardware
-    names = {class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware}
+    names = {
+        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware
+    }
     gpus = [one for one in names if parse_capability(one)]
     with about("python"):
         python = read_python(asked.python.strip())
