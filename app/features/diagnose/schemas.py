@@ -110,8 +110,9 @@ class ExplanationBody(Body):
     """`known` says whether a match is sure. `build` is the tested one that was named or read from the paste.
 
     `asked` is the environment in words, `note` why it is no tested build, or what was assumed. `wheel` says of each GPU
-    of the text that the wheel holds no code for it, or that nobody knows. `silent` lists issues that raise nothing, where the words speak of wrong numbers. `untried` are issues whose signature took too long to
-    look for; `left_out` counts characters of the middle of a long paste that were not read.
+    of the text that the wheel holds no code for it, or that nobody knows. `silent` lists issues that raise nothing,
+    where the words speak of wrong numbers. `untried` are issues whose signature took too long to look for; `left_out`
+    counts characters of the middle of a long paste that were not read.
     """
 
     known: bool

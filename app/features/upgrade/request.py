@@ -79,7 +79,7 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> U
     concerned, left_out = _concerned(watched, named, asked)
     constraints = _constraints(asked, knowledge, policy.hardware)
     of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
-    against = tuple(f"{start.id}: {said}" for said in of_wheel if said)
+    against = tuple(f"where you are: {said}" for said in of_wheel if said)
     gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
     return UpgradeQuestion(
         start=start,

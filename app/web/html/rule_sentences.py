@@ -138,7 +138,7 @@ FORM_WORDS = (
     "no tested build is known to",
     "not known whether this wheel has code for {gpu}",
     "several kinds of GPU are named ({gpus}), and the worst counts",
-    "{build}: {said}",
+    "where you are: {said}",
     "has no CUDA, and {hardware} has; name a CPU class to want that",
     "has no CUDA, and {hardware} is wanted",
     "has no {found}, and {wanted} is wanted",
@@ -207,7 +207,7 @@ _WORDS = {
 _PLACE = re.compile(r"{(\w+)}")
 _HELD = {  # by the name of a place; every other holds anything
     **dict.fromkeys(("k", "m", "n"), r"[0-9]+"),
-    **dict.fromkeys(("first", "last", "release", "hardware", "variant", "name"), r"[^\s;:]+"),
+    **dict.fromkeys(("first", "last", "release", "hardware", "variant", "name", "gpu"), r"[^\s;:]+"),
     **dict.fromkeys(("found", "wanted"), r"[^;]+"),
     "packages": r"[^:;]+",
     "interval": r"[(\[][^()\[\]]+[)\]]",
