@@ -135,10 +135,10 @@ def several_gpus(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def article_of(name: str) -> str:
-    """`a ` V100, `an ` RTX 5090; a class has none."""
+    """`a` V100, `an` RTX 5090; a class has none."""
     if _CLASS.fullmatch(name):
         return ""
-    return "an " if re.match(r"[AEIO]|[FHLMNRSX][A-Z0-9]", name) else "a "
+    return "an" if re.match(r"[AEIO]|[FHLMNRSX][A-Z0-9]", name) else "a"
 
 
 def _key(text: str) -> str:

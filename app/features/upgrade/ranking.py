@@ -478,13 +478,23 @@ def _unmeasured(hardware: str, name: str, known: Known) -> Message:
     """Of a GPU on which nothing was measured: what the wheels' lists say."""
     found = known.serving(hardware)
     torch = found[-1].torch if found else ""
-    return Message(_UNMEASURED_WORDS[bool(found)], article=article_of(name), name=name, torch=torch)
+    return Message(_UNMEASURED_WORDS[article_of(name)][bool(found)], name=name, torch=torch)
 
 
-_UNMEASURED_WORDS = (
-    "Nothing was measured on {article}{name}, and no tested wheel is known to hold code for it.",
-    "Nothing was measured on {article}{name}; the newest tested wheel that holds code for it is {torch}.",
-)
+_UNMEASURED_WORDS = {
+    "a": (
+        "Nothing was measured on a {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on a {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+    "an": (
+        "Nothing was measured on an {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on an {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+    "": (
+        "Nothing was measured on {name}, and no tested wheel is known to hold code for it.",
+        "Nothing was measured on {name}; the newest tested wheel that holds code for it is {torch}.",
+    ),
+}
 
 
 def _stay(why: Message) -> _Answer:
