@@ -163,6 +163,8 @@ def test_pages_show_what_was_read_and_what_was_not(client: TestClient) -> None:
     assert "2.8.0+cu128, 2.9.0+cu128" in client.get("/search?q=RTX+5090+sm_120+torch+version").text
     answered = client.post("/errors", data={"text": pasted("2.6.0+cu124", ("RTX 5090",))}).text
     assert f"T{SHIPPED_120[1:]}" in answered
+    assert f"T{SHIPPED_120[1:]}" in client.get("/?mine=2.6.0&gpu=RTX+5090").text
+    assert "holds no code" not in client.get("/?mine=2.8.0&gpu=RTX+5090").text
     sent = client.post("/upgrade", data={"environment": pasted("2.6.0+cu124", ("RTX 5090",))})
     assert "hardware=RTX+5090" in sent.headers["location"]
 
