@@ -90,8 +90,8 @@ class YoursView:
 
 @dataclass(frozen=True)
 class FrontPage:
-    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing), `wheel` what their wheel's list
-    says against their GPU. `rates` has a chart for each hardware class.
+    """`unknown` is what the reader said to have and the catalogue lacks (empty: nothing), `wheel` what is to be said
+    first of their wheel and GPU (empty: nothing). `rates` has a chart for each hardware class.
     """
 
     issues: int
