@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from knowngood.app.domain.hardware_names import hardware_named
 from knowngood.app.features.environments.resolve import PinnedPackage, StatedEnvironment
 
 LONGEST = 1_000_000
@@ -281,7 +282,9 @@ def stated_by(found: Iterable[VersionMention]) -> StatedEnvironment:
     cuda = [one for one in every if one.name == "CUDA" and _tells_of_torch(one)]
     pins += [PinnedPackage("nvidia-cuda-runtime", one.value) for one in cuda]
     pythons = {".".join(one.value.split(".")[:2]) for one in every if one.name == "Python"}
-    return StatedEnvironment("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "")
+    named = (hardware_named(one.value) for one in every if one.name == "GPU")
+    gpus = tuple(dict.fromkeys(one.name for one in named if one and not one.is_any_gpu))
+    return StatedEnvironment("paste", tuple(pins), python=pythons.pop() if len(pythons) == 1 else "", gpus=gpus)
 
 
 def _tells_of_torch(found: VersionMention) -> bool:

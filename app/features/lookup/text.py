@@ -119,9 +119,9 @@ def environment_text(answer: EnvironmentAnswer) -> str:
 
 def _facts_of(answer: EnvironmentAnswer) -> Iterator[tuple[str, str]]:
     ruling, resolved = answer.ruling, answer.resolved
+    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
     yield "asked", ruling.asked
     yield "build", ruling.build or "not tested"
-    yield from (("GPU", refusal.why) for refusal in ruling.refusals)
     yield "nearest", ", ".join(ruling.nearest) + ", not used" if ruling.nearest else ""
     yield "hardware", ", ".join(ruling.hardware)
     told = ", ".join(f"{name} {version}".strip() for name, version in answer.packages.items())

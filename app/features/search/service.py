@@ -275,8 +275,9 @@ class _Question:
         firsts = [one[0] for one in found]
         issues = self._of_words(asked.words, firsts[0] if firsts else None, asked.hardware)
         hits = [*self._of_builds(asked, firsts, found), *self._of_place(asked, firsts, issues)]
-        if not firsts and asked.hardware and not (asked.words or asked.conditions or asked.versions):
-            hits = [self._hardware_hit(asked.hardware)]
+        is_alone = not (firsts or asked.words or asked.conditions or asked.versions)
+        if asked.hardware and (is_alone or not self._is_measured(asked.hardware)):
+            hits = [self._hardware_hit(asked.hardware), *([] if is_alone else hits)]
         is_pair = len(firsts) == 2 and asked.purpose is not Purpose.UPGRADE  # noqa: PLR2004 - a comparison is of two
         is_sure = (len(hits) == 1 or is_pair) and not issues.hits and self._is_measured(asked.hardware)
         return SearchAnswer(
@@ -367,12 +368,26 @@ class _Question:
             n = sum(1 for id_ in known.issues if known.was_measured(id_, class_))
             told = Message("{n} of {all} issues are measured there.", n=n, all=len(known.issues))
             return Hit(HitKind.HARDWARE, class_, matrix_address(hardware=class_), title, told)
-        told = Message(
-            "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
-            measured=", ".join(known.hardware) or "-",
-        )
+        told = self._unmeasured_class(class_)
         command = "knowngood run --builds default --issues all"
         return Hit(HitKind.HARDWARE, class_, matrix_address(), title, told, command=command)
+
+    def _unmeasured_class(self, class_: str) -> Message:
+        """The wheels' lists say which torch may run there at all, where nothing else is known."""
+        measured = ", ".join(self._known.hardware) or "-"
+        holding, lacking = self._known.wheels_for(class_)
+        days = sorted(f"{one.read_at:%Y-%m-%d}" for one in (*holding, *lacking))
+        if not (days and class_.startswith("cuda-")):
+            return Message(_UNMEASURED_WORDS[0], measured=measured)
+        return Message(
+            _UNMEASURED_WORDS[1],
+            gpu=class_.removeprefix("cuda-"),
+            holding=", ".join(one.torch for one in holding) or "-",
+            lacking=", ".join(one.torch for one in lacking) or "-",
+            first=days[0],
+            last=days[-1],
+            measured=measured,
+        )
 
     def _unmeasured(self, asked: ParsedText) -> Message | None:
         class_ = self._class_of(asked.hardware)
@@ -447,6 +462,14 @@ class _Question:
         return SearchAnswer(self._text, (hit,), is_sure=True)
 
 
+_UNMEASURED_WORDS = (
+    "Nobody has measured this class here yet; measured are {measured}. On a machine that has it this measures:",
+    (
+        "Of the wheels tested here these hold code for {gpu}: {holding}; these hold none: {lacking} (read in them from "
+        "{first} to {last}). Nobody has measured this class here yet; measured are {measured}. On a machine that has "
+        "it this measures:"
+    ),
+)
 _RELATION_WORDS = {
     Relation.NAMED_BY: "{thread} is this issue.",
     Relation.REPORT: "{thread} reports this issue.",

@@ -17,6 +17,7 @@ from knowngood.app.features.upgrade.request import (
     Times,
     UnknownStart,
     UpgradeRequest,
+    gpus_of,
     packages_of,
     read_upgrade,
     start_name,
@@ -65,6 +66,7 @@ def upgrade(
     found = _environment_in(requirements, python, groups, knowledge) if requirements else None
     if found:
         start, packages = start_name(found), {**found.packages, **(packages or {})}
+        hardware = hardware or gpus_of(found)
     asked = UpgradeRequest(
         start=start,
         watch=watch,

@@ -11,8 +11,8 @@ from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
 from knowngood.app.domain.errors import OtherPython, UnknownBuild
-from knowngood.app.domain.hardware_names import measured_classes
-from knowngood.app.domain.issue import Issue
+from knowngood.app.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
+from knowngood.app.domain.issue import Issue, parse_capability
 from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
 from knowngood.app.domain.measuring.planning import ENVIRONMENT_S
 from knowngood.app.features.environments.resolve import ResolvedBuild, resolve_build
@@ -77,14 +77,18 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> U
     watched, policy, notes = _watched(asked, knowledge)
     named = named_by(policy.watch, watched, knowledge.known.names)
     concerned, left_out = _concerned(watched, named, asked)
+    constraints = _constraints(asked, knowledge, policy.hardware)
+    of_wheel = (knowledge.known.against(start, one) for one in constraints.hardware)
+    against = tuple(f"where you are: {said}" for said in of_wheel if said)
+    gpus = [constraints.names.get(one, one) for one in constraints.hardware if parse_capability(one)]
     return UpgradeQuestion(
         start=start,
         watched=concerned,
-        constraints=_constraints(asked, knowledge, policy.hardware),
+        constraints=constraints,
         enough=_enough(asked.enough),
         durations=times.durations,
         environment_s=ENVIRONMENT_S if times.environment_s is None else times.environment_s,
-        notes=(*assumed, *notes, *left_out),
+        notes=(*against, *several_gpus(gpus), *assumed, *notes, *left_out),
     )
 
 
@@ -106,6 +110,11 @@ def start_name(found: ResolvedBuild) -> str:
     """The build of an environment as `start` names it: a Python that the environment leaves open stays open."""
     build = found.build or ""
     return build.removeprefix("torch-") if len(found.pythons) > 1 else build
+
+
+def gpus_of(found: ResolvedBuild) -> tuple[str, ...]:
+    """The GPUs of an environment that may be asked about, by name."""
+    return tuple(one for one in found.gpus if parse_capability(class_named(one, ())))
 
 
 def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[str, ...]]:
@@ -185,8 +194,14 @@ def _concerned(
 
 
 def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[str]) -> Constraints:
-    """The classes of watch lists count where none are named; those that nobody measured cannot."""
+    """The classes of watch lists count where none are named; of those that nobody measured only GPUs that somebody
+    names can: the wheels' lists say something of them.
+    """
     measured = knowledge.known.hardware
+    names = {
+        class_named(one, measured): found.name if (found := hardware_named(one)) else one for one in asked.hardware
+    }
+    gpus = [one for one in names if parse_capability(one)]
     with about("python"):
         python = read_python(asked.python.strip())
     with about("cuda"):
@@ -196,8 +211,8 @@ def _constraints(asked: UpgradeRequest, knowledge: Knowledge, classes: Sequence[
     with about("pin"):
         pins = tuple(read_pin(text) for text in asked.pin)
     with about("hardware"):
-        hardware = measured_classes(asked.hardware or [one for one in classes if one in measured], measured)
-    return Constraints(python, driver, hardware, (*cuda, *pins))
+        hardware = measured_classes(list(names) or [one for one in classes if one in measured], [*measured, *gpus])
+    return Constraints(python, driver, hardware, (*cuda, *pins), names)
 
 
 def _enough(percent: int | None) -> float:

@@ -131,6 +131,14 @@ FORM_WORDS = (
     "has Triton {found} in place of its own {wanted}; pin Triton to want that",
     "is built for CUDA {found}, and which driver runs that is not on file here",
     "is built for CUDA {found}, which needs driver {wanted} or newer, and {driver} is there",
+    "holds no code for {gpu}",
+    "this wheel holds no code for {gpu}",
+    "the first tested build that does is {found}",
+    "the newest tested build that does is {found}",
+    "no tested build is known to",
+    "not known whether this wheel has code for {gpu}",
+    "several kinds of GPU are named ({gpus}), and the worst counts",
+    "where you are: {said}",
     "has no CUDA, and {hardware} has; name a CPU class to want that",
     "has no CUDA, and {hardware} is wanted",
     "has no {found}, and {wanted} is wanted",
@@ -199,7 +207,7 @@ _WORDS = {
 _PLACE = re.compile(r"{(\w+)}")
 _HELD = {  # by the name of a place; every other holds anything
     **dict.fromkeys(("k", "m", "n"), r"[0-9]+"),
-    **dict.fromkeys(("first", "last", "release", "hardware", "variant", "name"), r"[^\s;:]+"),
+    **dict.fromkeys(("first", "last", "release", "hardware", "variant", "name", "gpu"), r"[^\s;:]+"),
     **dict.fromkeys(("found", "wanted"), r"[^;]+"),
     "packages": r"[^:;]+",
     "interval": r"[(\[][^()\[\]]+[)\]]",
