@@ -130,7 +130,7 @@ def measured_classes(asked: Iterable[str], measured: Sequence[str]) -> tuple[str
 
 
 def several_gpus(names: Sequence[str]) -> tuple[str, ...]:
-    """What is to be said of an environment that names these."""
+    """The note on an environment that names these."""
     return (f"several kinds of GPU are named ({', '.join(names)}), and the worst counts",) if len(names) > 1 else ()
 
 

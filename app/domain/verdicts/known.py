@@ -62,7 +62,7 @@ class Known:
         return serves(build, hardware, self.wheels)
 
     def against(self, build: Build | None, hardware: str) -> str:
-        """What is to be said of a wheel before anything else on a GPU: that it holds no code for it, or that nobody
+        """The first thing to say of a wheel on a GPU: that it holds no code for it, or that nobody
         knows. Empty where it holds some; None for a build stands for a wheel that is not in the catalogue.
         """
         gpu = hardware.removeprefix("cuda-")

@@ -342,7 +342,7 @@ def recognise(library: FailureLibrary, text: str, budget: SearchBudget) -> Expla
 
 
 def told_of_wheel(found: ResolvedBuild, known: Known) -> tuple[str, ...]:
-    """What is to be said first where a text states a torch wheel and GPUs: that it holds no code for one, or that
+    """The first thing to say where a text states a torch wheel and GPUs: that it holds no code for one, or that
     nobody knows.
     """
     wheel, classes = known.builds.get(found.build or ""), (class_named(one, ()) for one in found.gpus)
