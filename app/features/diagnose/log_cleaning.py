@@ -71,8 +71,8 @@ class CleanedPaste:
 
 @dataclass(frozen=True)
 class VersionMention:
-    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver or platform; `line`
-    is where. CUDA is `None` where torch is said to be built without it.
+    """A version that a paste tells of: `name` is torch, CUDA, ROCm, XPU, Triton, Python, GPU, driver or platform;
+    `line` is where. CUDA is `None` where torch is said to be built without it.
     """
 
     name: str

@@ -302,6 +302,13 @@ def _plain(version: str) -> str:
         return version
 
 
+def _is_version(text: str) -> bool:
+    try:
+        return bool(Version(text))
+    except ValueError:
+        return False
+
+
 def _the_torch(stated: StatedEnvironment) -> PinnedPackage:
     torches = _distinct(stated.all_of(_TORCH))
     if not torches:
@@ -337,7 +344,7 @@ def _refuse_what_is_no_wheel(pin: PinnedPackage) -> None:
             f"torch{_at(pin)} is for another platform ({_file_of(pin.origin)}); builds are tested on Linux x86_64"
         )
     if not pin.origin.startswith(("http://", "https://")):
-        is_own = bool(pin.version) and not backend_of(Version(pin.version))
+        is_own = _is_version(pin.version) and not backend_of(Version(pin.version))
         raise _UnclearEnvironment(
             f"torch comes from the local path {pin.origin}{_at(pin)}, "
             + (

@@ -563,7 +563,7 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:
         yield resolved.note
-    if not resolved.platforms:
+    if asked.build and not resolved.platforms:
         yield TAKEN
     if asked.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
