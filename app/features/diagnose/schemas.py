@@ -153,7 +153,7 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
         versions=list(found.versions),
         build=resolved.build,
         asked=resolved.asked,
-        note=resolved.note,
+        note=resolved.remark,
         matches=[_match(one, told) for one in found.matches],
         nearest=[near_body(one, told.issues) for one in found.nearest],
         silent=[near_body(one, told.issues) for one in found.silent],

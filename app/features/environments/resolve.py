@@ -24,6 +24,7 @@ from knowngood.app.domain.builds.build_names import (
 )
 from knowngood.app.domain.builds.platforms import (
     BACKENDS,
+    TAKEN,
     WINDOWS,
     backend_of,
     may_stand_in,
@@ -125,6 +126,12 @@ class ResolvedBuild:
     @property
     def gpu(self) -> str:
         return next(iter(self.gpus), "")
+
+    @property
+    def remark(self) -> str:
+        """The note, and what an environment that states no platform was taken for."""
+        taken = TAKEN if self.build and not self.platforms else ""
+        return "; ".join(one for one in (self.note, taken) if one)
 
     @property
     def not_tested(self) -> str:
