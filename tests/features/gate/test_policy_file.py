@@ -245,7 +245,7 @@ def test_the_example_of_the_docs_is_a_policy_and_satisfies_the_schema() -> None:
 def test_what_the_example_says_to_be_a_default_is_one() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     written, usual = parse_policy(text), Policy()
-    other = {"watch", "hardware", "minimum", "snapshot_days", "only_new", "base", "applied", "ignores"}
+    other = {"watch", "hardware", "platform", "minimum", "snapshot_days", "only_new", "base", "applied", "ignores"}
     assert {one.name for one in fields(Policy) if getattr(written, one.name) != getattr(usual, one.name)} == other
 
 
