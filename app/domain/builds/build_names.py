@@ -180,9 +180,7 @@ class BuildNames:
         versions: the same release first, then the same minor one, then by how many releases lie between.
         """
         allowed = (
-            build
-            for id_, build in self.builds.items()
-            if (among is None or id_ in among) and are_alike(build.build_id.version, torch)
+            build for id_, build in self.builds.items() if (among is None or id_ in among) and _is_alike(build, torch)
         )
         by_column = grouped(allowed, lambda build: build.build_id.apart_from_python)
         columns = [min(column, key=lambda one: apart(one.python, python)) for column in by_column.values()]
@@ -223,6 +221,12 @@ class BuildNames:
         builds = (one.build_id for one in self.builds.values() if one.origin == "default" and not one.is_mismatched)
         by_release = grouped(builds, lambda one: one.public_version)
         return {release: frozenset(one.version for one in found) for release, found in by_release.items()}
+
+
+def _is_alike(build: Build, torch: Version) -> bool:
+    """Whatever the default index's wheel is marked with, a bare version may mean it."""
+    own = build.build_id
+    return are_alike(own.version, torch) or (build.origin == "default" and are_alike(own.public_version, torch))
 
 
 def preferred(family: Iterable[Build]) -> Build | None:

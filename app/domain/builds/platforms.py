@@ -97,11 +97,11 @@ def backend_of(torch: Version) -> str:
 
 
 def are_alike(one: Version, other: Version) -> bool:
-    """Whether a build of the one may be named beside the other: of one backend, or CUDA and the CPU, whose rows are the
-    same there; nightlies beside nightlies alone.
+    """Whether a build of the one may be named beside the other: of one backend (or one mark of somebody's own), or CUDA
+    and the CPU, whose rows are the same there; nightlies beside nightlies alone.
     """
     backends = {backend_of(one), backend_of(other)}
-    is_one = backends <= _ALIKE or (len(backends) == 1 and "" not in backends)
+    is_one = backends <= _ALIKE or (len(backends) == 1 and ("" not in backends or one.local == other.local))
     return is_one and one.is_devrelease == other.is_devrelease
 
 

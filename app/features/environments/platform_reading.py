@@ -8,16 +8,12 @@ from packaging.markers import InvalidMarker, Marker, UndefinedComparison, Undefi
 
 from knowngood.app.domain.builds.platforms import LINUX, PLATFORMS, WINDOWS, platform_of
 
-_SHOWN, _MOST = 100, 200
-# Each line states one; the group is what says it.
-_LINES = tuple(
-    re.compile(rf"^[>#| \t]*{one}", re.MULTILINE)
-    for one in (
-        r"OS:[ \t]*(\S.{0,150})",
-        r"Python platform:[ \t]*(\S.{0,150})",
-        r"platform[ \t]*:[ \t]*((?:osx|win|linux)-\w+)[ \t]*$",
-        r"https?://\S{1,300}/((?:osx|win|linux)-\w+)/(?:py)?torch-\d",
-    )
+_SHOWN, _MOST, _MOST_WHEELS = 100, 200, 2000
+# Each line states one; a group is what says it.
+_LINES = re.compile(
+    r"^[>#| \t]*(?:(?:OS|Python platform):[ \t]*(\S.{0,150})|platform[ \t]*:[ \t]*((?:osx|win|linux)-\w+)[ \t]*$|"
+    r"https?://\S{1,300}/((?:osx|win|linux)-\w+)/(?:py)?torch-\d)",
+    re.MULTILINE,
 )
 _LSCPU = re.compile(r"^[> \t]*Architecture:[ \t]+(x86_64|aarch64)[ \t]*$", re.MULTILINE)
 _WINDOWS = re.compile(
@@ -26,7 +22,7 @@ _WINDOWS = re.compile(
 )
 # Each of these is one of those that a file is for: where they differ, it states none.
 _ONE_OF_SEVERAL = (
-    re.compile(r"(?<![\w-])torch-[^\s/\"'#?]{1,120}-([a-z][a-z0-9_.]{2,120})\.whl"),
+    re.compile(r"(?<![^\s/\"'#?])torch-([^\s/\"'#?]{1,240})\.whl"),
     re.compile(r"^platform = \"((?:macos|windows|linux|manylinux)\w*)\"", re.MULTILINE),
     re.compile(r"^[ \t]*-[ \t]+((?:osx|win|linux)-\w+)[ \t]*$", re.MULTILINE),
 )
@@ -43,7 +39,7 @@ _MACHINES = {WINDOWS: "AMD64"}
 
 def platforms_in(text: str) -> dict[str, str]:
     """Each with the words that state it."""
-    said = [(found[1], found[0]) for one in _LINES for found in islice(one.finditer(text), _MOST)]
+    said = [(found[found.lastindex or 0], found[0]) for found in islice(_LINES.finditer(text), _MOST)]
     said += [(f"linux {found[1]}", found[0]) for found in islice(_LSCPU.finditer(text), _MOST)]
     said += [("windows", _around(text, found)) for found in islice(_WINDOWS.finditer(text), 1)]
     told = {platform: _plain(words) for name, words in reversed(said) if (platform := platform_of(name))}
@@ -52,8 +48,8 @@ def platforms_in(text: str) -> dict[str, str]:
 
 def _tags(text: str) -> Iterator[tuple[str, str]]:
     for one in _ONE_OF_SEVERAL:
-        for found in one.finditer(text):
-            for tag in re.split(r"\.(?=\D)", found[1]):
+        for found in islice(one.finditer(text), _MOST_WHEELS):
+            for tag in re.split(r"\.(?=\D)", found[1].rpartition("-")[2] if found[0].endswith(".whl") else found[1]):
                 yield platform_of(tag), found[0]
 
 
