@@ -1,4 +1,4 @@
-"""What an environment runs on: its platform, and the backend of its torch. Evidence answers for its own alone.
+"""Platforms and backends of environments. Evidence answers for its own alone.
 
 A platform is a system with its machine (`macos-arm64`), or the system where the machine is not said; each is kept with
 the words that state it, so that two which differ can be quoted. Everything here is measured on Linux x86-64; where
@@ -62,7 +62,7 @@ def platform_of_gpus(names: Iterable[str]) -> dict[str, str]:
 
 
 def platform_said(text: str) -> dict[str, str]:
-    """What somebody says the platform is; nothing where the text is empty. Raises BadRequest for what is none."""
+    """The platform that somebody says; none where the text is empty. Raises BadRequest for what is none."""
     plain = text.strip()
     if plain and plain not in PLATFORMS:
         raise BadRequest(f'"{plain[:60]}" is no platform; write one of {", ".join(PLATFORMS)}')

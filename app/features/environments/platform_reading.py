@@ -54,7 +54,7 @@ def _tags(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _marked(text: str) -> Iterator[tuple[str, str]]:
-    """Where torch is installed, by its markers."""
+    """The platforms on which torch is installed, by its markers."""
     for found in islice(_MARKED.finditer(text), _MOST):
         for platform in _where(found[1] or ""):
             yield platform, found[0]

@@ -13,7 +13,7 @@ from knowngood.app.features.environments.platform_reading import platforms_in
 from tests.commands.given import run_here
 
 WHL = "https://download.pytorch.org/whl"
-PIN, INDEX = "torch==2.8.0+cu128\n", "--index-url"
+PIN, INDEX = "torch==2.8.0+cu128\n", "-i"
 ROCM = "ROCM used to build PyTorch: 6.4.43482\n"
 LINUX = "Linux-5.15.0-94-generic-x86_64-with-glibc2.35"
 SMI = "| NVIDIA-SMI 546.33      Driver Version: 546.33      CUDA Version: 12.3 |\n| GPU  Name      {}    | Bus-Id  |\n"
