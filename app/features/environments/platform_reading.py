@@ -88,7 +88,7 @@ def _environment(platform: str) -> dict[str, str | frozenset[str]]:
 
 
 def _only(found: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What is stated where all say the same; those of one system that is not ours state that system."""
+    """The one that all of them state; several of one system that is not ours state that system."""
     told = {platform: _plain(words) for platform, words in found}
     systems = {platform.partition("-")[0] for platform in told}
     if len(told) > 1 and len(systems) == 1 and LINUX not in told:
