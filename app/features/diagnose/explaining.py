@@ -20,8 +20,9 @@ def explain_paste(text: str, library: FailureLibrary, knowledge: Knowledge, buil
     found = complete(foreign_text.read(f"{__name__}:read_failure", text, shared=library), knowledge)
     if not build:
         return found
-    named = resolve_build(build, knowledge.known.builds, knowledge.tested)
-    return replace(found, resolved=replace(named, gpus=found.resolved.gpus))
+    stated = found.resolved
+    named = resolve_build(build, knowledge.known.builds, knowledge.tested, platforms=stated.platforms)
+    return replace(found, resolved=replace(named, gpus=stated.gpus))
 
 
 def read_failure(library: FailureLibrary, text: str) -> Explanation:

@@ -162,7 +162,7 @@ def explanation_body(told: ExplanationView) -> ExplanationBody:
         versions=list(found.versions),
         build=resolved.build,
         asked=resolved.asked,
-        note=resolved.note,
+        note=resolved.remark,
         wheel=list(told_of_wheel(resolved, told.knowledge.known)),
         matches=[_match(one, told) for one in found.matches],
         nearest=[near_body(one, told.issues) for one in found.nearest],

@@ -12,6 +12,7 @@ from typing import TypeVar
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
+from knowngood.app.domain.builds.platforms import TAKEN
 from knowngood.app.domain.errors import BadRequest, UnknownBuild
 from knowngood.app.domain.hardware_names import several_gpus
 from knowngood.app.domain.issue import CONCERNS, Issue, Severity, environment_request
@@ -542,6 +543,8 @@ def _doubts(asked: _PreparedQuestion, reasons: Sequence[Reason], *, answered: bo
         return
     if asked.question.resolved.is_assumed and asked.policy.refuse_assumed:
         yield f"the build {asked.build.id} is assumed, and the policy refuses assumed builds"
+    if not asked.question.resolved.platforms and asked.policy.refuse_unstated:
+        yield "the environment states no platform, and the policy refuses to take it for Linux x86-64"
     if not reasons:
         yield "what is watched names no issue of this catalogue"
     elif not answered:
@@ -554,6 +557,8 @@ def _notes_on_all(asked: _PreparedQuestion) -> Iterable[str]:
         yield f"the build is assumed to be {asked.build.id}" + (f": {resolved.note}" if resolved.note else "")
     elif resolved.note:
         yield resolved.note
+    if asked.build and not resolved.platforms:
+        yield TAKEN
     if asked.build and resolved.build is None:
         yield f"{resolved.asked} is not tested; by the policy {asked.build.id}, another variant, answers for it"
     wheel, refused = asked.known.builds.get(resolved.build or ""), {one.hardware for one in asked.refusals}

@@ -84,7 +84,7 @@ def _request(environment: dict[str, Any]) -> GateRequest:
     if is_here and not asked["hardware"]:
         asked["hardware"] = _classes_here()
     fields = {**asked, "groups": list(environment["groups"]), **environment_of(asked)}
-    kept = ("build", "python", "groups", "hardware", "environment")
+    kept = ("build", "python", "platform", "groups", "hardware", "environment")
     return read_request({name: fields[name] for name in kept if fields.get(name)})
 
 

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from knowngood.app.dashboard.matrix.selection import Words
 from knowngood.app.domain.builds.build_names import find_build
+from knowngood.app.domain.builds.platforms import LINUX
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.verdicts.status import status_of
 from knowngood.app.domain.verdicts.verdict import Cell
@@ -273,7 +274,9 @@ def upgrade_from_environment(context: Context, form: Form) -> Response:
         return _refused(context, query, knowledge, context.say(NO_BUILD, why=found.note), found.nearest, content)
     said = list(packages_said(found.packages, knowledge))
     has = said if found.is_whole or said != [NO_PACKAGE] else []
-    address = f"{UPGRADE}{query.asking(start=start_name(found), python='', has=has, hardware=list(gpus_of(found)))}"
+    platform, gpus = LINUX if found.platforms else "", list(gpus_of(found))
+    asked = query.asking(start=start_name(found), python="", has=has, platform=platform, hardware=gpus)
+    address = f"{UPGRADE}{asked}"
     return see_other(address)
 
 

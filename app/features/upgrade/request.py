@@ -10,7 +10,8 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.builds.build_names import find_build, read_build_name
 from knowngood.app.domain.builds.package_names import canonical_package
 from knowngood.app.domain.builds.packages import concerns, named_by
-from knowngood.app.domain.errors import OtherPython, UnknownBuild
+from knowngood.app.domain.builds.platforms import TAKEN, platform_of_gpus, platform_said, why_not_tested
+from knowngood.app.domain.errors import NotTested, OtherPython, UnknownBuild
 from knowngood.app.domain.hardware_names import class_named, hardware_named, measured_classes, several_gpus
 from knowngood.app.domain.issue import Issue, parse_capability
 from knowngood.app.domain.issue_selectors import Watch, is_all, read_severity, watched_issues
@@ -34,7 +35,8 @@ from knowngood.app.knowledge.model import Knowledge
 class UpgradeRequest:
     """`start` is a build id or a version of torch. Nothing named to be watched means every issue, as `all` does among
     `issues`. `packages` are those of the environment beside torch, by canonical name (None: nothing is known of them).
-    `is_whole` says that it has no others. `enough` is a percentage (None: the usual one).
+    `is_whole` says that it has no others. `platform` is where it runs, as `linux-x86_64` (empty: not said). `enough` is
+    a percentage (None: the usual one).
     """
 
     start: str = ""
@@ -50,6 +52,7 @@ class UpgradeRequest:
     pin: tuple[str, ...] = ()
     packages: Mapping[str, str] | None = None
     is_whole: bool = True
+    platform: str = ""
     enough: int | None = None
 
 
@@ -69,6 +72,10 @@ class UnknownStart(BadField):
     def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
         super().__init__("from", message)
         self.nearest = tuple(nearest)
+
+
+class UntestedStart(UnknownStart, NotTested):
+    """The environment that one is on was understood, and nothing here is measured of it."""
 
 
 def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> UpgradeQuestion:
@@ -92,18 +99,22 @@ def read_upgrade(asked: UpgradeRequest, knowledge: Knowledge, times: Times) -> U
     )
 
 
-def start_of(name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = ()) -> ResolvedBuild:
+def start_of(
+    name: str, content: str, python: str, knowledge: Knowledge, groups: Sequence[str] = (), platform: str = ""
+) -> ResolvedBuild:
     """The build that an environment is (`pip freeze`, a lock file, a pyproject.toml). Raises BadField.
 
     `python` is the one that the upgrade must be for, and where the file leaves it open also that of the environment.
     One may set out from what nobody measured.
     """
     builds = knowledge.known.builds
+    with about("platform"):
+        platforms = platform_said(platform)
     with about("environment"):
         try:
-            return stated_build(content, builds, builds, name=name, python=python, groups=groups)
+            return stated_build(content, builds, builds, name=name, python=python, groups=groups, platforms=platforms)
         except OtherPython:
-            return stated_build(content, builds, builds, name=name, groups=groups)
+            return stated_build(content, builds, builds, name=name, groups=groups, platforms=platforms)
 
 
 def start_name(found: ResolvedBuild) -> str:
@@ -122,13 +133,17 @@ def _start(asked: UpgradeRequest, knowledge: Knowledge) -> tuple[Build, tuple[st
     written = asked.start.strip()
     if not written:
         raise UnknownStart("say which build you are on: its id, or the version of torch")
+    with about("platform"):
+        platforms = {**platform_of_gpus(asked.hardware), **platform_said(asked.platform)}
+    if other := why_not_tested(platforms):
+        raise UntestedStart(other)
     try:
         start = _with_python(find_build(written, builds), asked.python, builds)
     except UnknownBuild as error:
         raise UnknownStart(str(error), error.nearest) from None
     known = read_build_name(written).python or start.python if asked.python else ""
     note = resolve_build(written, builds, builds, python=known).note
-    return start, (note,) if note else ()
+    return start, (*([note] if note else []), *([] if platforms else [TAKEN]))
 
 
 def _with_python(start: Build, python: str, builds: Mapping[str, Build]) -> Build:

@@ -115,6 +115,7 @@ FORM_WORDS = (
     "Pythons disagree on {n} release(s)",
     "fails differently on {n} release(s)",
     "no release answered yet",
+    "taken as Linux x86-64",
     "as on {hardware}: {said}",
     "{n} workaround helps",
     "{n} workarounds help",

@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
-from starlette.testclient import TestClient
 
 from knowngood.app.domain.measuring.planning import KnownAttempts, PlanRequest, plan_jobs
 from knowngood.app.store.engine import connect, unit_of_work
