@@ -9,6 +9,7 @@ history    pages and the gate over 10,000 attempts beside 1,000,000 behind the s
 ingest     results a second from bundles, beside the same rows written bare
 scheduling which of 100,000 queued jobs is next, beside 3,000 of them and beside a bare commit
 provision  a second environment of a cached torch, beside bare `uv pip sync` of the same lock
+reading    environments through the door for foreign text, beside the same readers called bare
 site       the pages as files, of what is shipped and of 150 x 25 cells: time, bytes
 pages      every page of the shipped evidence in a real Chromium: first byte, bytes, layout shift, interaction
 suite      the catalogue on one build, beside the arms' own time and beside a plain loop of venv + pip + python
@@ -26,6 +27,7 @@ from benchmarks import (
     matrix,
     pages,
     provision,
+    reading,
     scheduling,
     site,
     suite,
@@ -41,6 +43,7 @@ KNOWN = {
     "matrix": matrix.run,
     "pages": pages.run,
     "provision": provision.run,
+    "reading": reading.run,
     "scheduling": scheduling.run,
     "site": site.run,
     "suite": suite.run,

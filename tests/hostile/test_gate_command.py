@@ -43,7 +43,11 @@ def _require_end(done: subprocess.CompletedProcess[str]) -> None:
 
 
 @pytest.mark.timeout(3 * PATIENCE_S)
-@pytest.mark.parametrize("make", [*CRITICAL, *OTHERS], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [*CRITICAL, *(pytest.param(one, marks=pytest.mark.soak) for one in OTHERS)],
+    ids=lambda make: make.__name__,
+)
 def test_a_command_ends_with_an_answer_or_with_one_sentence(make: Maker, tmp_path: Path) -> None:
     name, content = make()
     file = tmp_path / (name or "pasted.txt")

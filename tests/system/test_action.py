@@ -94,7 +94,11 @@ def hostile(tmp_path: Path) -> Path:
     return project
 
 
-@pytest.mark.parametrize("variables", [{}, LEADING], ids=["files alone", "variables that lead to them"])
+# Whichever of the variables are there, the script takes them away first: each step that installs takes 20 s.
+@pytest.mark.parametrize(
+    "variables",
+    [pytest.param({}, id="files alone", marks=pytest.mark.soak), pytest.param(LEADING, id="and variables")],
+)
 @pytest.mark.parametrize("server", ["", "http://127.0.0.1:9"], ids=["installed", "asks a server"])
 def test_nothing_of_the_workspace_is_run(
     hostile: Path, tmp_path: Path, server: str, variables: Mapping[str, str]
@@ -108,6 +112,7 @@ def test_nothing_of_the_workspace_is_run(
     assert ("http://127.0.0.1:9 cannot be asked" if server else "pytorch-151290 blocks") in done.stdout + done.stderr
 
 
+@pytest.mark.soak
 def test_a_project_that_is_installed_as_it_is_edited_runs_nothing_either(hostile: Path, tmp_path: Path) -> None:
     """Its folder is on the path of every Python there, which `-I` leaves as it is."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "python")], check=True)
@@ -125,9 +130,21 @@ EVIL = "\n::error::owned"
 @pytest.mark.parametrize(
     ("inputs", "code"),
     [
-        *(({f"GATE_{name}": f"2.7.1{EVIL}"}, 2) for name in ("REQUIREMENTS", "POLICY", "SEVERITY", "LOCK")),
-        *(({f"GATE_{name}": f"x{EVIL}"}, 2) for name in ("ISSUES", "COMPONENT", "HARDWARE", "APPLIED")),
-        *(({f"GATE_{name}": f"x{EVIL}"}, 2) for name in ("WATCH", "GROUPS", "SNAPSHOT", "PUBLIC_KEY")),
+        *(({f"GATE_{name}": f"2.7.1{EVIL}"}, 2) for name in ("REQUIREMENTS", "ISSUES", "HARDWARE")),
+        *(
+            pytest.param({f"GATE_{name}": f"x{EVIL}"}, 2, marks=pytest.mark.soak)
+            for name in (
+                "POLICY",
+                "SEVERITY",
+                "LOCK",
+                "COMPONENT",
+                "APPLIED",
+                "WATCH",
+                "GROUPS",
+                "SNAPSHOT",
+                "PUBLIC_KEY",
+            )
+        ),
         ({"GATE_REQUIREMENTS": "", "GATE_BUILD": f"2.7.1{EVIL}"}, 2),
         ({"GATE_ISSUES": "x\u2028::error::owned"}, 2),
         ({"GATE_ISSUES": "x ##[error]owned"}, 2),
@@ -185,6 +202,7 @@ def test_the_hook_for_pre_commit_runs_nothing_of_the_repository(runner: Path, ho
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
 
 
+@pytest.mark.soak
 def test_the_template_for_gitlab_runs_nothing_of_the_project(hostile: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "python")], check=True)
     job = yaml.safe_load((ROOT / "ci" / "gitlab-ci.yml").read_text())["knowngood-gate"]

@@ -9,13 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
+LONG = {"browser", "commands", "gate"}  # each 20 to 30 s of a processor, most of it to start what is measured
 OF_REAL_BUILDS = {"suite": "measures a whole torch", "provision": "installs a whole torch"}
 NAMES = sorted(
     one.stem for one in (ROOT / "benchmarks").glob("*.py") if "\ndef run() -> None:" in one.read_text(encoding="utf-8")
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.soak) if name in LONG else name for name in NAMES]
+)
 def test_a_benchmark_runs_at_its_smallest_size(name: str, tmp_path: Path) -> None:
     if name in OF_REAL_BUILDS:
         pytest.skip(OF_REAL_BUILDS[name])
