@@ -99,7 +99,6 @@ def test_an_upgrade_leaves_out_what_holds_no_code_and_recommends_nothing_unmeasu
             "sm_70",
             "Nothing was measured on cuda-sm_70; the newest tested wheel that holds code for it is 2.10.0+cu128.",
         ),
-        ("Thor", "Nothing was measured on a Thor, and no tested wheel is known to hold code for it."),
     ],
 )
 def test_an_upgrade_on_a_gpu_that_nobody_measured_cannot_say(knowledge: Knowledge, gpu: str, said: str) -> None:
