@@ -17,6 +17,14 @@ class Body(BaseModel, from_attributes=True, validate_by_name=True, validate_by_a
         return cls.model_validate(value, context=context)
 
 
+class OfCellBody(Body):
+    """Whatever is said of one cell: an issue, a build and a hardware class."""
+
+    issue: str
+    build: str
+    hardware: str
+
+
 def read_from(*path: str) -> Any:  # noqa: ANN401 - what a field is declared with
     """The attribute, or attribute of an attribute, that a field is read from."""
     return Field(validation_alias=AliasPath(*path))

@@ -14,7 +14,7 @@ from knowngood.app.domain.verdicts.verdict import (
     WorkaroundVerdict,
     is_stale,
 )
-from knowngood.app.web.json_body import Body
+from knowngood.app.web.json_body import Body, OfCellBody
 from knowngood.app.web.urls import attempt_address
 
 
@@ -45,7 +45,7 @@ class WorkaroundVariantsBody(Body):
     note: str
 
 
-class CellBody(Body):
+class CellBody(OfCellBody):
     """(issue, build, hardware class) and what is claimed of it. `attempts` counts the baseline's outcomes.
 
     `assurance` says whether that was measured here, is inferred from the cells in `grounds`, or is not known; `runs`
@@ -55,9 +55,6 @@ class CellBody(Body):
     with every variant, `process` where it looked at the process around it, null where nothing was measured.
     """
 
-    issue: str
-    build: str
-    hardware: str
     verdict: Verdict
     reason: str
     stale: bool
