@@ -97,12 +97,12 @@ class PairLine(SidesLine):
 
 @dataclass(frozen=True)
 class Section:
-    """Pairs with one heading. Folded ones are opened by whoever wants them."""
+    """Lines with one heading. Folded ones are opened by whoever wants them."""
 
     id: str
     heading: str
     meaning: str
-    lines: tuple[PairLine, ...]
+    lines: tuple[SidesLine, ...]
     is_folded: bool
 
 

@@ -18,7 +18,7 @@ from knowngood.app.domain.builds.build_names import find_build
 from knowngood.app.domain.errors import UnknownBuild
 from knowngood.app.domain.vocabulary import StatusLabel
 from knowngood.app.features.compare.comparison import WorkaroundTurn
-from knowngood.app.features.compare.page import MARKDOWN, SidesLine, mark
+from knowngood.app.features.compare.page import MARKDOWN, Section, SidesLine, mark
 from knowngood.app.features.compare.renderers import TURN_WORDS, notes_of
 from knowngood.app.features.environments.service import NO_BUILD
 from knowngood.app.features.gate.request import BadField
@@ -111,14 +111,6 @@ class ItemLine(SidesLine):
     """One watched issue. `reason` is what the evidence says where it gives no answer or nothing helps."""
 
     workarounds: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Section:
-    id: str
-    heading: str
-    lines: tuple[ItemLine, ...]
-    is_folded: bool
 
 
 @dataclass(frozen=True)
@@ -503,7 +495,7 @@ def _note(context: RequestContext, advice: UpgradeAdvice, one: Candidate, query:
 def _sections(context: RequestContext, one: Candidate) -> Iterator[Section]:
     for tally, items in sections(one).items():
         lines = tuple(_line(context, item) for item in items)
-        yield Section(tally.value, context.say(SECTION_WORDS[tally]), lines, tally not in _OPEN)
+        yield Section(tally.value, context.say(SECTION_WORDS[tally]), "", lines, is_folded=tally not in _OPEN)
 
 
 def _line(context: RequestContext, item: Item) -> ItemLine:
