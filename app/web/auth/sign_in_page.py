@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from knowngood.app.domain.access import NotAllowed
 from knowngood.app.store.engine import reading, unit_of_work
 from knowngood.app.store.tokens import close_session, find_token, open_session
-from knowngood.app.web.auth.principal import SESSION_COOKIE, require_own_form
+from knowngood.app.web.auth.principal import SESSION_COOKIE, is_from_here, require_own_form
 from knowngood.app.web.forms import Form, own_address
 from knowngood.app.web.request_context import Context, RequestContext, see_other, uncached
 from knowngood.app.web.urls import API
@@ -37,7 +37,7 @@ def sign_in_page(context: Context, to: Annotated[str, Query(max_length=4000)] = 
 
 @router.post("/sign-in")
 def sign_in(context: Context, request: Request, form: Form) -> Response:
-    if not is_fromown_address(request):
+    if not is_from_here(request):
         raise NotAllowed("this form did not come from a page of this server; open the page and send it from there")
     to = own_address(form.get("to", "/"))
     with reading(context.state.engine) as s:
