@@ -27,6 +27,7 @@ from knowngood.app.domain.measuring.job import (
 )
 from knowngood.app.domain.measuring.planning import GUESS_S, PlannedJob, Price
 from knowngood.app.domain.verdicts.outcome import Ending, Trouble
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.store.records import JobRow, JobState, RunRow
 from knowngood.workers.provision.download_estimate import Estimate, Fit
 
@@ -54,10 +55,6 @@ def to_do_in_words(planned: Sequence[PlannedJob]) -> str:
     arms = sum(len(job.arms) for job in planned)
     environments = len({job.request for job in planned})
     return f"to do: {many(len(cells), 'cell')}, {many(arms, 'arm')}, {many(environments, 'environment')}"
-
-
-def many(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def print_price(console: Console, price: Price, estimate: Estimate) -> None:

@@ -96,6 +96,11 @@ def parse_build_id(text: str) -> BuildId:
     return BuildId(torch=torch, triton=triton, python=python)
 
 
+def minor_of(python: str) -> tuple[int, ...]:
+    """`3.10` as what Pythons are put in order by."""
+    return tuple(int(part) for part in python.split("."))
+
+
 def _triton_version(text: str, build: str) -> str:
     try:
         return str(Version(text))

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 
 from knowngood.app.domain.builds.architectures import WheelCode, serves
-from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId
+from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, minor_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import isa_of
 from knowngood.app.domain.identity_key import IdentityKey
@@ -238,20 +238,16 @@ def _differs_in_python(one: Build, other: Build) -> bool:
 
 
 def _pair(one: str, other: str) -> Pythons:
-    first, second = sorted((one, other), key=_number)
+    first, second = sorted((one, other), key=minor_of)
     return first, second
 
 
-def _number(python: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in python.split("."))
-
-
 def _by_pythons(item: tuple[Pythons, object]) -> tuple[tuple[int, ...], ...]:
-    return tuple(_number(python) for python in item[0])
+    return tuple(minor_of(python) for python in item[0])
 
 
 def _preferred(build: Build) -> tuple[bool, tuple[int, ...]]:
-    return (build.python != DEFAULT_PYTHON, _number(build.python))
+    return (build.python != DEFAULT_PYTHON, minor_of(build.python))
 
 
 # The same cell as the same object, from one state of the store to the next: rows of a page are kept by their cells.

@@ -17,6 +17,7 @@ from knowngood.app.domain.errors import BadRequest
 from knowngood.app.domain.measuring.planning import CONFIRMING, SETTLING
 from knowngood.app.domain.verdicts.history import FAILING
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.compare.comparison import passes_needed
 
 _ENDS = 2  # both are asked, whatever lies between
@@ -117,7 +118,7 @@ class ChangePoint:
         """
         sides = (self.before, self.after)
         wanted = needed_attempts(self)
-        few = [f"{one.label} rests on {_attempts(one.attempts)}" for one in sides if one.attempts < wanted]
+        few = [f"{one.label} rests on {many(one.attempts, 'attempt')}" for one in sides if one.attempts < wanted]
         if few:
             return f"{' and '.join(few)}, of {wanted} that a change asks for"
         failing, passing = (self.after, self.before) if self.breaks else (self.before, self.after)
@@ -263,10 +264,6 @@ def line_between(builds: Sequence[Build], one: Build, other: Build) -> tuple[Bui
 
 def _place(build: Build) -> str:
     return "the default index" if build.origin == "default" else f"the origin {build.origin}"
-
-
-def _attempts(count: int) -> str:
-    return "1 attempt" if count == 1 else f"{count} attempts"
 
 
 # -- in words ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.verdicts.matrix import Column, concerns_cpu_path
 from knowngood.app.domain.verdicts.verdict import Cell, Verdict
+from knowngood.app.domain.vocabulary import many
 from knowngood.app.features.exports.extract import Extract
 from knowngood.app.features.gate.renderers.markdown import escaped
 from knowngood.app.serialization.marks import VerdictMark, legend_of, sign_of
@@ -33,13 +34,9 @@ def matrix_markdown(extract: Extract) -> Iterator[bytes]:
                 rows.setdefault(cell.issue, []).append(cell)
         shown = [(issue, rows[issue.id]) for issue in extract.issues if issue.id in rows and _applies(rows[issue.id])]
         on_cpu = sum(1 for cells in rows.values() if concerns_cpu_path(cells))
-        size = f"{_counted(len(shown), 'issue')} × {_counted(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
+        size = f"{many(len(shown), 'issue')} × {many(len(columns), 'build')}"  # noqa: RUF001 - the sign for times
         title = _title(extract, class_, size, on_cpu=on_cpu, absent=len(rows) - len(shown) - on_cpu)
         yield _table(extract, title, columns, shown).encode()
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _title(extract: Extract, hardware: str, size: str, *, on_cpu: int, absent: int) -> str:
