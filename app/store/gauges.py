@@ -77,7 +77,7 @@ def load_gauges(s: Session, now: datetime) -> Gauges:
         ).scalar_one(),
         arms=_arms(s),
         runs=s.execute(sa.select(sa.func.count()).where(runs.c.finished_at.is_(None))).scalar_one(),
-        cells=_cells(s),
+        cells={(class_, Verdict(verdict)): n for class_, verdict, n in counted(s, cells.c.hardware, cells.c.verdict)},
         stale=_stale(s, now),
         cell_ages=_cell_ages(s, now),
         lease=load_lease(s, DISPATCHER),
@@ -107,10 +107,6 @@ def _arms(s: Session) -> dict[str, int]:
         .where(jobs.c.state.in_(_ACTIVE), arms.c.state != ArmState.DONE)
     )
     return dict(s.execute(query.group_by(jobs.c.hardware)).all())
-
-
-def _cells(s: Session) -> dict[tuple[str, Verdict], int]:
-    return {(class_, Verdict(verdict)): n for class_, verdict, n in counted(s, cells.c.hardware, cells.c.verdict)}
 
 
 def _stale(s: Session, now: datetime) -> int:

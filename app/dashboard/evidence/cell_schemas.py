@@ -7,7 +7,6 @@ from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.verdicts.outcome import Outcome, ProofLevel
 from knowngood.app.domain.verdicts.verdict import (
     Assurance,
-    Basis,
     Cell,
     Verdict,
     WorkaroundFinding,
@@ -93,7 +92,18 @@ def cell_fields(cell: Cell, build: Build, now: datetime) -> dict[str, Any]:
         "workarounds": {id_: finding.verdict for id_, finding in cell.workarounds.items()},
         "workaround_findings": {id_: _over_variants(cell, one) for id_, one in cell.workarounds.items()},
         "assurance": cell.assurance,
-        "grounds": [_ground(cell, cell.basis)] if cell.basis else [],
+        "grounds": [
+            GroundBody(
+                rule=cell.basis.rule,
+                build=cell.basis.build,
+                hardware=cell.basis.hardware,
+                measured_at=cell.measured_at,
+                agreed=cell.basis.agreed,
+                compared=cell.basis.compared,
+            )
+        ]
+        if cell.basis
+        else [],
         "runs": cell.runs,
         "as_reported": cell.as_reported.verdict if cell.as_reported else None,
         "silent": cell.silent,
@@ -111,15 +121,4 @@ def _over_variants(cell: Cell, found: WorkaroundFinding) -> WorkaroundVariantsBo
         untried=list(found.untried),
         runs=found.runs,
         note=found.note,
-    )
-
-
-def _ground(cell: Cell, basis: Basis) -> GroundBody:
-    return GroundBody(
-        rule=basis.rule,
-        build=basis.build,
-        hardware=basis.hardware,
-        measured_at=cell.measured_at,
-        agreed=basis.agreed,
-        compared=basis.compared,
     )

@@ -314,7 +314,7 @@ def issue_page(
         ground_address=cell_address(issue.id, at.build, at.hardware) if (at := cell.basis) else "",
         claims=claims,
         has_untold=any(not one.held for one in claims),
-        links=_links(issue),
+        links={kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind},
         evidence=_evidence(context, cells, builds, sort),
         evidence_heads=_heads(context, issue, telling.chosen, wanted, sort, has_classes=len(measured) > 1),
         attempts=telling.attempts,
@@ -356,10 +356,6 @@ def _strips(
 def _lead(sentence: str, hardware: str, classes: int) -> str:
     """`Fails in 2.7.0 to 2.7.1, fixed in (2.7.1, 2.8.0]`; with the class in front where there are several."""
     return f"{hardware}: {sentence}" if classes > 1 else f"{sentence[0].upper()}{sentence[1:]}"
-
-
-def _links(issue: Issue) -> dict[LinkKind, tuple[Link, ...]]:
-    return {kind: tuple(link for link in issue.links if link.kind is kind) for kind in LinkKind}
 
 
 def _spans(context: RequestContext, strips: Iterable[Strip]) -> Iterator[SpanLine]:

@@ -19,6 +19,7 @@ COUNTED = (Prospect.PASSES, Prospect.NEEDS_WORKAROUND, Prospect.FAILS, Prospect.
 class TotalLine:
     """One prospect, with how many cells of each column have it."""
 
+    prospect: Prospect
     sign: StatusLabel
     word: str
     counts: tuple[int, ...]
@@ -32,6 +33,7 @@ def counted(rows: Sequence[Sequence[Prospect]], width: int) -> tuple[Mapping[Pro
 def lines_of(columns: Sequence[Mapping[Prospect, int]], language: Language) -> tuple[TotalLine, ...]:
     return tuple(
         TotalLine(
+            prospect,
             StatusLabel(PROSPECTS[prospect].label),
             say(PROSPECTS[prospect].word, language),
             tuple(column[prospect] for column in columns),

@@ -191,7 +191,9 @@ def print_found(console: Console, question: BisectQuestion, found: BisectResult)
     """One line for each build, then the answer in sentences."""
     console.print(f"{question.issue.id} on {question.hardware}, {len(question.line)} builds", markup=False)
     for point in found.answer.search.points:
-        console.print(f"  {point.label:<14} {_word(point):<18} {_how(point, found)}".rstrip(), markup=False)
+        console.print(
+            f"  {point.label:<14} {MARKS[point.cell.verdict].word:<18} {_how(point, found)}".rstrip(), markup=False
+        )
     if found.trouble:
         console.print(
             f"not narrowed, for nothing in between could be run: {found.trouble}", markup=False, soft_wrap=True
@@ -201,10 +203,6 @@ def print_found(console: Console, question: BisectQuestion, found: BisectResult)
     console.print(_effort(found), markup=False, soft_wrap=True)
     if found.is_stopped:
         console.print("stopped: the same question goes on from here", markup=False)
-
-
-def _word(point: Point) -> str:
-    return MARKS[point.cell.verdict].word
 
 
 def _how(point: Point, found: BisectResult) -> str:
@@ -238,7 +236,18 @@ def as_json(question: BisectQuestion, found: BisectResult) -> dict[str, Any]:
         "sentences": list(sentences(answer)),
         "boundary": _change(answer.changes[0]) if answer.kind is SearchOutcome.FOUND else None,
         "changes": [_change(change) for change in answer.changes],
-        "points": [_point_body(point, found) for point in search.points],
+        "points": [
+            {
+                "build": point.build.id,
+                "verdict": point.cell.verdict.value,
+                "reason": point.cell.reason,
+                "stale": point.is_stale,
+                "attempts": point.attempts,
+                "asked": point.build.id in found.asked,
+                "can_be_asked": point.is_open,
+            }
+            for point in search.points
+        ],
         "jobs": len(found.asked),
         "most_jobs": search.most_jobs,
         "confirming_jobs": len(found.confirmed),
@@ -256,18 +265,6 @@ def _change(change: ChangePoint) -> Mapping[str, object]:
         "between": [point.build.id for point in change.between],
         "confirmed": not change.missing,
         "missing": change.missing,
-    }
-
-
-def _point_body(point: Point, found: BisectResult) -> Mapping[str, object]:
-    return {
-        "build": point.build.id,
-        "verdict": point.cell.verdict.value,
-        "reason": point.cell.reason,
-        "stale": point.is_stale,
-        "attempts": point.attempts,
-        "asked": point.build.id in found.asked,
-        "can_be_asked": point.is_open,
     }
 
 
