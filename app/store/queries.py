@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter, eq
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -96,8 +96,7 @@ __all__ = [
 def load_generation(s: Session) -> int:
     """A number that grows with every write that pages can see."""
     query = sa.select(meta.c.value).where(meta.c.name == "generation")
-    generation: int = s.execute(query).scalar_one()
-    return generation
+    return cast("int", s.execute(query).scalar_one())
 
 
 def load_issues(s: Session) -> tuple[Issue, ...]:

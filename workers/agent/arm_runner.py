@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from knowngood.app.domain.measuring.job import ArmSpec
 from knowngood.app.domain.verdicts.outcome import (
@@ -234,8 +234,7 @@ class ForkServer(contextlib.AbstractContextManager["ForkServer"]):
         until = time.monotonic() + _FORK_SERVER_START_S
         while time.monotonic() < until and not is_cancelled():
             if select.select([self._channel], [], [], _POLL_S)[0]:
-                told: dict[str, int] | None = json.loads(self._channel.recv(4096) or b"null")
-                return told
+                return cast("dict[str, int] | None", json.loads(self._channel.recv(4096) or b"null"))
         return None
 
     def _list_files(self) -> set[str]:

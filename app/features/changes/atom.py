@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from html import escape
+from typing import cast
 from xml.etree import ElementTree as ET
 
 from knowngood.app.domain.issue import Issue
@@ -41,8 +42,7 @@ def atom_feed(
     _add(ET.SubElement(feed, "author"), "name", "Known Good")
     for change in changes:
         feed.append(_entry(change, issues, links, page=page, about=about))
-    document: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
-    return document
+    return cast("bytes", ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
 def _id(name: str) -> str:
