@@ -1,10 +1,27 @@
-"""LRU-cache keys that compare by object identity."""
+"""What is worked out once: LRU-cache keys that compare by object identity, and answers that an object keeps itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
+_Owner = TypeVar("_Owner")
+_Key = ParamSpec("_Key")
+
+
+def remembered(work_out: Callable[Concatenate[_Owner, _Key], Value]) -> Callable[Concatenate[_Owner, _Key], Value]:
+    """A method whose answers the object keeps, as `cached_property` keeps one; its arguments are given by position."""
+    name = f"_{work_out.__name__}_remembered"
+
+    @wraps(work_out)
+    def recall(self: _Owner, *key: Any) -> Value:  # noqa: ANN401 - as the method has them
+        kept: dict[tuple[Any, ...], Value] = vars(self).setdefault(name, {})
+        if key not in kept:
+            kept[key] = work_out(self, *key)
+        return kept[key]
+
+    return recall
 
 
 class IdentityKey(Generic[Value]):

@@ -121,7 +121,7 @@ def _wanted(selection: Selection, query: MatrixApiQuery, since: datetime | None,
         cells = [cell for cell in cells if cell.measured_at is not None and cell.measured_at >= since]
     if query.stale is None:
         return cells
-    stale = stale_cells(cells, {build.id: build for build in selection.all_builds}, now)
+    stale = stale_cells(cells, {build.id: build for build in selection.looked.builds}, now)
     return [cell for cell in cells if (cell.key in stale) is query.stale]
 
 

@@ -265,7 +265,7 @@ def matrix_page(
     heads = heads_of([selection.columns[at] for at in shown], selection.measured)
     is_large = len(selection.issues) * len(heads) > MOST_CELLS
     own = _own_column(context, selection)
-    look = _look(hardware, context.language, shown, heads, selection.all_builds, own, is_plain=is_large)
+    look = _look(hardware, context.language, shown, heads, selection.looked.builds, own, is_plain=is_large)
     named = _rows(context, query, selection, look)
     rows = [row for _, row in named]
     groups = _groups(query, [one for one in named if not one[1].is_elsewhere], len(heads), context)
@@ -536,7 +536,7 @@ def _class_label(counts: _Counts, class_: str) -> str:
 
 def _facets(context: RequestContext, counts: _Counts, hardware: str) -> tuple[Facet, ...]:
     selection, query = counts.selection, counts.query
-    issues = selection.all_issues
+    issues = selection.looked.issues
     is_plain = not (query.issues or query.component or query.verdict)
 
     def by_cells(asked: AskedQuery) -> int:
@@ -558,7 +558,7 @@ def _empty(counts: _Counts, shown: str) -> EmptyAnswer:
 
 def _own_column(context: RequestContext, selection: Selection) -> str:
     """The head (id) of the column that the reader's own build is in, with whatever Python; empty: none is."""
-    own = context.mine.build_among({build.id: build for build in selection.all_builds})
+    own = context.mine.build_among({build.id: build for build in selection.looked.builds})
     name = own.build_id.apart_from_python if own else ""
     return next((one.head.id for one in selection.columns if one.head.build_id.apart_from_python == name), "")
 
@@ -573,7 +573,7 @@ def _order_choices(context: RequestContext, query: MatrixPageQuery) -> tuple[Cho
 
 def _python_choices(context: RequestContext, query: MatrixPageQuery, selection: Selection) -> tuple[Choice, ...]:
     """Every Python together, as they agree, or one alone; none where one alone was measured, or builds are named."""
-    pythons = {build.python for build in selection.all_builds if build.id in selection.measured}
+    pythons = {build.python for build in selection.looked.builds if build.id in selection.measured}
     if query.builds or len(pythons | {query.python} - {""}) < 2:  # noqa: PLR2004 - a choice is between two
         return ()
     every = Choice(context.say("all"), f"{MATRIX}{query.asking(python='')}", not query.python)

@@ -104,8 +104,6 @@ class Selection:
     rows: Mapping[tuple[str, str], tuple[Cell, ...]]
     known: Known
     measured: frozenset[str]
-    all_issues: tuple[Issue, ...]
-    all_builds: tuple[Build, ...]
     offered: tuple[Build, ...]
     asked: Query
     looked: "Looked"
@@ -189,8 +187,6 @@ def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence
         rows=ground.rows,
         known=looked.known,
         measured=ground.measured,
-        all_issues=looked.issues,
-        all_builds=looked.builds,
         offered=ground.offered,
         asked=asked,
         looked=looked,

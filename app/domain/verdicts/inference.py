@@ -16,7 +16,7 @@ from knowngood.app.domain.builds.architectures import WheelCode, serves
 from knowngood.app.domain.builds.build import DEFAULT_PYTHON, Build, BuildId, minor_of
 from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import isa_of
-from knowngood.app.domain.identity_key import IdentityKey
+from knowngood.app.domain.identity_key import IdentityKey, remembered
 from knowngood.app.domain.issue import Device, Issue, Requires, unmet
 from knowngood.app.domain.measuring.machine import CPU_CLASS
 from knowngood.app.domain.rate import Rate
@@ -82,12 +82,11 @@ class Claims:
             return cell
         return _beside_flaky(IdentityKey(cell)) if rests_on_one_run(cell) and self._is_flaky(row) else cell
 
+    @remembered
     def _is_flaky(self, row: tuple[str, str]) -> bool:
         if self.flaky is not None:
             return row in self._flaky_rows
-        if row not in self._looked_at:
-            self._looked_at[row] = any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
-        return self._looked_at[row]
+        return any(is_flaky(self.cells[place]) for place in self._rows.get(row, ()))
 
     @cached_property
     def _flaky_rows(self) -> frozenset[tuple[str, str]]:
@@ -96,10 +95,6 @@ class Claims:
     @cached_property
     def _rows(self) -> Mapping[tuple[str, str], Sequence[CellPlace]]:
         return grouped(self.cells, lambda place: (place[0], place[2]))
-
-    @cached_property
-    def _looked_at(self) -> dict[tuple[str, str], bool]:
-        return {}
 
     def _unmeasured(self, issue: Issue, build: Build, hardware: str, stored: Cell | None) -> Cell:
         blank = _blank(issue.id, issue.requires, build, hardware)
