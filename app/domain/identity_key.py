@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import is_
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 Value = TypeVar("Value")
 _Owner = TypeVar("_Owner")
@@ -11,14 +11,15 @@ _Key = ParamSpec("_Key")
 
 
 def remembered(work_out: Callable[Concatenate[_Owner, _Key], Value]) -> Callable[Concatenate[_Owner, _Key], Value]:
-    """A method whose answers the object keeps, as `cached_property` keeps one; its arguments are given by position."""
+    """A method whose answer to the same arguments the object keeps, as `cached_property` keeps that of a property."""
     name = f"_{work_out.__name__}_remembered"
 
     @wraps(work_out)
-    def recall(self: _Owner, *key: Any) -> Value:  # noqa: ANN401 - as the method has them
-        kept: dict[tuple[Any, ...], Value] = vars(self).setdefault(name, {})
+    def recall(self: _Owner, /, *given: _Key.args, **named: _Key.kwargs) -> Value:
+        kept: dict[object, Value] = vars(self).setdefault(name, {})
+        key = (*given, *named.items())
         if key not in kept:
-            kept[key] = work_out(self, *key)
+            kept[key] = work_out(self, *given, **named)
         return kept[key]
 
     return recall

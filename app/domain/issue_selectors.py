@@ -32,7 +32,7 @@ class Watch:
 
 _THREAD = re.compile(r"^(?:https?://)?github\.com/([\w.-]+/[\w.-]+)/(?:issues|pull|discussions)/(\d+)", re.IGNORECASE)
 _SHORT = re.compile(r"^(?:[\w.-]+/)?([\w.-]+)#(\d+)$")
-_REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+REQUIREMENT_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 ALL = "all"
 
@@ -80,7 +80,7 @@ def _as_short(text: str) -> str:
 def _packages(issue: Issue) -> set[str]:
     asked = issue.packages
     texts = [*asked.requirements, *(text for texts in asked.per_release.values() for text in texts)]
-    return {canonical_package(found[1]) for text in texts if (found := _REQUIREMENT_NAME.match(text))}
+    return {canonical_package(found[1]) for text in texts if (found := REQUIREMENT_NAME.match(text))}
 
 
 def meant_by(text: str, names: Names) -> tuple[str, ...]:

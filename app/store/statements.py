@@ -1,7 +1,7 @@
 """Parts of statements that many questions and writes share."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -33,7 +33,7 @@ def is_of(place: CellPlace, table: sa.Table) -> list[sa.ColumnElement[bool]]:
 
 
 def number_of(s: Session, rows: sa.Select[Any]) -> int:
-    return cast("int", s.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one())
+    return s.execute(sa.select(sa.func.count()).select_from(rows.subquery())).scalar_one()
 
 
 def counted(s: Session, *columns: sa.Column[Any], which: sa.ColumnElement[bool] | None = None) -> list[Any]:

@@ -77,7 +77,7 @@ _MOST = 1 << 53  # what every reader of JSON takes for a number
 
 _FORKABLE = {"threads": 1, "children": 0, "gpu_devices": 0, "asked_cuda": 0}
 
-_CANCELLED = "cancelled"
+CANCELLED = "cancelled"
 _REASONS = {
     "timed_out": Ending.TIMED_OUT,
     "over_memory": Ending.OVER_MEMORY,
@@ -347,7 +347,7 @@ def _exchange(
         report: dict[str, Any] = json.loads(received)
     except json.JSONDecodeError:
         return None
-    return None if report["reason"] == _CANCELLED and not is_told else report
+    return None if report["reason"] == CANCELLED and not is_told else report
 
 
 def _no_report(arm: ArmSpec) -> RunRecord:
@@ -504,7 +504,7 @@ def _ending(report: Mapping[str, Any], saw: Mapping[str, Mapping[str, Any]]) -> 
     """An exception that was seen is the arm's own end, whatever became of the process afterwards; a return is not: a
     process that dies or hangs on its way out has died or hung.
     """
-    if report["reason"] == _CANCELLED:
+    if report["reason"] == CANCELLED:
         return Ending.CANCELLED
     if "unable" in saw:
         return Ending.NOT_STARTED

@@ -144,7 +144,6 @@ class IssueEvidence:
     """The store's evidence of an issue: all of its cells, and beside them what is read for this page alone."""
 
     known: Known
-    builds: Mapping[str, Build]
     cells: Sequence[Cell]
     chosen: Chosen
     costs: Mapping[str, Cost]
@@ -215,7 +214,7 @@ def issue(
         timed = load_timed(session, found.id, chosen.build.id, chosen.hardware)
         attempts = load_glances(session, found.id, _ATTEMPTS_SHOWN)
         chosen = replace(chosen, is_remembered=mine is not None and not context.mine.is_shared)
-        return found, IssueEvidence(known, builds, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
+        return found, IssueEvidence(known, cells, chosen, costs_on(found, chosen.cell, timed), attempts)
 
     return context.answer(
         load,
@@ -270,7 +269,7 @@ def issue_page(
     context: RequestContext, issue: Issue, telling: IssueEvidence, wanted: str = "", sort: str = ""
 ) -> IssuePage:
     """`wanted` is the build that the address asks for, `sort` the column of the evidence."""
-    builds, cells = telling.builds, telling.cells
+    builds, cells = telling.known.builds, telling.cells
     build, hardware, cell = telling.chosen.build, telling.chosen.hardware, telling.chosen.cell
     measured = tuple(dict.fromkeys(sorted(cell.hardware for cell in cells)))
     releases = choose_columns(builds.values(), {one.build for one in cells}, Columns.RELEASES)
