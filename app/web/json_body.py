@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, Field
 
+from knowngood.app.domain.issue import Severity
 from knowngood.app.web.urls import attempt_address, cell_address, issue_address
 
 
@@ -23,6 +24,16 @@ class OfCellBody(Body):
     issue: str
     build: str
     hardware: str
+
+
+class TitledIssueBody(Body):
+    """An issue by what a list says of it first."""
+
+    issue: str
+    title: str
+    component: str
+    severity: Severity
+    silent: bool
 
 
 def read_from(*path: str) -> Any:  # noqa: ANN401 - what a field is declared with

@@ -56,7 +56,7 @@ from knowngood.app.query.parser import written
 from knowngood.app.query.terms import class_asked, without
 from knowngood.app.store.engine import Session
 from knowngood.app.store.queries import RunRow, load_active_run, load_hardware, load_last_event
-from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, drawn, heads_of, squares_of
+from knowngood.app.web.html.grid import CellGlyph, Choice, ColumnHeader, TitledIssue, drawn, heads_of, squares_of
 from knowngood.app.web.html.i18n import Language
 from knowngood.app.web.html.status_labels import LEGEND, LegendEntry
 from knowngood.app.web.request_context import Context, RequestContext
@@ -132,15 +132,12 @@ class MatrixPageQuery(MatrixQuery):
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(TitledIssue):
     """`squares` are the columns that are not folded away, `signs` and `prospects` theirs, and `drawn` what a browser is
     given of them.
     `tally` counts columns that are folded away too.
     """
 
-    issue: Issue
-    title: str
-    address: str
     squares: tuple[CellGlyph, ...]
     signs: tuple[StatusLabel, ...]
     prospects: tuple[Prospect, ...]
