@@ -17,7 +17,6 @@ from knowngood.app.domain.verdicts.inference import Claims
 from knowngood.app.domain.verdicts.verdict import CONCLUSIVE, is_stale
 from knowngood.app.features.bisect.search import (
     ChangePoint,
-    NextBuild,
     Point,
     Search,
     SearchOutcome,
@@ -161,7 +160,7 @@ def search(
             left = replace(search_of(question, known, now, full=full, asked=asked), is_over=True)
             return BisectResult(answer_of(left), tuple(asked), tuple(confirmed), is_stopped=True)
         else:
-            build = question.line[step.at]
+            build = question.line[step]
             asked.append(build.id)
             measure(jobs_for(question, build, known, now, baseline=CONFIRMING))
 
@@ -273,12 +272,12 @@ class Outlook:
     """The state before anything is run, and what would be done first; `jobs` is that first one."""
 
     search: Search
-    step: NextBuild | SearchResult
+    step: int | SearchResult
     jobs: tuple[PlannedJob, ...] = ()
 
     @property
     def first(self) -> str | None:
-        return self.search.points[self.step.at].build.id if isinstance(self.step, NextBuild) else None
+        return self.search.points[self.step].build.id if isinstance(self.step, int) else None
 
 
 def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, full: bool) -> Outlook:
@@ -286,7 +285,7 @@ def outlook(question: BisectQuestion, known: KnownAttempts, now: datetime, *, fu
     step = next_step(search)
     if isinstance(step, SearchResult):
         return Outlook(search, step)
-    return Outlook(search, step, jobs_for(question, question.line[step.at], known, now, baseline=CONFIRMING))
+    return Outlook(search, step, jobs_for(question, question.line[step], known, now, baseline=CONFIRMING))
 
 
 def print_outlook(console: Console, question: BisectQuestion, outlook: Outlook) -> None:

@@ -134,13 +134,6 @@ def needed_attempts(change: ChangePoint) -> int:
 
 
 @dataclass(frozen=True)
-class NextBuild:
-    """The build to ask next, by its place on the line."""
-
-    at: int
-
-
-@dataclass(frozen=True)
 class SearchResult:
     """`changes` are all that the evidence knows, oldest first. Where there is one it is what was looked for."""
 
@@ -157,13 +150,14 @@ class SearchResult:
         return self.search.points[: told[0]] + self.search.points[told[-1] + 1 :]
 
 
-def next_step(search: Search) -> NextBuild | SearchResult:
-    """The next step of the search. Guarantees, held by properties in tests: at most `most_jobs` asks; no point is asked
-    that is settled; a change is named only between two builds with opposite answers, with all that lies between them.
+def next_step(search: Search) -> int | SearchResult:
+    """The place on the line of the build to ask next, or the result. Guarantees, held by properties in tests: at most
+    `most_jobs` asks; no point is asked that is settled; a change is named only between two builds with opposite
+    answers, with all that lies between them.
     """
     is_over = search.is_over or search.jobs >= search.most_jobs
     at = None if is_over else _next(search)
-    return NextBuild(at) if at is not None else answer_of(search)
+    return answer_of(search) if at is None else at
 
 
 def _next(search: Search) -> int | None:
