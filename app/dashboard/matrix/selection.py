@@ -88,7 +88,27 @@ class MatrixQuery(BaseModel):
 
 
 @dataclass(frozen=True)
-class Selection:
+class _Ground:
+    """The issues, columns and cells that conditions on cells are then asked of."""
+
+    issues: tuple[Issue, ...]
+    chosen: tuple[Build, ...]
+    columns: tuple[Column, ...]
+    classes: tuple[str, ...]
+    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
+    measured: frozenset[str]
+    offered: tuple[Build, ...]
+    known: Known
+
+    @cached_property
+    def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
+        """Each build for itself, also where Pythons share a column."""
+        each = unfolded(self.chosen)
+        return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
+
+
+@dataclass(frozen=True)
+class Selection(_Ground):
     """Issues in the order of components, columns in the order of releases, and every cell between them.
 
     `asked` is the query `q`, `looked` what it was asked of, and `offered` are the builds it leaves to be chosen from.
@@ -98,13 +118,6 @@ class Selection:
     changed.
     """
 
-    issues: tuple[Issue, ...]
-    columns: tuple[Column, ...]
-    classes: tuple[str, ...]
-    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    known: Known
-    measured: frozenset[str]
-    offered: tuple[Build, ...]
     asked: Query
     looked: "Looked"
 
@@ -150,27 +163,7 @@ class Looked:
     builds: tuple[Build, ...]
     now: datetime
     folded: bool
-    grounds: dict[object, "_Ground"] = field(default_factory=dict, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class _Ground:
-    """The issues, columns and cells that conditions on cells are then asked of."""
-
-    issues: tuple[Issue, ...]
-    chosen: tuple[Build, ...]
-    columns: tuple[Column, ...]
-    classes: tuple[str, ...]
-    rows: Mapping[tuple[str, str], tuple[Cell, ...]]
-    measured: frozenset[str]
-    offered: tuple[Build, ...]
-    known: Known
-
-    @cached_property
-    def lines(self) -> Mapping[tuple[str, str], tuple[Cell, ...]]:
-        """Each build for itself, also where Pythons share a column."""
-        each = unfolded(self.chosen)
-        return self.rows if self.columns == each else rows_of(self.issues, each, self.classes, self.known)
+    grounds: dict[object, _Ground] = field(default_factory=dict, compare=False, repr=False)
 
 
 def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence[str], columns: Columns) -> Selection:
@@ -182,6 +175,7 @@ def selected(looked: Looked, query: MatrixQuery, asked: Query, classes: Sequence
         wanted = tuple(matching(asked, wanted, view, lambda issue: [lines[issue.id, class_] for class_ in classes]))
     return Selection(
         issues=_with_verdict(wanted, ground.rows, query.verdict),
+        chosen=ground.chosen,
         columns=ground.columns,
         classes=ground.classes,
         rows=ground.rows,

@@ -60,8 +60,7 @@ class BuildId:
 
     @cached_property
     def _key(self) -> tuple[Version, bool, Version, tuple[int, ...]]:
-        python = tuple(int(part) for part in self.python.split("."))
-        return (self.version, self.triton is not None, Version(self.triton or "0"), python)
+        return (self.version, self.triton is not None, Version(self.triton or "0"), minor_of(self.python))
 
     def __lt__(self, other: object) -> bool:
         if not isinstance(other, BuildId):
