@@ -127,12 +127,12 @@ def find_issue(written: str, issues: Mapping[str, Issue]) -> Issue:
     return first
 
 
-def nearest(wanted: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def nearest(wanted: str, known: Iterable[str], limit: int = 3, *, longest: int = _SHOWN_CHARACTERS) -> list[str]:
     """The known names most like what was written: the same number first, then alike letters."""
-    pool = sorted(known)
-    number = "".join(one for one in wanted[:_SHOWN_CHARACTERS] if one.isdigit())
+    pool, wanted = sorted(known), wanted[:longest]
+    number = "".join(one for one in wanted if one.isdigit())
     numbered = [name for name in pool if len(number) > 2 and number in name]  # noqa: PLR2004 - shorter ones say nothing
-    alike = difflib.get_close_matches(wanted[:_SHOWN_CHARACTERS], pool, n=limit, cutoff=0.5)
+    alike = difflib.get_close_matches(wanted, pool, n=limit, cutoff=0.5)
     return list(dict.fromkeys([*numbered, *alike]))[:limit]
 
 
