@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.job import (
     ArmFinished,
     ArmStarted,
@@ -80,9 +81,7 @@ def print_sizes(console: Console, estimate: Estimate, *, is_final: bool) -> None
 
 def _troubles_in_words(troubles: Mapping[str, Trouble]) -> list[str]:
     """One line for all environments that the same thing is wrong with, and so many lines that they can be read."""
-    alike: dict[str, list[str]] = {}
-    for name, trouble in troubles.items():
-        alike.setdefault(trouble.sentence.partition(":")[0], []).append(name)
+    alike = grouped(troubles, lambda name: troubles[name].sentence.partition(":")[0])
     lines = [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''} cannot be made: "
         f"{troubles[names[0]].sentence}"

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.measuring.machine import Machine
 from knowngood.app.domain.verdicts.verdict import Verdict, stale_before
 from knowngood.app.serialization import codec
@@ -111,10 +112,11 @@ def _arms(s: Session) -> dict[str, int]:
 
 def _stale(s: Session, now: datetime) -> int:
     """Builds that grow stale at one age are asked for together; there are two such ages, of nightlies and releases."""
-    of_limit: dict[datetime, list[str]] = {}
-    for build in load_builds(s):
-        of_limit.setdefault(stale_before(build, now), []).append(build.id)
-    limits = [sa.and_(cells.c.measured_at < limit, cells.c.build.in_(ids)) for limit, ids in of_limit.items()]
+    of_limit = grouped(load_builds(s), lambda build: stale_before(build, now))
+    limits = [
+        sa.and_(cells.c.measured_at < limit, cells.c.build.in_([build.id for build in builds]))
+        for limit, builds in of_limit.items()
+    ]
     return s.execute(sa.select(sa.func.count()).select_from(cells).where(sa.or_(sa.false(), *limits))).scalar_one()
 
 

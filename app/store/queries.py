@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from knowngood.app.domain.builds.build import Build
 from knowngood.app.domain.errors import UnknownIssue
+from knowngood.app.domain.grouping import grouped
 from knowngood.app.domain.hardware_classes import whole_classes
 from knowngood.app.domain.issue import Issue
 from knowngood.app.domain.measuring.job import LOCAL, Attempt
@@ -330,10 +331,8 @@ def _with_jobs(s: Session, found: Sequence[Any]) -> tuple[RunRow, ...]:
         .group_by(jobs.c.id)
         .order_by(jobs.c.position)
     )
-    by_run: dict[str, list[JobRow]] = defaultdict(list)
-    for row in s.execute(query).mappings():
-        by_run[row["run"]].append(_job_row(row))
-    return tuple(_run_row(run, tuple(by_run[run["id"]])) for run in found)
+    by_run = grouped(s.execute(query).mappings(), lambda row: row["run"])
+    return tuple(_run_row(run, tuple(map(_job_row, by_run.get(run["id"], ())))) for run in found)
 
 
 def _job_row(row: Any) -> JobRow:  # noqa: ANN401 - a row of the driver
