@@ -206,11 +206,8 @@ def _ground(looked: Looked, query: MatrixQuery, asked: Query, classes: tuple[str
 
 
 def _measured(known: Known, issues: Iterable[Issue], classes: Sequence[str]) -> frozenset[str]:
-    found: set[str] = set()
-    for issue in issues:
-        for class_ in classes:
-            found.update(cell.build for _, cell in known.measured(issue.id, class_) if cell.measured_at is not None)
-    return frozenset(found)
+    rows = (known.measured(issue.id, class_) for issue in issues for class_ in classes)
+    return frozenset(cell.build for row in rows for _, cell in row if cell.measured_at is not None)
 
 
 def read_asked(text: str) -> Query:

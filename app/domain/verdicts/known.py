@@ -122,11 +122,9 @@ class Known:
 
     def helping(self, issue: str, hardware: str) -> frozenset[str]:
         """The workarounds that were measured to help on any build."""
-        found: set[str] = set()
-        for _, cell in self.measured(issue, hardware):
-            if cell.verdict in FAILING:
-                found.update(id_ for id_, one in cell.workarounds.items() if one.verdict is WorkaroundVerdict.EFFECTIVE)
-        return frozenset(found)
+        failing = (cell for _, cell in self.measured(issue, hardware) if cell.verdict in FAILING)
+        tried = (pair for cell in failing for pair in cell.workarounds.items())
+        return frozenset(id_ for id_, one in tried if one.verdict is WorkaroundVerdict.EFFECTIVE)
 
     @remembered
     def fix_of(self, issue: str, build: Build, hardware: str) -> Fix | None:
